@@ -40,6 +40,7 @@ from .mechanisms.rows import design_rows
 from .nonstochastic.group_answers import answer_groups
 from .notions import (
     ALIP,
+    KL,
     LDP,
     LIP,
     AlphaLift,
@@ -66,6 +67,7 @@ def report(
 
 __all__ = [
     "ALIP",
+    "KL",
     "LDP",
     "LIP",
     "AlphaLift",

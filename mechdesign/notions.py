@@ -18,6 +18,7 @@ from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import (
     DistanceMean,
+    DivergenceMean,
     LiftLimits,
     Limits,
     Mean,
@@ -173,6 +174,20 @@ class Notion:
         return replace(
             self, own=tuple((symbol, *sides) for symbol, sides in budgets.items())
         )
+
+    def scaled(self, factor: float) -> Self | None:
+        """The promise with all budgets multiplied by a factor below 1, which implies this one.
+
+        None where single symbols have budgets of their own, or a budget becomes zero.
+        """
+        if self.own:
+            return None
+        budgets: dict[str, Any] = {}
+        for name in self.budgets():
+            budgets[name] = factor * getattr(self, name)
+            if budgets[name] == 0.0:
+                return None
+        return replace(self, **budgets)
 
     @property
     def label(self) -> str:
@@ -390,6 +405,20 @@ class AlphaLift(_TwoSided):
         return (
             super().limits if mean is None else MeanLimits(mean, self.eps_l, self.eps_u)
         )
+
+
+@register
+@dataclass(frozen=True)
+class KL(_TwoSided):
+    """The Kullback-Leibler divergence of every output, in both directions, in nats.
+
+    ``sum_s P(s) l log l <= eps_u``, the divergence of P(S|y) from P(S), and ``sum_s P(s) log(1/l)
+    <= eps_l``, that of P(S) from P(S|y), on every output. One of the two budgets may be ``inf``;
+    ``eps_l = inf`` leaves the divergence of P(S|y) from P(S) alone.
+    """
+
+    name: ClassVar[str] = "kl"
+    mean: ClassVar[Mean] = DivergenceMean()
 
 
 def to_record(notion: Notion) -> dict[str, object]:

@@ -1,4 +1,6 @@
 from .concave import ConcaveSearch, RobustSearch, SearchStatus
+from .convex import convex_envelope
+from .convex_set import ConvexFunction, ConvexSet, Cut
 from .enumeration import Estimate, Vertices, estimate, vertices
 from .envelope import lower_envelope, robust_envelope
 from .errors import (
@@ -20,6 +22,9 @@ __all__ = [
     "Array",
     "BackendFailure",
     "ConcaveSearch",
+    "ConvexFunction",
+    "ConvexSet",
+    "Cut",
     "EmptyPolytope",
     "Envelope",
     "EnvelopeStatus",
@@ -37,6 +42,7 @@ __all__ = [
     "TooManyVertices",
     "UncertainSet",
     "Vertices",
+    "convex_envelope",
     "estimate",
     "lower_envelope",
     "robust_envelope",

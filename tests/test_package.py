@@ -32,6 +32,7 @@ PUBLIC = [
     "DesignRequest",
     "Frequencies",
     "InputError",
+    "KL",
     "Joint",
     "JointFrequencies",
     "Key",

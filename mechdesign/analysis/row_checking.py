@@ -268,9 +268,8 @@ class _Pairing:
         counts = np.bincount(table.slot_outputs[slots], minlength=len(labels))
         # Outputs that no record could get have no count either, for impossible ones are left out.
         is_possible = expected > 0.0
-        shares = expected[is_possible]
-        if len(records):
-            shares = shares / len(records)
+        # No record leaves no possible output, and nothing is divided by zero then.
+        shares = expected[is_possible] / max(1, len(records))
         names = [label for label, used in zip(labels, is_possible, strict=True) if used]
         if not names:
             return _together("originals", [], level, 0)

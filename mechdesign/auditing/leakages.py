@@ -117,6 +117,27 @@ def log_norm(
     return arb(largest).log() + (mean / total).log() / exponent
 
 
+def divergence(output: OutputMasses, *, inverse: bool = False) -> Any:
+    """KL(P(S|y), P(S)) = sum_s P(s) l log l in nats, as a ball; or KL(P(S), P(S|y)) = sum_s P(s) log(1/l).
+
+    None where it is infinite: the second one, with a lift of zero.
+    """
+    if inverse and 0 in output.masses:
+        return None
+    total = arb(0)
+    for row, mass, lift in zip(
+        output.sums, output.masses, output.numerators(), strict=True
+    ):
+        if not mass:
+            continue  # 0 log 0 = 0
+        log = arb(fmpq(*lift)).log()
+        if inverse:
+            total -= log * row / output.total
+        else:
+            total += log * mass / output.output
+    return total
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputLeakage:
     """The leakage of one output about S; logarithms in nats, infinite where a lift is zero.

@@ -27,6 +27,7 @@ from mechdesign.auditing import demands as d
 from mechdesign.auditing.leakages import (
     OutputMasses,
     distances,
+    divergence,
     log_power_mean,
     masses_by_output,
 )
@@ -34,7 +35,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import double_above
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
-from mechdesign.core.limits import Mean, MeanLimits, PowerMean
+from mechdesign.core.limits import DivergenceMean, Mean, MeanLimits, PowerMean
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.notions import LIP, Notion
 from mechdesign.tables.joint import Joint
@@ -194,9 +195,10 @@ def audit_columns(
 def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
     """The smallest double at or above the budget (nats) that the mean uses: a budget holds exactly from there on.
 
-    log(1 + d^(1/power)) of a mean distance d (l1, chi2) or log of the alpha-lift. It is 0 where every lift is 1; else
-    it is no rational number, because e to a rational power other than 0 is transcendental (Lindemann) and the means
-    are algebraic, so it lies between two doubles. Infinite with a lift of 0 for the inverse.
+    log(1 + d^(1/power)) of a mean distance d (l1, chi2), log of the alpha-lift, or a divergence (kl), which is the log
+    of a product of rational powers of lifts. It is 0 where every lift is 1; else it is no rational number, because e to
+    a rational power other than 0 is transcendental (Lindemann) and the means and products are algebraic, so it lies
+    between two doubles. Infinite with a lift of 0 for the inverse.
     """
     if output.is_constant:
         return 0.0
@@ -206,6 +208,8 @@ def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
     def ball() -> Any:
         if isinstance(mean, PowerMean):
             return log_power_mean(output, mean.order, inverse=inverse)
+        if isinstance(mean, DivergenceMean):
+            return divergence(output, inverse=inverse)
         distance = arb(distances(output, mean.power, inverse=inverse))
         return distance.root(mean.power).log1p()
 
@@ -240,6 +244,8 @@ def mean_verdict(
 def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
     """The sensitive symbol that contributes most to the mean; a guess in floating point, for messages."""
     lifts = output.numerators()
+    if isinstance(mean, DivergenceMean):
+        return _largest_divergence(output, inverse=inverse)
 
     def term(s: int) -> float:
         """The logarithm of P(s) l^order, or of P(s) |l - 1|^power."""
@@ -260,6 +266,26 @@ def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
         return math.log(output.sums[s]) + power * log_part
 
     return max(range(len(lifts)), key=term)
+
+
+def _largest_divergence(output: OutputMasses, *, inverse: bool) -> int:
+    """The sensitive symbol with the largest term P(s) l log l, or P(s) log(1/l)."""
+    terms: list[float] = []
+    for row, (top, bottom) in zip(output.sums, output.numerators(), strict=True):
+        if inverse:
+            top, bottom = bottom, top
+        if not bottom:
+            terms.append(math.inf)
+        elif top <= bottom:
+            # Not above zero, and some term is.
+            terms.append(-math.inf)
+        else:
+            log = math.log(top) - math.log(bottom)
+            weight = row / output.total
+            if not inverse:
+                weight *= top / bottom
+            terms.append(weight * log)
+    return terms.index(max(terms))
 
 
 def _check_rows(channel: Channel) -> None:

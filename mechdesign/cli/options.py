@@ -281,7 +281,7 @@ class BudgetOptions(OwnBudgets):
 
     notion: str | None = option(
         "NAME",
-        "Privacy notion: alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.",
+        "Privacy notion: alip, lip, ldp, max-lift, min-lift, l1, chi2, alpha or kl.",
         "alip",
     )
     epsilon: str | None = option(
@@ -290,17 +290,17 @@ class BudgetOptions(OwnBudgets):
     lam: str | None = option(
         "SHARE",
         "Share of epsilon for the lower side: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon "
-        "(default 0.5). For alip, l1, chi2 and alpha.",
+        "(default 0.5). For alip, l1, chi2, alpha and kl.",
     )
     eps_l: str | None = option(
         "NATS|inf",
         "Budget of the lower side: every lift is at least exp(-eps_l); of the inverse for l1, "
-        "chi2, alpha.",
+        "chi2, alpha, kl.",
     )
     eps_u: str | None = option(
         "NATS|inf",
         "Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, "
-        "chi2, alpha.",
+        "chi2, alpha, kl.",
     )
     alpha: str | None = option(
         "A", "Order of alpha-lift: above 1; inf is the largest lift (default 2)."
@@ -432,7 +432,7 @@ class MaybeBudget(BudgetOptions):
 
     notion: str | None = option(
         "NAME",
-        "Privacy notion: alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha "
+        "Privacy notion: alip, lip, ldp, max-lift, min-lift, l1, chi2, alpha or kl "
         "(default: that of the channel file; alip for a matrix).",
     )
 

@@ -133,7 +133,7 @@ def quantize(
     text: o.TextFormat,
     common: o.CommonOptions,
     force: o.Force = False,
-) -> None:
+) -> int:
     """Release a column, or its mean, sum, count or median, rounded so that one individual barely
     affects the result.
 
@@ -144,6 +144,7 @@ def quantize(
     _check_budget(files, budget, asked)
     from mechdesign.formats.folders import is_folder
     from mechdesign.jobs.ledger import default_path
+    from mechdesign.jobs.stopping import Stopped, stoppable
     from mechdesign.nonstochastic.quantize_table import quantise_table
     from mechdesign.nonstochastic.reports import quantize_record, text_of
 
@@ -153,25 +154,29 @@ def quantize(
     start = time.perf_counter()
     if files.compare is not None:
         _compare(reporter, files, options, text, common, force)
-        return
+        return 0
     mechanism_path = files.mechanism or f"{target}.mechanism.json"
     if options.query == "identity" and is_folder(source):
         # A folder of files gets a mechanism file for each of them.
         mechanism_path = f"{target}/_manifests"
-    with reporter.work("quantising", unit="B") as work:
-        release = quantise_table(
-            source,
-            target,
-            options,
-            total_epsilon=budget.total_epsilon,
-            text=text.text(),
-            mechanism_path=files.mechanism,
-            force=force,
-            ledger=draws.ledger or default_path(),
-            key_from=draws.key,
-            records=kept.kept_arguments(),
-            progress=work.at,
-        )
+    try:
+        with stoppable(), reporter.work("quantising", unit="B") as work:
+            release = quantise_table(
+                source,
+                target,
+                options,
+                total_epsilon=budget.total_epsilon,
+                text=text.text(),
+                mechanism_path=files.mechanism,
+                force=force,
+                ledger=draws.ledger or default_path(),
+                key_from=draws.key,
+                records=kept.kept_arguments(),
+                progress=work.at,
+            )
+    except Stopped as stopped:
+        reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
+        return stopped.exit_code
     reporter.notices(release.notices)
     reporter.done(
         "quantised",
@@ -188,6 +193,7 @@ def quantize(
             f"Written to {target}; the mechanism and its guarantee to {mechanism_path}."
         ),
     )
+    return 0
 
 
 def _check_budget(files: QueryFiles, budget: RangeBudget, asked: QueryOptions) -> None:

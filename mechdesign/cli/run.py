@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import tomllib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import chdir, closing, contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
@@ -32,6 +33,7 @@ from mechdesign.cli.line import (
     declared,
     flag,
     groups_of,
+    option,
 )
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import check_target
@@ -57,6 +59,10 @@ class RunOptions:
         "The job: the channel, and sections \\[design], \\[\\[apply]] and \\[report].",
     )
     dry_run: bool = flag("Check everything that can be checked, and write nothing.")
+    set: list[str] | None = option(
+        "NAME=VALUE",
+        "Put VALUE in the place of {NAME} in the paths of the job; may be repeated.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,12 +103,18 @@ def job_model() -> Any:
 
     channel = Field(description="The channel file: designed if it is not there.")
     ledger = Field(default=None, description="The ledger of all releases.")
+    key_from = Field(
+        default=None,
+        alias="key-from",
+        description="Where the key of the ledger is, if not beside it: env:NAME, fd:N or a FILE.",
+    )
     design = _section(d.design, o.CommonOptions, r.ReportOptions)
     apply: Any = _section(a.apply, o.CommonOptions)
     report = _section(r.report, o.CommonOptions)
     keys: dict[str, Any] = {
         "channel": (str, channel),
         "ledger": (str | None, ledger),
+        "key_from": (str | None, key_from),
         "design": (design | None, None),
         "apply": (list[apply], Field(default_factory=list)),
         "report": (report | None, None),
@@ -171,10 +183,16 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     The job file has a key for every option of these commands; its paths are relative to its folder. Finished steps are
     not repeated: run a job that was killed, or failed, again as it is.
     """
-    text, job = _read_job(what.job)
+    from mechdesign.jobs.keys import read_once
+
+    text, job = _read_job(what.job, _values_set(what.set))
     code = 0
     answers = StepAnswers(as_json=common.as_json)
-    with TemporaryDirectory() as scratch, chdir(Path(what.job).parent):
+    with (
+        _scratch_folder(what.dry_run) as scratch,
+        chdir(Path(what.job).parent),
+        read_once(job.key_from) as key_from,
+    ):
 
         def place_of(path: str) -> str:
             """Where a file is written: a rehearsal writes to a scratch folder."""
@@ -185,7 +203,8 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
             answers.real[place] = path
             return place
 
-        for section, function, values in _steps(job, what.dry_run, place_of):
+        steps = _steps(job, what.dry_run, place_of, key_from)
+        for section, function, values in steps:
             reporter.finished = False
             with _locating_errors(what.job, text, section):
                 code = _called(function, reporter, answers, values) or 0
@@ -203,8 +222,90 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     return code
 
 
-def _read_job(path: str) -> tuple[str, Any]:
-    """The text of a job file and its model."""
+@contextmanager
+def _scratch_folder(dry_run: bool) -> Generator[str]:
+    """Where a rehearsal writes its files; a job that writes to their places needs none, which a
+    kill would leave behind.
+    """
+    if not dry_run:
+        yield ""
+        return
+    with TemporaryDirectory(prefix="mechdesign-") as scratch:
+        yield scratch
+
+
+PATHS = (
+    "channel",
+    "ledger",
+    "table",
+    "matrix",
+    "in",
+    "out",
+    "also",
+    "manifest",
+    "internal-manifest",
+    "codebook",
+    "report",
+    "public-report",
+)
+"""Keys of paths, in which ``{NAME}`` is replaced."""
+
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""What ``--set`` replaces."""
+
+
+def _values_set(settings: Sequence[str] | None) -> dict[str, str]:
+    """The values of ``--set`` by their names."""
+    values: dict[str, str] = {}
+    for setting in settings or ():
+        name, equals, value = setting.partition("=")
+        if not equals or not value or not PLACEHOLDER.fullmatch(f"{{{name}}}"):
+            raise InputError(
+                f"--set {setting!r} must be NAME=VALUE, such as date=2026-11-23"
+            )
+        if name in values:
+            raise InputError(f"--set gives {name!r} twice")
+        values[name] = value
+    return values
+
+
+def _with_values(document: Any, values: Mapping[str, str]) -> Any:
+    """A job with the values in its paths, of all of its sections.
+
+    Raises
+    ------
+    InputError
+        If a path has a name without a value, or a value is used nowhere.
+    """
+    used: set[str] = set()
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in values:
+            raise InputError(
+                f"the job has {{{name}}} in a path and no value for it: give one (--set {name}=..)"
+            )
+        used.add(name)
+        return values[name]
+
+    def in_paths(part: Any, is_path: bool) -> Any:
+        if isinstance(part, dict):
+            return {key: in_paths(value, key in PATHS) for key, value in part.items()}
+        if isinstance(part, list):
+            return [in_paths(value, is_path) for value in part]
+        if is_path and isinstance(part, str):
+            return PLACEHOLDER.sub(replaced, part)
+        return part
+
+    filled = in_paths(document, False)
+    for name in values:
+        if name not in used:
+            raise InputError(f"--set {name}: no path of the job has {{{name}}}")
+    return filled
+
+
+def _read_job(path: str, values: Mapping[str, str]) -> tuple[str, Any]:
+    """The text of a job file, and its model with the values in its paths."""
     from pydantic import ValidationError
 
     from mechdesign.core.records import explained
@@ -214,7 +315,8 @@ def _read_job(path: str) -> tuple[str, Any]:
     try:
         with closing(OpenedFile(path)) as file:
             text = file.stream.read().decode()
-        return text, job_model().model_validate(tomllib.loads(text, parse_float=str))
+        document = tomllib.loads(text, parse_float=str)
+        return text, job_model().model_validate(_with_values(document, values))
     except ValidationError as error:
         line = line_of(text, error.errors()[0]["loc"])
         raise InputError(f"{path}, line {line}: {explained(error, 'job')}") from None
@@ -226,8 +328,15 @@ Step: TypeAlias = tuple[Place, Callable[..., int | None], dict[str, Any]]
 """The section of a step, the function that does it, and its options."""
 
 
-def _steps(job: Any, dry_run: bool, place_of: Callable[[str], str]) -> Iterator[Step]:
-    """The steps of a job, without those that are done already."""
+def _steps(
+    job: Any,
+    dry_run: bool,
+    place_of: Callable[[str], str],
+    key_from: str | None,
+) -> Iterator[Step]:
+    """The steps of a job, without those that are done already; the key of its ledger is at
+    `key_from`.
+    """
     channel = job.channel
     new = not os.path.exists(channel)
     reports, report_options = _missing_reports(job, new=new)
@@ -246,6 +355,7 @@ def _steps(job: Any, dry_run: bool, place_of: Callable[[str], str]) -> Iterator[
         values = release.model_dump()
         values["channel"] = channel
         values["ledger"] = release.ledger or job.ledger
+        values["key_from"] = release.key_from or key_from
         values["dry_run"] = dry_run
         yield ("apply", number), a.apply, values
     if reports:
@@ -270,6 +380,8 @@ def _verify(
     reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
 ) -> int | None:
     """Check that a channel is the one that the section asks for, and keeps its promise on the table of today."""
+    from mechdesign.channel.loading import load
+
     channel = values["output"]
     groups = _groups(d.design, values)
     groups["budget"].check()
@@ -278,9 +390,7 @@ def _verify(
         group for name, group in groups.items() if name not in ("reports", "common")
     ]
     line = command_line("design", *typed, public=True)
-    from mechdesign.channel.loading import load_single
-
-    if load_single(channel).record.provenance.get(COMMAND) != line:
+    if load(channel).record.provenance.get(COMMAND) != line:
         raise InputError(
             f"{channel} exists, and was not designed with the options of this section: remove it to have it designed "
             "anew, or name another channel"

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow, with_bounds
 from mechdesign.comparison.run import compare, row_of
-from mechdesign.core.errors import SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.posteriors import check_convex
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LARGEST_BUDGET, Notion
@@ -177,11 +178,25 @@ def _bounded(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     return found
 
 
+def _has_optimum(design: Design) -> bool:
+    """Whether the optimum can be computed for the notion of the design on its table."""
+    joint = design.channel.joint
+    if joint is None:
+        return False
+    try:
+        check_convex(design.notion, joint)
+    except InputError:
+        return False
+    return True
+
+
 def _tasks(
     design: Design, axis: Axis, made_by: str, seconds: float
 ) -> list[tuple[float, dict[str, Any]]]:
     """The budgets, and what `compare` takes for each."""
-    beside = [] if made_by == OPTIMAL or design.notion.limits.no_polytope else [OPTIMAL]
+    beside: list[str] = []
+    if made_by != OPTIMAL and _has_optimum(design):
+        beside = [OPTIMAL]
     own, level = (
         [made_by.partition(AT)[0]],
         design.confidence and design.confidence.level,

@@ -26,13 +26,13 @@ from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms.posteriors import check_convex, check_polytope
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
-WARM_METHOD = "columns"
+WARM_METHODS = ("columns", "cuts")
 """Only column generation gains from the columns of a neighbouring budget; on small tables, which are solved
 by their vertices, a warm start took twice as long as a cold one."""
 
@@ -42,8 +42,8 @@ CHUNK = 8
 SECONDS_BETWEEN_WRITES = 1.0
 """A crash costs the rows of so many seconds; each write waits for the disk."""
 
-NEED_POLYTOPE = (OPTIMAL, "subset-response", *OBJECTIVES)
-"""Mechanisms that serve only notions whose posteriors form a polytope."""
+NEED_CONVEX = (OPTIMAL, "subset-response")
+"""Mechanisms that serve only notions whose posteriors are convex."""
 
 Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
 """A finished row and the messages about it."""
@@ -69,7 +69,7 @@ def each(
             # The row of an optimum that was stopped must not be kept.
             raise KeyboardInterrupt
         neighbour = None
-        if design.envelope is not None and design.envelope.method == WARM_METHOD:
+        if design.envelope is not None and design.envelope.method in WARM_METHODS:
             neighbour = design
         messages: list[str] = []
         gap = design.certificate.gap_nmi
@@ -331,7 +331,7 @@ def compare(
         )
     every = curves(names, notion_labels(notions), epsilons, lams)
     named_by_user = mechanisms is not None or objectives is not None
-    possible, notices = _servable(every, named_by_user=named_by_user)
+    possible, notices = _servable(joint, every, named_by_user=named_by_user)
     file = None
     if output is not None:
         file = r.ComparisonFile(output, joint, settings.recorded, force=force)
@@ -359,7 +359,7 @@ def _mechanisms(
 
 
 def _servable(
-    every: list[list[Case]], *, named_by_user: bool
+    joint: Joint, every: list[list[Case]], *, named_by_user: bool
 ) -> tuple[list[list[Case]], list[str]]:
     """The curves that can be computed, and notices of the others unless the user named them."""
     possible: list[list[Case]] = []
@@ -370,8 +370,10 @@ def _servable(
         try:
             if case.confidence is not None:
                 lift_limits(case.promise())
-            elif case.mechanism in NEED_POLYTOPE:
-                check_polytope(case.promise())
+            elif case.mechanism in NEED_CONVEX:
+                check_convex(case.promise(), joint)
+            elif case.mechanism in OBJECTIVES:
+                check_polytope(case.promise(), joint)
             possible.append(curve)
         except InputError as error:
             if named_by_user and case.confidence is None:

@@ -43,6 +43,7 @@ class LiftLimits:
     own: tuple[OwnBudget, ...] = ()
     mean: ClassVar[None] = None
     no_polytope: ClassVar[None] = None
+    not_convex: ClassVar[None] = None
 
     @property
     def loosest(self) -> LiftLimits:
@@ -105,8 +106,36 @@ def _factor_range(lower: float, upper: float) -> str:
     return f"between {low} and {high}"
 
 
+class MeanOfInverses:
+    """A mean whose inverse side is the same mean of the inverse lifts (Definition 6)."""
+
+    def average(self, p_s: Array, lifts: Array) -> Array:
+        """The mean of each column of `lifts` (|S|, k), as an array (k,)."""
+        raise NotImplementedError
+
+    def used(self, p_s: Array, lifts: Array) -> Array:
+        """The budget, in nats, that the mean of each column uses."""
+        raise NotImplementedError
+
+    def inverse_average(self, p_s: Array, lifts: Array) -> Array:
+        """The mean of the inverses of each column; infinite where a lift is zero."""
+        return self.average(p_s, _inverses(lifts))
+
+    def inverse_used(self, p_s: Array, lifts: Array) -> Array:
+        """The budget, in nats, that the mean of the inverses of each column uses."""
+        return self.used(p_s, _inverses(lifts))
+
+
+def _inverses(lifts: Array) -> Array:
+    """1/l, with 1/0 = inf."""
+    import numpy as np
+
+    with np.errstate(divide="ignore"):
+        return 1.0 / lifts
+
+
 @dataclass(frozen=True)
-class DistanceMean:
+class DistanceMean(MeanOfInverses):
     """``sum_s P(s) |l - 1|^power``, bounded by ``(exp(e) - 1)^power`` for a budget e.
 
     Power 1 is the l1 notion, power 2 the chi2 notion.
@@ -114,6 +143,8 @@ class DistanceMean:
 
     name: str
     power: int
+    has_convex_inverse: ClassVar[bool] = False
+    """|1/l - 1| is convex below l = 1 only."""
 
     def average(self, p_s: Array, lifts: Array) -> Array:
         """The mean of each column of `lifts` (|S|, k), as an array (k,)."""
@@ -141,7 +172,7 @@ class DistanceMean:
 
 
 @dataclass(frozen=True)
-class PowerMean:
+class PowerMean(MeanOfInverses):
     """``(sum_s P(s) l^order)^(1/order)``, bounded by ``exp(e)`` for a budget e.
 
     The order is finite and above 1.
@@ -149,6 +180,7 @@ class PowerMean:
 
     order: float
     name: str = "alpha"
+    has_convex_inverse: ClassVar[bool] = True
 
     def average(self, p_s: Array, lifts: Array) -> Array:
         """The mean of each column of `lifts` (|S|, k); infinite where a lift is."""
@@ -186,7 +218,53 @@ class PowerMean:
         return f"the mean of {lift}^{order} is at most exp({order} * {shown_budget(budget)})"
 
 
-Mean: TypeAlias = DistanceMean | PowerMean
+@dataclass(frozen=True)
+class DivergenceMean:
+    """``sum_s P(s) l log l``, bounded by the budget itself: the Kullback-Leibler divergence of
+    P(S|y) from P(S), in nats.
+
+    Its inverse side is the divergence of P(S) from P(S|y), ``sum_s P(s) log(1/l)``.
+    """
+
+    name: str = "kl"
+    has_convex_inverse: ClassVar[bool] = True
+
+    def average(self, p_s: Array, lifts: Array) -> Array:
+        """The divergence of each column of `lifts` (|S|, k), as an array (k,)."""
+        import numpy as np
+
+        # 0 log 0 = 0
+        logs = np.log(np.where(lifts > 0.0, lifts, 1.0))
+        return p_s @ (lifts * logs)
+
+    def inverse_average(self, p_s: Array, lifts: Array) -> Array:
+        """The divergence of P(S) from each column; infinite where a lift is zero."""
+        import numpy as np
+
+        with np.errstate(divide="ignore"):
+            return -(p_s @ np.log(lifts))
+
+    def used(self, p_s: Array, lifts: Array) -> Array:
+        """The budget that each column uses, which is its divergence."""
+        return self.average(p_s, lifts)
+
+    def inverse_used(self, p_s: Array, lifts: Array) -> Array:
+        """The budget of the inverse side that each column uses."""
+        return self.inverse_average(p_s, lifts)
+
+    def bound(self, budget: float) -> float:
+        """The largest divergence that a budget (nats) allows: as much."""
+        return budget
+
+    def condition(self, inverse: bool, budget: float) -> str:
+        """The bound in words, where l is the lift."""
+        term = "l log l"
+        if inverse:
+            term = "log(1/l)"
+        return f"the mean of {term} is at most {shown_budget(budget)}"
+
+
+Mean: TypeAlias = DistanceMean | PowerMean | DivergenceMean
 
 
 @dataclass(frozen=True)
@@ -210,12 +288,20 @@ class MeanLimits:
         # Only the l1 distance of posteriors is piecewise linear.
         if not isinstance(self.mean, DistanceMean) or self.mean.power != 1:
             return f"{self.mean.name} is a notion without polytope"
-        if math.isfinite(self.lower):
-            return (
-                f"{self.mean.name} with its inverse is a notion without polytope "
-                "(eps_l inf drops the inverse)"
-            )
-        return None
+        return self.not_convex
+
+    @property
+    def not_convex(self) -> str | None:
+        """Why the allowed posteriors of three or more secrets are not convex; None if they are.
+
+        With two secrets they are an interval, whatever the mean.
+        """
+        if math.isinf(self.lower) or self.mean.has_convex_inverse:
+            return None
+        return (
+            f"the posteriors that {self.mean.name} with its inverse allows are not convex for "
+            "three or more sensitive symbols (eps_l inf drops the inverse)"
+        )
 
     def condition(self, sensitive: str) -> str:
         """The limits in words; at least one of them must be finite."""

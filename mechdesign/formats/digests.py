@@ -8,15 +8,22 @@ the hashes once and keeps three things:
 - sums of the hashes, which are equal for the same records in any order;
 - the smallest hashes, a sample that depends on the records alone, from which the share of records
   in another data set is estimated.
+
+There are two readings of a record. Earlier versions took a moment in time by its text, and a
+float32 by the double that it is exactly; ledgers hold such hashes, so `RowHasher.records` must
+never change. The second reading takes a moment by its value (`moments`), and a float32 by its
+shortest text, which is what every writer of CSV gives it. A `RecordCensus` visits both where they
+differ.
 """
 
 # pyarrow has no complete types.
 # pyright: basic
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +39,7 @@ from mechdesign.formats.arrow_arrays import (
 )
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.csv import CsvBatch
+from mechdesign.formats.moments import Moments, moments_of
 from mechdesign.formats.opening import Batch
 
 Hashes = NDArray[np.uint64]
@@ -47,6 +55,9 @@ WHOLE = 10**15
 
 ALL = 2**64 - 1
 """The limit of a sample of all records."""
+
+MOMENT_KEY = 0x6D6F_6D65_6E74_2031
+"""Makes the key of moments from that of cells, so that no text hashes like one."""
 
 LOW_WORD = np.uint64(2**32 - 1)
 
@@ -72,7 +83,67 @@ class RowHasher:
             return self._csv_records(batch)
         return self.columns(batch.stored.columns, batch.num_rows)
 
+    def both_readings(self, batch: Batch) -> tuple[Hashes, Hashes | None]:
+        """The hashes of `records`, and those of the second reading where it is another one."""
+        if isinstance(batch, CsvBatch):
+            sums = self._csv_sums(batch)
+            columns = [batch.texts(place) for place in range(batch.ends.shape[1])]
+        else:
+            columns = batch.stored.columns
+            sums = self._sums(columns, batch.num_rows)
+        return self._readings(sums, columns)
+
+    def _readings(
+        self, sums: Hashes, columns: Iterable[Any]
+    ) -> tuple[Hashes, Hashes | None]:
+        by_value: Hashes | None = None
+        for column in columns:
+            difference = self._difference(column)
+            if difference is not None and difference.any():
+                by_value = difference + (sums if by_value is None else by_value)
+        if by_value is not None:
+            by_value = self._mixed(by_value)
+        return self._mixed(sums), by_value
+
+    def _difference(self, column: Any) -> Hashes | None:
+        """For each cell, what the second reading adds to its hash; None where they are the same."""
+        import pyarrow as pa
+
+        if isinstance(column, np.ndarray):
+            column = pa.array(column)
+        column = combined(column)
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            distinct = self._difference(column.dictionary)
+            if distinct is None:
+                return None
+            size = len(column.dictionary)
+            codes = integers_of(column.indices.cast(pa.int64()), size)
+            return np.append(distinct, _NO_HASH)[codes]
+        if pa.types.is_float32(kind):
+            shortest = column.cast(pa.string()).cast(pa.float64())
+            return self._column(shortest) - self._column(column)
+        moments = moments_of(column)
+        if moments is None:
+            return None
+        difference = np.zeros(len(column), np.uint64)
+        places = moments.places
+        difference[places] = self._moments(moments) - self._column(column)[places]
+        return difference
+
+    def _moments(self, moments: Moments) -> Hashes:
+        """Hashes of the bytes of moments."""
+        hashes = np.zeros(len(moments.values), np.uint64)
+        width = moments.values.dtype.itemsize
+        ends = np.arange(len(hashes) + 1, dtype=np.int64) * width
+        key = self._cell_key ^ MOMENT_KEY
+        _rowhash.add_texts(hashes, key, moments.values.tobytes(), ends, True)
+        return hashes
+
     def _csv_records(self, batch: CsvBatch) -> Hashes:
+        return self._mixed(self._csv_sums(batch))
+
+    def _csv_sums(self, batch: CsvBatch) -> Hashes:
         sums = np.zeros(batch.num_rows, np.uint64)
         starts = np.ascontiguousarray(batch.starts, np.int64)
         ends = np.ascontiguousarray(batch.ends, np.int64)
@@ -85,22 +156,26 @@ class RowHasher:
             ends.shape[1],
             batch.quote_code,
         )
-        return self._mixed(sums)
+        return sums
 
     def columns(self, columns: Iterable[Any], records: int) -> Hashes:
         """One hash for each record of columns of a frame.
 
         Columns of lists or records have no text and do not count.
         """
+        return self._mixed(self._sums(columns, records))
+
+    def _sums(self, columns: Iterable[Any], records: int) -> Hashes:
         sums = np.zeros(records, np.uint64)
         for column in columns:
             sums += self._column(column)
-        return self._mixed(sums)
+        return sums
 
     def content(self, columns: Iterable[Any], records: int) -> Content:
         """The content of a data set that consists of columns."""
-        census = Census()
-        census.add(self.columns(columns, records))
+        listed = [*columns]
+        census = RecordCensus(self)
+        census.add_readings(*self._readings(self._sums(listed, records), listed))
         return census.content()
 
     def identifiers(self, columns: Sequence[Any]) -> Hashes:
@@ -202,6 +277,12 @@ class Content:
         The number of records with hashes up to the limit.
     unique : array of hashes
         The hashes among them that exactly one record has.
+    copies : int
+        How often every record is there; then so many equal records count as one in samples.
+    single : array of hashes
+        Where `copies` is not 1, the hashes that exactly so many records have.
+    as_text : Content or None
+        The same records in the reading of earlier versions, where it is another one.
     """
 
     records: int
@@ -210,11 +291,42 @@ class Content:
     limit: int
     below: int
     unique: Hashes = field(repr=False)
+    copies: int = 1
+    single: Hashes | None = field(default=None, repr=False)
+    as_text: Content | None = None
+
+    @property
+    def readings(self) -> tuple[Content, ...]:
+        """The content in every reading."""
+        if self.as_text is None:
+            return (self,)
+        return self, self.as_text
+
+    @classmethod
+    def of_sample(cls, sample: bytes, *, records: int, unordered: str) -> Content:
+        """The content as far as a sample has it; its order is not known."""
+        limit, below = np.frombuffer(sample, np.uint64)[:2].tolist()
+        return cls(
+            records=records,
+            ordered="",
+            unordered=unordered,
+            limit=limit,
+            below=below,
+            unique=np.frombuffer(sample, np.uint64)[2:],
+        )
 
     def sample(self) -> bytes:
         """The sample as bytes: the limit, the number below it, then the unique hashes."""
-        head = np.array([self.limit, self.below], np.uint64)
-        return np.append(head, self.unique).tobytes()
+        below, unique = self._counted_once
+        head = np.array([self.limit, below], np.uint64)
+        return np.append(head, unique).tobytes()
+
+    @property
+    def _counted_once(self) -> tuple[int, Hashes]:
+        """The number of records in the sample, and the unique ones, without the further copies."""
+        if self.single is None:
+            return self.below, self.unique
+        return self.below // self.copies, self.single
 
     def share_in(self, samples: Sequence[bytes]) -> float:
         """The estimated share of these records that other data sets have, from their samples.
@@ -222,13 +334,17 @@ class Content:
         Only records that are unique here count. Two equal records may be of the same individual
         or of two who look the same, which nobody can tell.
         """
+        if self.as_text is not None:
+            as_value = replace(self, as_text=None)
+            return max(as_value.share_in(samples), self.as_text.share_in(samples))
         if not samples or not self.records:
             return 0.0
         others = [np.frombuffer(sample, np.uint64) for sample in samples]
         # Up to the smallest limit all samples are complete.
         limit = min(self.limit, *(int(other[0]) for other in others))
-        unique = self.unique[self.unique <= np.uint64(limit)]
-        repeated = round((self.below - len(self.unique)) * (limit / self.limit))
+        records, singles = self._counted_once
+        unique = singles[singles <= np.uint64(limit)]
+        repeated = round((records - len(singles)) * (limit / self.limit))
         below = len(unique) + repeated
         complete = limit == ALL and below > 0
         if below < FEWEST and not complete:
@@ -291,6 +407,8 @@ class Census:
     def content(self) -> Content:
         """The content of all records visited."""
         self._merge()
+        # In a table in which all rows were doubled no record is unique: two count as one.
+        copies = math.gcd(*self._counts.tolist()) or 1
         ordered = struct.pack("<2Q", *self._sequence)
         unordered = struct.pack("<3Q", self._records, self._sum, self._sum_of_products)
         return Content(
@@ -300,7 +418,37 @@ class Census:
             limit=self._limit,
             below=int(self._counts.sum()),
             unique=self._values[self._counts == 1],
+            copies=copies,
+            single=None if copies == 1 else self._values[self._counts == copies],
         )
+
+
+class RecordCensus:
+    """Visits all records of a data set, in both readings where they differ."""
+
+    def __init__(self, hasher: RowHasher) -> None:
+        self._hasher = hasher
+        self._by_value = Census()
+        self._as_text = Census()
+        self._differ = False
+
+    def add(self, batch: Batch) -> None:
+        """Visit the records of a batch of a file."""
+        self.add_readings(*self._hasher.both_readings(batch))
+
+    def add_readings(self, as_text: Hashes, by_value: Hashes | None) -> None:
+        """Visit the hashes of both readings; None for a second one that is the same."""
+        if by_value is not None:
+            self._differ = True
+        self._as_text.add(as_text)
+        self._by_value.add(as_text if by_value is None else by_value)
+
+    def content(self) -> Content:
+        """The content of all records visited."""
+        as_text = self._as_text.content()
+        if not self._differ:
+            return as_text
+        return replace(self._by_value.content(), as_text=as_text)
 
 
 def _sum_of(words: Hashes) -> int:

@@ -1,10 +1,11 @@
-"""Sanitised data frames: the same kind of frame back, with everything else in it as it was.
+"""Sanitised data frames in memory: the same kind of frame back, with the draws of files.
 
-In arrow tables and batches all other columns are the same buffers, with their types and nulls. What a frame holds
-beside its columns, in its index or inside of structures, is searched for sensitive values, too.
+The kept columns come back with their types and nulls. What a library holds beside the cells does
+not: an index is treated like a column (`index_checks`), notes of the user are left out, and
+categories are cut down to those of the released records (`FrameAdapter.finished`).
 """
 
-# pyarrow tells too little of its types for the strict mode.
+# Frames of three libraries have no type in common.
 # pyright: basic
 from __future__ import annotations
 
@@ -16,113 +17,66 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import arrow_integers
-from mechdesign.formats.outputs import (
-    KeptColumn,
-    Output,
-    WrittenColumn,
-    field_of,
-    metadata_of,
+from mechdesign.frames.adapter import FrameAdapter
+from mechdesign.frames.index_checks import (
+    IndexChecks,
+    keeps_index,
+    refuse_named_index,
 )
-from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.lookalikes import lookalikes, refuse_inner
-from mechdesign.jobs.recipe import Drawer, Recipe
-from mechdesign.tables.rebuilding import arrow_type
+from mechdesign.frames.libraries import adapter_of
+from mechdesign.jobs.lookalikes import refuse_inner
+from mechdesign.jobs.recipe import Drawer
 
 
-def released_schema(schema: Any, drawer: Drawer) -> Any:
-    """The schema of the output: labels in the place of X, all else as it was, notes on the columns kept true."""
-    import pyarrow as pa
+class FrameChecks:
+    """The disclosure checks of a table of frames: of its columns, and of their index.
 
-    outputs: list[Output] = []
-    for column in drawer.plan.columns:
-        if column.release is None:
-            outputs.append(KeptColumn(column.source or 0))
-        else:
-            kind = drawer.own_type(column, lambda at: schema.field(at).type)
-            like = schema.field(drawer.plan.origin(column)).type
-            outputs.append(
-                WrittenColumn(column.name, column.source, kind or arrow_type(like))
-            )
-    return pa.schema(
-        [field_of(output, schema) for output in outputs], metadata_of(schema, outputs)
-    )
+    Parameters
+    ----------
+    drawer : Drawer
+        The drawer of the table, whose checks of columns are continued.
+    """
 
+    def __init__(self, drawer: Drawer) -> None:
+        self._drawer = drawer
+        self._index: IndexChecks | None = None
 
-def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
-    """Refuse an index, or a field inside of a column, that is called like a sensitive column."""
-    import pyarrow as pa
+    def add(self, frame: Any) -> None:
+        """Compare the columns of the next part of the table (`DisclosureChecks.add`)."""
+        adapter = adapter_of(frame)
+        header = self._drawer.header
 
-    if recipe.options.keep_sensitive:
-        return
-    secret, index = recipe.private_columns, getattr(frame, "index", None)  # of pandas
-    names = [name for name in getattr(index, "names", ()) if name is not None]
-    for name, like in lookalikes(names, secret, ()):
-        raise InputError(
-            f"the index {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
-            "take it off (reset_index), or keep it knowingly (keep_sensitive)"
-        )
-    arrow = isinstance(frame, (pa.Table, pa.RecordBatch))
-    if arrow or hasattr(
-        frame, "to_arrow"
-    ):  # columns of pandas hold no structures but Python's own
-        schema = frame.schema if arrow else frame.head(0).to_arrow().schema
-        refuse_inner(
-            schema, {*plan.others} - {*recipe.options.kept}, secret, recipe.replaced
-        )
+        def sampled(step: int) -> Callable[[Any], Any]:
+            places = np.arange(0, len(adapter), step)
+            columns = adapter.taken(places).arrow_columns()
+            return lambda name: columns[header.index(name)]
 
+        self._drawer.checks.add(len(adapter), sampled)
+        if self._index is None:
+            self._index = IndexChecks(adapter, self._drawer)
+        self._index.add(adapter, header)
 
-def rows_of(frame: Any, at: Integers) -> Any:
-    """The records of a frame at these places."""
-    if hasattr(frame, "iloc"):
-        return frame.iloc[at]
-    return frame[at] if hasattr(frame, "to_series") else frame.take(arrow_integers(at))
-
-
-def look_at(frame: Any, drawer: Drawer) -> None:
-    """See what the columns of the next part of a table tell of each other (`DisclosureChecks.add`)."""
-
-    def some(step: int) -> Callable[[Any], Any]:
-        columns = arrow_columns(rows_of(frame, np.arange(0, len(frame), step)))
-        return lambda name: columns[drawer.header.index(name)]
-
-    drawer.checks.add(len(frame), some)
+    def refuse_copies(self, where: str = "") -> None:
+        """Raise InputError if a kept column, or the index, stands for a protected column."""
+        self._drawer.checks.refuse_copies(where)
+        if self._index is not None:
+            self._index.refuse_copies(where)
 
 
 def arrow_columns(frame: Any) -> list[Any]:
     """The columns of a frame, for hashing; those that arrow does not hold count as empty."""
-    import pyarrow as pa
-
-    if hasattr(frame, "to_arrow") or isinstance(frame, (pa.Table, pa.RecordBatch)):
-        return list((frame.to_arrow() if hasattr(frame, "to_arrow") else frame).columns)
-    columns: list[Any] = []
-    for at in range(frame.shape[1]):
-        try:
-            columns.append(pa.Array.from_pandas(frame.iloc[:, at]))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            columns.append(pa.nulls(len(frame)))
-    return columns
+    return adapter_of(frame).arrow_columns()
 
 
 def header_of(frame: Any) -> list[Any]:
-    """The column names of a frame."""
-    import narwhals as nw
-    import pyarrow as pa
+    """The names of the columns of a frame.
 
-    if isinstance(frame, (pa.Table, pa.RecordBatch)):
-        names = list(frame.schema.names)
-    else:
-        try:
-            nw.from_native(frame, eager_only=True)
-        except nw.exceptions.DuplicateError:
-            pass
-        except TypeError:
-            kind = type(frame).__name__
-            raise InputError(
-                f"the table must be a pandas, polars or pyarrow table; not {kind}"
-            ) from None
-        names = list(frame.columns)
-    return all_different(names)
+    Raises
+    ------
+    InputError
+        If it is no frame in memory, or two columns have the same name.
+    """
+    return all_different(adapter_of(frame).names)
 
 
 def all_different(names: list[Any]) -> list[Any]:
@@ -134,60 +88,38 @@ def all_different(names: list[Any]) -> list[Any]:
 
 
 def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0) -> Any:
-    """The released frame, by a drawer that was made for its header; parameters as those of `Drawer.draw`."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    refuse_hidden(frame, drawer.recipe, drawer.plan)
-    is_arrow = isinstance(frame, (pa.Table, pa.RecordBatch))
-    is_polars = not is_arrow and nw.get_native_namespace(frame).__name__ == "polars"
-
-    def column(at: int) -> Any:
-        return (
-            frame.column(at)
-            if is_arrow
-            else frame.to_series(at)
-            if is_polars
-            else frame.iloc[:, at]
-        )
-
-    def cells(at: int) -> Any:
-        """The column, text and integers as arrow has them, which are read soonest."""
-        series: Any = nw.from_native(
-            column(at), series_only=True, pass_through=is_arrow
-        )
-        plain = not is_arrow and (
-            series.dtype == nw.String or series.dtype.is_integer()
-        )
-        return series.to_arrow() if plain else column(at)
-
-    drawn = drawer.draw(cells, len(frame), first_row=first_row)
+    """The released frame, by a drawer for its header; parameters as those of `Drawer.draw`."""
+    adapter = adapter_of(frame)
+    _refuse_hidden_names(adapter, drawer)
+    drawn = drawer.draw(adapter.cells, len(adapter), first_row=first_row)
+    has_gaps = drawer.dropped is not None
     if drawer.dropped is not None:
-        frame = rows_of(frame, np.flatnonzero(~drawer.dropped))
-    plan, header = drawer.plan, drawer.header
+        adapter = adapter.taken(np.flatnonzero(~drawer.dropped))
     columns: list[Any] = []
-    for part in plan.columns:
-        like = column(plan.origin(part))
+    for part in drawer.plan.columns:
+        column = adapter.column(drawer.plan.origin(part))
         if part.release is not None:
-            released = drawn[part.release]
-            like = drawer.rebuild(like, released, part.name)
-        columns.append(like.alias(part.name) if is_polars else like)
-    if is_arrow:
-        return type(frame).from_arrays(
-            columns, schema=released_schema(frame.schema, drawer)
-        )
-    if is_polars:
-        return frame.select(columns)
-    result = frame.copy(deep=False)
-    for part, series in zip(plan.columns, columns, strict=True):
-        if part.release is not None:
-            result[part.name if part.source is None else header[part.source]] = series
-    new = {
-        header[part.source]: part.name
-        for part in plan.columns
-        if part.source is not None
-    }
-    gone = [name for name in header if name not in new]
-    result = result.drop(columns=gone) if gone else result
-    new = {old: name for old, name in new.items() if old != name}
-    return result.rename(columns=new) if new else result
+            column = drawer.rebuild(column, drawn[part.release], part.name)
+        columns.append(column)
+    keep_index = keeps_index(adapter, drawer.recipe.options)
+    return adapter.assembled(columns, drawer).finished(
+        drawer.plan.others, keep_index=keep_index, reordered=has_gaps
+    )
+
+
+def reordered(released: Any, order: Integers, drawer: Drawer) -> Any:
+    """A released frame with its records in another order, of which nothing tells the old one."""
+    adapter = adapter_of(released).taken(order)
+    return adapter.finished(drawer.plan.others, keep_index=False, reordered=True)
+
+
+def _refuse_hidden_names(adapter: FrameAdapter, drawer: Drawer) -> None:
+    """Refuse an index, or a field inside of a column, that is called like a protected column."""
+    recipe = drawer.recipe
+    if recipe.options.keep_sensitive:
+        return
+    refuse_named_index(adapter, recipe)
+    unnamed = {*drawer.plan.others} - {*recipe.options.kept}
+    refuse_inner(
+        adapter.nested_schema(), unnamed, recipe.private_columns, recipe.replaced
+    )

@@ -1,24 +1,24 @@
-"""A frame in memory as a job of its own: what is refused, what is warned of, and its entry in a ledger."""
+"""A frame in memory as a job of its own: refusals, warnings, and its entry in a ledger."""
 
-# pyarrow tells too little of its types for the strict mode.
+# pyarrow has no complete types.
 # pyright: basic
 from __future__ import annotations
 
 import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.digests import Content, Hashes, RowHasher
-from mechdesign.frames.eager import look_at, rows_of, sanitised
+from mechdesign.frames.eager import FrameChecks, reordered, sanitised
 from mechdesign.jobs.job import KNOWN
 from mechdesign.jobs.keys import check_of
 from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.jobs.shuffling import random_words
-from mechdesign.release.drawing import channel_digest
 
 
 def weighed(
@@ -26,30 +26,28 @@ def weighed(
 ) -> tuple[Any, list[str]]:
     """The released frame, and warnings; refuses columns that give the released one away."""
     released = sanitised(frame, drawer, first_row=first_row)
-    look_at(frame, drawer)
-    notices = checked(drawer)
+    checks = FrameChecks(drawer)
+    checks.add(frame)
+    notices = checked(drawer, checks)
     if not drawer.recipe.options.shuffle:
         return released, notices
+    # The order is a function of the key and of the records, so that a repeated job repeats it.
     key = drawer.recipe.keys[0].derived("order")
     content = RowHasher(key.secret).content(columns, len(frame))
-    order = np.argsort(
-        random_words(key.derived(content.ordered), 0, len(released)), kind="stable"
-    )
-    # Row numbers that pandas gave the rows as an index are given anew.
-    plain = (
-        type(getattr(frame, "index", None)).__name__ == "RangeIndex"
-        and frame.index.name is None
-    )
-    mixed = rows_of(released, order)
-    return (mixed.reset_index(drop=True) if plain else mixed), notices
+    words = random_words(key.derived(content.readings[-1].ordered), 0, len(released))
+    return reordered(released, np.argsort(words, kind="stable"), drawer), notices
 
 
-def checked(drawer: Drawer) -> list[str]:
-    """Refuse columns that give the released one away; a warning if the order of the records does."""
-    drawer.checks.refuse_copies()
+def checked(drawer: Drawer, checks: FrameChecks) -> list[str]:
+    """Refuse columns that give the released one away; a warning if the order of the records does
+    so.
+    """
+    checks.refuse_copies()
+    drawer.checks.refuse_rising()
     warning = drawer.checks.order_warning()
     if warning is None:
         return []
+    # As an error of this package it speaks of keywords, not of options of the command line.
     return [str(InputError(warning))]
 
 
@@ -60,7 +58,7 @@ def released_table(
     records: int,
     release: Callable[[Drawer], tuple[Any, list[str]]],
 ) -> tuple[Any, list[str]]:
-    """What `release` makes of a table, with its warnings and those of the ledger, if there is one."""
+    """What `release` makes of a table, with its warnings and those of the ledger, if any."""
     (released, warnings), notices = recipe.release_table(
         header, release, lambda hasher: hasher.content(columns, records)
     )
@@ -70,47 +68,112 @@ def released_table(
 REMEMBERED = 64
 """Releases of this process that are remembered (2 MB)."""
 
-_HASHER = RowHasher(secrets.token_bytes(32))
-_DRAWN = deque[tuple[str, tuple[str, ...], Content, Hashes]](maxlen=REMEMBERED)
-"""Of each release its channel, its key and what identified the records, the records, and their first symbols."""
-
 FIRST = 16
 """Records that tell the beginning of a table, which may be a part of it, from another part."""
+
+_HASHER = RowHasher(secrets.token_bytes(32))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A release of this process.
+
+    Attributes
+    ----------
+    channel : str
+        The digest of the channel.
+    identity : tuple of str
+        The check of the key, and the names of the identifiers.
+    columns : tuple of str
+        The names that the useful columns have in the table.
+    content : Content
+        The records.
+    beginning : array of hashes
+        The symbols of the first records.
+    """
+
+    channel: str
+    identity: tuple[str, ...]
+    columns: tuple[Any, ...]
+    content: Content
+    beginning: Hashes
+
+    def has_the_records_of(self, other: _Drawn) -> bool:
+        """Whether these are the records of another release, or nearly all of them are."""
+        if other.content.unordered == self.content.unordered:
+            return True
+        return self.content.share_in([other.content.sample()]) >= KNOWN
+
+    def begins_like(self, other: _Drawn) -> bool:
+        """Whether the first records have the same symbols."""
+        size = min(len(self.beginning), len(other.beginning))
+        return np.array_equal(self.beginning[:size], other.beginning[:size])
+
+
+_DRAWN = deque[_Drawn](maxlen=REMEMBERED)
+"""The last releases of this process."""
 
 
 def warnings_of_draws(
     columns: Sequence[Any], records: int, drawer: Drawer
 ) -> list[str]:
-    """Warnings where this process has drawn for the same records before, or with the same row numbers for others."""
-    content, recipe = _HASHER.content(columns, records), drawer.recipe
-    how = (check_of(recipe.keys[0]), *recipe.options.identifiers)
-    told: dict[str, None] = {}
+    """Warnings where this process has drawn for the same records before, or with the same row
+    numbers for others.
+    """
+    recipe = drawer.recipe
+    content = _HASHER.content(columns, records)
+    size = min(FIRST, records)
+    sentences: dict[str, None] = {}
     for release, places in zip(drawer.releases, drawer.plan.inputs, strict=True):
-        name, size = channel_digest(release.channel), min(FIRST, records)
-        start = _HASHER.columns([columns[at][:size] for at in places], size)
-        for _, other, found, begin in [each for each in _DRAWN if each[0] == name]:
-            size = min(len(begin), len(start))
-            if other != how and (
-                found.unordered == content.unordered
-                or content.share_in([found.sample()]) >= KNOWN
-            ):
-                told[_TWICE] = None
-            elif other == how and len(how) == 1 and recipe.options.row_numbers is None:
-                told |= (
-                    {} if np.array_equal(begin[:size], start[:size]) else {_ROWS: None}
-                )
-        _DRAWN.append((name, how, content, start))
-    return list(told)
+        first_cells = [columns[at][:size] for at in places]
+        drawn = _Drawn(
+            channel=release.digest,
+            identity=(check_of(recipe.keys[0]), *recipe.options.identifiers),
+            columns=tuple(drawer.header[at] for at in places),
+            content=content,
+            beginning=_HASHER.columns(first_cells, size),
+        )
+        has_places = (
+            not recipe.options.identifiers and recipe.options.row_numbers is None
+        )
+        for earlier in _DRAWN:
+            warning = _warning(drawn, earlier, has_places)
+            if warning is not None:
+                sentences[warning] = None
+        _DRAWN.append(drawn)
+    return list(sentences)
+
+
+def _warning(drawn: _Drawn, earlier: _Drawn, has_places: bool) -> str | None:
+    """What an earlier release of this process means for a new one."""
+    if earlier.channel != drawn.channel:
+        return None
+    if earlier.identity != drawn.identity:
+        if drawn.has_the_records_of(earlier):
+            return _TWICE
+        return None
+    if earlier.columns != drawn.columns:
+        return _TWO_COLUMNS
+    if has_places and not drawn.begins_like(earlier):
+        return _ROWS
+    return None
 
 
 _TWICE = (
-    "these records were released through this channel before in this process, and have now been drawn a second time, "
-    "which can tell far more than the budget: give one key (key=..) and, if their order changes, what identifies them "
-    "(identity=..), or a ledger (ledger=..)"
+    "these records were released through this channel before in this process, and have now been "
+    "drawn a second time, which can tell far more than the budget: give one key (key=..) and, if "
+    "their order changes, what identifies them (identity=..), or a ledger (ledger=..)"
+)
+
+_TWO_COLUMNS = (
+    "this key was used with this channel on another column: a record gets the same random numbers "
+    "for both, so that together the released columns can tell far more than either; give each "
+    "column a key of its own (key=..)"
 )
 
 _ROWS = (
-    "this key was used on other rows, or on rows in another order, which are known by their place alone: records get "
-    "the random numbers of others, and those that come again a second draw; name what identifies them (identity=.. or "
-    "row_numbers=..), or say where a part of a table begins (first_row=..)"
+    "this key was used on other rows, or on rows in another order, which are known by their place "
+    "alone: records get the random numbers of others, and those that come again a second draw; "
+    "name what identifies them (identity=.. or row_numbers=..), or say where a part of a table "
+    "begins (first_row=..)"
 )

@@ -1,14 +1,13 @@
 """A release as a step of a scikit-learn pipeline, which hands on data frames or arrays."""
 
-# pandas, polars and numpy tell too little of their types for the strict mode.
+# pandas, polars and numpy have no complete types.
 # pyright: basic
 from __future__ import annotations
 
 import hashlib
 import os
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, cast
 
@@ -33,12 +32,13 @@ from mechdesign.channel.loading import load_single
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
-from mechdesign.formats.column_names import require_column
-from mechdesign.frames.eager import arrow_columns, header_of, look_at, sanitised
+from mechdesign.frames.eager import all_different
 from mechdesign.frames.frame_jobs import checked, released_table
+from mechdesign.frames.learning_table import LearningTable
+from mechdesign.frames.libraries import find_adapter
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ColumnNames, ReleaseOptions
-from mechdesign.jobs.recipe import Drawer, DrawnColumn
+from mechdesign.jobs.recipe import Drawer
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
@@ -47,114 +47,50 @@ from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.rebuilding import rebuild
 from mechdesign.tables.tally import Missing, Roles, Tally
 
-
-@dataclass(frozen=True)
-class LearningTable:
-    """Named columns: a data frame, or an array whose columns have names here."""
-
-    names: tuple[Any, ...]
-    data: Any
-
-    @property
-    def is_array(self) -> bool:
-        """Whether it is no data frame."""
-        return isinstance(self.data, np.ndarray)
-
-    def column(self, name: Any) -> Any:
-        """The cells of a column."""
-        require_column(name, self.names)
-        return (
-            self.data[:, self.names.index(name)] if self.is_array else self.data[name]
-        )
-
-    def without(self, names: Sequence[str]) -> LearningTable:
-        """The table without these columns, as far as it has them."""
-        kept = [name for name in self.names if name not in names]
-        if self.is_array:
-            data: Any = self.data[:, [self.names.index(name) for name in kept]]
-        else:
-            data = (
-                self.data.select(kept)
-                if hasattr(self.data, "select")
-                else self.data[kept]
-            )
-        return LearningTable(tuple(kept), data)
+OTHER_DATA = (
+    "these are other data than those of fit, and nothing identifies their records: each call draws "
+    "them anew, and a record that is released twice tells more than the budget; name what "
+    "identifies a record with the parameter identity or row_numbers"
+)
 
 
 def _names(columns: ColumnNames | None) -> tuple[str, ...]:
     if columns is None:
         return ()
-    return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-def released_array(table: LearningTable, drawer: Drawer) -> Any:
-    """The released array: of the type of the input where all its values are of that type, else of objects."""
-    array = table.data
-    drawn = drawer.draw(lambda at: array[:, at], len(array))
-    as_numbers = drawer.recipe.options.form != LABEL and array.dtype.kind in "iufb"
-    columns = [
-        array[:, column.source]
-        if column.release is None
-        else _numbers(drawn[column.release], array.dtype)
-        if as_numbers
-        else rebuild(
-            array[:, 0],
-            drawn[column.release].codes,
-            drawn[column.release].labels,
-            column.name,
-        )
-        for column in drawer.plan.columns
-    ]
-    if len({column.dtype.kind for column in columns}) == 1:
-        return np.column_stack(columns)
-    return np.column_stack([column.astype(object) for column in columns])
-
-
-def _numbers(drawn: DrawnColumn, dtype: Any) -> Any:
-    """Symbols that were written from numbers of this type, as numbers again; the empty symbol is NaN."""
-    read: dict[str, Any] = {
-        "b": "True".__eq__,
-        "f": lambda label: float(label or "nan"),
-    }
-    return np.array(
-        [read.get(dtype.kind, int)(label) for label in drawn.labels], dtype=dtype
-    )[drawn.codes]
-
-
-OTHER_DATA = (
-    "these are other data than those of fit, and nothing identifies their records: each call draws them anew, and a "
-    "record that is released twice tells more than the budget; name what identifies a record with the parameter "
-    "identity or row_numbers"
-)
+    if isinstance(columns, str):
+        return (columns,)
+    return tuple(columns)
 
 
 class ReleaseTransformer(TransformerMixin, BaseEstimator):
     """Releases a column: `fit` designs a channel from a table, `transform` draws from it.
 
-    A record is known by `identity` or `row_numbers`, and gets the same draw whenever it comes. Without them it is known
-    by its place in the data of `fit`: those get the same draws again, and other data get new ones at every call, with
-    a warning, for a record that comes again is then released several times, which tells more than the budget. Give
-    `identity` and `key` where data overlap (train and test folds of the same people, nightly runs), or where single
-    records are served.
+    A record is known by `identity` or `row_numbers`, and gets the same draw whenever it comes.
+    Without them it is known by its place in the data of `fit`: those get the same draws again, and
+    other data get new ones at every call, with a warning, for a record that comes again is then
+    released several times, which tells more than the budget. Give `identity` and `key` where data
+    overlap (train and test folds of the same people, nightly runs), or where single records are
+    served.
 
-    A kept column that gives the useful one away in what is transformed is refused (unless in `keep`), and an order that
-    does warned of (unless `keep_order`), as `sanitise` does.
+    A kept column that gives the useful one away in what is transformed is refused (unless in
+    `keep`), and an order that does warned of (unless `keep_order`), as `sanitise` does.
 
-    A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the joint table: keep it
-    as a key file is kept.
+    A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the
+    joint table: keep it as a key file is kept.
 
     Parameters
     ----------
     notion : Notion or Channel, optional
-        What the channel promises, as for `design`; needed unless `channel` is given, which may also stand here.
+        What the channel promises, as for `design`; needed unless `channel` is given, which may also
+        stand here.
     sensitive : str or sequence of str, optional
-        Columns of S, crossed if several. They are not in the output (unless `keep_sensitive`), and may be missing from
-        what is transformed. By default y is S.
+        Columns of S, crossed if several. They are not in the output (unless `keep_sensitive`), and
+        may be missing from what is transformed. By default y is S.
     useful : str or sequence of str, optional
-        Columns of X, crossed if several; by default all others. The columns of arrays are called x0, x1, ..
+        Columns of X, crossed if several; by default all others. The columns of arrays are called
+        x0, x1, ..
     channel : Channel or path of a channel file, optional
         Release through this channel; nothing is designed.
     mechanism, gap, time_limit
@@ -163,8 +99,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         What a missing cell does when the table is counted, as for `Joint.from_table`.
     form, policy, key, ledger, identity, row_numbers, keep_sensitive, drop, keep, keep_order,
     insecure_seed, changed, fresh_draw
-        As for `sanitise`, explained in ``help(mechdesign.jobs.options.ReleaseOptions)``. Without a key `fit` makes a
-        new one. A posterior draw in an array of numbers is a number again. `keep_sensitive` keeps the columns of S.
+        As for `sanitise`, explained in ``help(mechdesign.jobs.options.ReleaseOptions)``. Without a
+        key `fit` makes a new one. A posterior draw in an array of numbers is a number again.
+        `keep_sensitive` keeps the columns of S.
 
     Attributes
     ----------
@@ -235,52 +172,50 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         y (n_samples,) are the sensitive symbols, where no columns of X are sensitive.
         """
         table = self._table(X, reset=True)
-        given = self._released_by()
-        if isinstance(given, (str, os.PathLike)):
-            given = load_single(given)
-        self.channel_ = (
-            self._designed(table, y)
-            if given is None
-            else require_type("channel", given, Channel)
-        )
+        channel = self._released_by()
+        if isinstance(channel, (str, os.PathLike)):
+            channel = load_single(channel)
+        if channel is None:
+            self.channel_ = self._designed(table, y)
+        else:
+            self.channel_ = require_type("channel", channel, Channel)
         options = self._options()
-        self._made = (
-            Key.fresh() if ChannelRecipe.of(self.channel_, options).keyless else None
-        )
-        self._left = [] if options.keep_sensitive else self._sensitive_columns()
+        self._own_key: Key | None = None
+        if ChannelRecipe.of(self.channel_, options).keyless:
+            self._own_key = Key.fresh()
+        self._left: list[str] = []
+        if not options.keep_sensitive:
+            self._left = self._sensitive_columns()
         released = table.without(self._left)
         self._names_out = list(self._recipe().plan(released.names).header)
         self._fitted = self._digest(released)
         return self
 
     def transform(self, X: Any) -> Any:
-        """The table (n_samples, n_features) with X replaced by draws: a frame of the same kind, or an array."""
+        """The table (n_samples, n_features) with X replaced by draws: a frame of the same kind, or
+        an array.
+        """
         check_is_fitted(self, "channel_")
         table = self._table(X, reset=False).without(self._left)
         recipe = self._recipe()
-        ledger, numbered = recipe.options.ledger, recipe.options.row_numbers is not None
-        identified = (
-            recipe.options.identifiers or numbered or ledger is not None
-        )  # which finds out for itself
-        if not identified and self._digest(table) != self._fitted:
+        options = recipe.options
+        # A ledger finds out by itself which records it knows.
+        is_known = (
+            bool(options.identifiers)
+            or options.row_numbers is not None
+            or options.ledger is not None
+        )
+        if not is_known and self._digest(table) != self._fitted:
             warnings.warn(OTHER_DATA, stacklevel=2)
             recipe = replace(recipe, keys=(Key.fresh(),))
 
         def release(drawer: Drawer) -> tuple[Any, list[str]]:
-            if table.is_array:
-                released = released_array(table, drawer)
-                drawer.checks.add(
-                    len(table.data),
-                    lambda step: lambda name: table.column(name)[::step],
-                )
-            else:
-                released = sanitised(table.data, drawer)
-                look_at(table.data, drawer)
-            return released, checked(drawer)
+            released, checks = table.released(drawer)
+            return released, checked(drawer, checks)
 
-        columns: list[Any] = []
-        if ledger is not None:
-            columns = table.data.T if table.is_array else arrow_columns(table.data)
+        columns: Any = []
+        if options.ledger is not None:
+            columns = table.columns()
         released, notices = released_table(
             recipe, table.names, columns, len(table.data), release
         )
@@ -291,6 +226,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of the output; those of the input, if given, must be right."""
         check_is_fitted(self, "channel_")
+        # scikit-learn sets the names of `fit` only where it had some.
         known = getattr(self, "feature_names_in_", None)
         if input_features is not None:
             names = list(input_features)
@@ -315,24 +251,27 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> LearningTable:
         # What has no named columns is for scikit-learn to make an array of.
-        if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "schema")):
-            table = LearningTable(tuple(header_of(X)), X)
-            known: Any = getattr(self, "feature_names_in_", ())
-            left = [] if reset else self._sensitive_columns()
-            if not left or list(table.names) != [
-                name for name in known if name not in left
-            ]:
+        adapter = find_adapter(X)
+        if adapter is not None:
+            table = LearningTable(tuple(all_different(adapter.names)), X)
+            if reset or not self._lacks_sensitive_columns_alone(table):
                 validate_data(self, X, skip_check_array=True, reset=reset)
             return table
-        finite: Any = "allow-nan" if self._allows_gaps() else True
-        least = 2 if reset else 1  # one record makes no table of S and X
-        checks: Any = {
-            "dtype": None,
-            "ensure_all_finite": finite,
-            "ensure_min_samples": least,
-        }
+        checks: dict[str, Any] = {"dtype": None, "ensure_all_finite": True}
+        if self._allows_gaps():
+            checks["ensure_all_finite"] = "allow-nan"
+        # One record makes no table of S and X.
+        checks["ensure_min_samples"] = 2 if reset else 1
         array: Any = validate_data(self, X, reset=reset, **checks)
         return LearningTable(tuple(f"x{i}" for i in range(array.shape[1])), array)
+
+    def _lacks_sensitive_columns_alone(self, table: LearningTable) -> bool:
+        """Whether a table has the columns of `fit` but for the sensitive ones."""
+        sensitive = self._sensitive_columns()
+        # scikit-learn sets the names of `fit` only where it had some.
+        fitted: Any = getattr(self, "feature_names_in_", ())
+        others = [name for name in fitted if name not in sensitive]
+        return bool(sensitive) and list(table.names) == others
 
     def _allows_gaps(self) -> bool:
         return self.missing != "refuse" or (
@@ -340,11 +279,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         )
 
     def _released_by(self) -> Channel | PathLike | None:
-        return (
-            self.notion
-            if self.channel is None and isinstance(self.notion, Channel)
-            else self.channel
-        )
+        if self.channel is None and isinstance(self.notion, Channel):
+            return self.notion
+        return self.channel
 
     def _designed(self, table: LearningTable, y: Any) -> Channel:
         if not isinstance(self.notion, Notion):
@@ -378,24 +315,28 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     def _target(self, table: LearningTable, y: Any) -> Any:
         if y is None:
             raise InputError(
-                "ReleaseTransformer requires y to be passed, but the target y is None: y is the sensitive variable, "
-                "unless the parameter sensitive names columns"
+                "ReleaseTransformer requires y to be passed, but the target y is None: y is the "
+                "sensitive variable, unless the parameter sensitive names columns"
             )
-        finite = "allow-nan" if self.missing != "refuse" else True
-        checks: Any = {
-            "ensure_2d": False,
-            "dtype": None,
-            "ensure_all_finite": finite,
-            "input_name": "y",
-        }
-        target = check_array(column_or_1d(y, warn=True), **checks)
+        finite: Any = "allow-nan" if self.missing != "refuse" else True
+        # scikit-learn declares a type of numbers only, and takes None for any type.
+        any_type: Any = None
+        target = check_array(
+            column_or_1d(y, warn=True),
+            ensure_2d=False,
+            dtype=any_type,
+            ensure_all_finite=finite,
+            input_name="y",
+        )
         check_consistent_length(table.column(table.names[0]), target)
         return target
 
     def _sensitive_columns(self) -> list[str]:
         if self.sensitive is not None:
             return list(_names(self.sensitive))
-        variable = self.channel_.sensitive if self._released_by() is not None else None
+        if self._released_by() is None:
+            return []
+        variable = self.channel_.sensitive
         return [] if variable is None else list(variable.columns)
 
     def _options(self) -> ReleaseOptions:
@@ -418,10 +359,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     def _recipe(self) -> ChannelRecipe:
         options = self._options()
-        return ChannelRecipe.of(
-            self.channel_,
-            options if self._made is None else replace(options, key=self._made),
-        )
+        if self._own_key is not None:
+            options = replace(options, key=self._own_key)
+        return ChannelRecipe.of(self.channel_, options)
 
     def _digest(self, table: LearningTable) -> str:
         """What tells the data of `fit` from others: the symbols in their order."""

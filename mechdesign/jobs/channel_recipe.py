@@ -3,31 +3,36 @@
 # pyright: basic
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.formats.column_names import require_column
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
-from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
+from mechdesign.jobs.column_plan import ColumnGroup, Plan
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe
-from mechdesign.jobs.keyed_recipe import KeyedRecipe
-from mechdesign.jobs.keys import key_at
+from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_in_options
 from mechdesign.jobs.manifest import ReleasedColumn, released_column
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.row_recipe import RowRecipe
 from mechdesign.jobs.side_files import Sides
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
-from mechdesign.release.drawing import Release, channel_digest, key_of
+from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
+
+ONE_KEY = (
+    "the random numbers depend on the key, the channel and the record, and not on the column: "
+    "another column of these records needs a key of its own, or both would be released with the "
+    "same numbers (a ledger keeps them apart)"
+)
 
 
 @runtime_checkable
@@ -40,7 +45,7 @@ class OffersRecipe(Protocol):
 
 
 def recipe_of(
-    releasable: Channel | Sequence[Channel] | OffersRecipe,
+    releasable: Channel | Sequence[Channel] | RowChannel | OffersRecipe,
     options: ReleaseOptions,
 ) -> FileRecipe:
     """The recipe of what a user wants to release a table through.
@@ -52,7 +57,32 @@ def recipe_of(
     """
     if isinstance(releasable, OffersRecipe):
         return releasable.recipe(options)
+    if isinstance(releasable, RowChannel):
+        return RowRecipe.of(releasable, options)
+    single = _single_row_channel(releasable)
+    if single is not None:
+        return RowRecipe.of(single, options)
+    if _has_row_channel(releasable):
+        raise InputError(
+            "a channel of rows is applied alone, because its promise is about the whole released "
+            "row: leave the other channels out, or design one channel of rows for all columns"
+        )
     return ChannelRecipe.of(releasable, options)
+
+
+def _has_row_channel(releasable: Any) -> bool:
+    """Whether a list of channels has one of rows."""
+    if not isinstance(releasable, (list, tuple)):
+        return False
+    channels = cast("Sequence[Any]", releasable)
+    return any(isinstance(channel, RowChannel) for channel in channels)
+
+
+def _single_row_channel(releasable: Any) -> RowChannel | None:
+    """The channel of rows that stands alone in a list; None for anything else."""
+    if not _has_row_channel(releasable) or len(releasable) != 1:
+        return None
+    return releasable[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,15 +101,12 @@ class ChannelRecipe(KeyedRecipe):
             raise InputError("give at least one channel")
         for each in channels:
             _check_channel(each, options)
-        key = options.key
-        if isinstance(key, (str, os.PathLike)):
-            key = key_at(key)
-        keyless = key is None and options.insecure_seed is None
+        key, keyless = key_in_options(options)
         return cls(
             channels=channels,
-            keys=(key_of(key, options.insecure_seed),) * len(channels),
+            keys=(key,) * len(channels),
             options=replace(options, key=None),
-            keyless=keyless and options.ledger is None,
+            keyless=keyless,
         )
 
     @property
@@ -88,7 +115,8 @@ class ChannelRecipe(KeyedRecipe):
         return self.channels
 
     @property
-    def _groups(self) -> list[ColumnGroup]:
+    def groups(self) -> list[ColumnGroup]:
+        """The useful and sensitive columns of each channel."""
         merged = self.options.form == LABEL
         groups: list[ColumnGroup] = []
         for channel in self.channels:
@@ -98,34 +126,27 @@ class ChannelRecipe(KeyedRecipe):
             groups.append(ColumnGroup(channel.useful.columns, sensitive, merged))
         return groups
 
-    @property
-    def private_columns(self) -> list[str]:
-        """Sensitive and correlated columns."""
-        return [
-            *private_columns(self._groups, self.options),
-            *self.options.correlated,
-        ]
-
-    @property
-    def useful_columns(self) -> list[str]:
-        """The columns that are released, by their names in the table."""
-        return [name for channel in self.channels for name in self._in_table(channel)]
-
-    def _in_table(self, channel: Channel) -> list[str]:
-        renamed = self.options.renamed
-        return [renamed.get(name, name) for name in channel.useful.columns]
-
     def plan(self, header: Sequence[Any]) -> Plan:
         """What becomes of each column of a table."""
-        plan = make_plan(self._groups, header, self.options)
-        name = self.options.row_numbers
-        if name is not None:
-            require_column(name, header)
-            if name in self.useful_columns:
-                raise InputError(
-                    f"the column {quoted(name)} is useful and cannot number the records"
-                )
+        plan = super().plan(header)
+        if self._may_meet_another_column:
+            return replace(plan, notices=(*plan.notices, ONE_KEY))
         return plan
+
+    @property
+    def _may_meet_another_column(self) -> bool:
+        """Whether the key may be used for another column, and nothing would see it.
+
+        The random numbers of a record depend on key, channel and record, not on the column: with
+        the column they would be others than in the releases that were made so far, and every record
+        of these be drawn a second time. A ledger refuses a second column.
+        """
+        options = self.options
+        has_key = not self.keyless and options.insecure_seed is None
+        if not has_key or options.ledger is not None:
+            return False
+        renamed = [channel.useful.columns for channel in self.channels]
+        return any(name in options.renamed for names in renamed for name in names)
 
     def drawer(self, header: Sequence[Any]) -> ChannelDrawer:
         """Ready for the parts of a table with this header."""
@@ -155,21 +176,14 @@ class ChannelRecipe(KeyedRecipe):
         for k, (release, use) in enumerate(zip(drawer.releases, uses, strict=True)):
             if not isinstance(release, Release):
                 raise TypeError("the drawer belongs to another kind of recipe")
-            names: list[str] = []
-            for column in drawer.plan.columns:
-                if column.release is not None and column.release[0] == k:
-                    names.append(column.name)
-            sensitive = None
-            if self._groups[k].sensitive is not None:
-                sensitive = tuple(private_columns([self._groups[k]], self.options))
             file = channel_files[k] if k < len(channel_files) else None
             columns.append(
                 released_column(
                     self.channels[k],
                     release,
                     use,
-                    tuple(names),
-                    sensitive=sensitive,
+                    self.released_names(drawer.plan, k),
+                    sensitive=self.sensitive_in_table(k),
                     channel_file=file,
                 )
             )

@@ -24,12 +24,24 @@ class ColumnGroup:
     """The columns that one releasable releases together, by the names that it has for them.
 
     `sensitive` is None where it does not say which columns are. A `merged` group becomes one column
-    of labels, under the names joined with commas; of others each column has one in the output.
+    of labels, under the names joined with commas; of others each column has one in the output,
+    unless `merged_parts` says which columns become one. `given` columns are released as they are.
     """
 
     columns: tuple[str, ...]
     sensitive: tuple[str, ...] | None
     merged: bool = False
+    merged_parts: tuple[tuple[str, ...], ...] = ()
+    given: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[str, ...], ...]:
+        """For each released column the columns that it takes the place of."""
+        if self.merged_parts:
+            return self.merged_parts
+        if self.merged:
+            return (self.columns,)
+        return tuple((name,) for name in self.columns)
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,10 @@ def make_plan(
     kept = kept_columns(header, useful, options)
     if not options.keep_sensitive:
         _refuse_private(kept, private, options)
-    _refuse_lookalikes(kept, useful, private, options)
+    given = {name for group in groups for name in _in_table(group.given, options)}
+    # A copy of a given column tells what is released in any case.
+    hidden = [name for name in useful if name not in given]
+    _refuse_lookalikes(kept, hidden, private, [*given, *options.kept], options)
     protected = {*private, *options.correlated}
     return Plan(
         inputs=tuple(tuple(header.index(name) for name in names) for names in inputs),
@@ -252,9 +267,10 @@ def _refuse_lookalikes(
     kept: Sequence[Any],
     useful: Sequence[str],
     private: Sequence[str],
+    open_columns: Sequence[str],
     options: ReleaseOptions,
 ) -> None:
-    exempt = [*useful, *private, *options.correlated, *options.kept]
+    exempt = [*useful, *private, *options.correlated, *open_columns]
     pairs: list[tuple[Any, Any]] = []
     if not options.keep_sensitive:
         pairs += lookalikes(kept, private, exempt)
@@ -299,11 +315,14 @@ def _layout(
     """The kept columns in their order; the released ones in the place of what they replace, or
     added at the end.
     """
+    parts: list[list[tuple[str, ...]]] = []
     released: list[tuple[str, ...]] = []
-    for group, names in zip(groups, inputs, strict=True):
-        released.append((",".join(names),) if group.merged else names)
+    for group in groups:
+        replaced = [_in_table(part, options) for part in group.parts]
+        parts.append(replaced)
+        released.append(tuple(",".join(names) for names in replaced))
     added = options.added(len(groups))
-    columns = _replaced(header, kept, inputs, released)
+    columns = _replaced(header, kept, parts, released)
     if added is not None:
         columns = _appended(header, kept, released, added)
     output = [column.name for column in columns]
@@ -319,16 +338,14 @@ def _layout(
 def _replaced(
     header: Sequence[Any],
     kept: Sequence[Any],
-    inputs: Sequence[tuple[str, ...]],
+    parts: Sequence[Sequence[tuple[str, ...]]],
     released: Sequence[tuple[str, ...]],
 ) -> list[OutputColumn]:
-    """Every released column in the place of one of its group; a merged one in that of the group's
-    first.
-    """
+    """Every released column in the place of the first column that it replaces."""
     replacements: dict[Any, OutputColumn] = {}
     for k, names in enumerate(released):
         for part, name in enumerate(names):
-            old = inputs[k][part]
+            old = parts[k][part][0]
             replacements[old] = OutputColumn(name, header.index(old), (k, part))
     columns: list[OutputColumn] = []
     for at, name in enumerate(header):

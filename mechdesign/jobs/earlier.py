@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import at_most, listed
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.joint_budget import local_budget
@@ -123,6 +124,19 @@ def second_draw_refusal(share: float, entry: Entry, identity: Sequence[str]) -> 
     )
 
 
+def renamed_records_refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
+    """The error if a `share` of the records was released in `entry` under other identifiers."""
+    subject = "these records have"
+    if share < 1:
+        subject = f"about {share:.0%} of these records have"
+    return (
+        f"{subject} been released through this channel before (to {entry.target} on "
+        f"{entry.started[:10]}), but under other identifiers in the column {listed(identity)}: "
+        "they would be drawn a second time, which can leak far more than one release; restore the "
+        "identifiers as they were, or accept that (--fresh-draw)"
+    )
+
+
 def redraw_notice(draws: int) -> str:
     """The notice if the records had so many other draws."""
     noun = "draw" if draws == 1 else "draws"
@@ -164,10 +178,13 @@ def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
             continue
         outcome = "kept their old output"
         if release.changed == REDRAW:
-            budget = local_budget(release.channel.rows)
             bound = "any amount"
-            if math.isfinite(budget):
-                bound = f"at most {at_most(budget)}"
+            # Of a channel of rows the given columns alone have no finite local budget, and with
+            # its own symbols hardly a level has one.
+            if isinstance(release.channel, Channel):
+                budget = local_budget(release.channel.rows)
+                if math.isfinite(budget):
+                    bound = f"at most {at_most(budget)}"
             outcome = (
                 f"were drawn anew: each further symbol of a record adds {bound} to what its "
                 "releases tell (the local budget of the channel)"

@@ -19,7 +19,7 @@ from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.nameless_file import NamelessFile
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, Batch, Source
 from mechdesign.formats.outputs import free_notes
@@ -37,6 +37,7 @@ from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import FileFormat, schema_of, write_release
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.release.drawing import REMEMBERED
+from mechdesign.release.spellings import TWO_SPELLINGS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +57,12 @@ class FileRecipe(Recipe):
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Released:
         """Release a file, entered in the ledger if there is one."""
 
-    def rehearsed(self, entry: Entry) -> Released:
+    def rehearsed(self, entry: Entry, notices: tuple[str, ...]) -> Released:
         """What a rehearsal reports that ended at the entry in the ledger."""
         columns = [name for drawn in entry.drawn for name in drawn.use.columns]
-        return Applied(entry.records, tuple(columns), entry.output or "")
+        return Applied(
+            entry.records, tuple(columns), entry.output or "", notices=notices
+        )
 
     def for_folder(self) -> FileRecipe:
         """The recipe for the files of one folder, which it may add up."""
@@ -117,6 +120,8 @@ class FileRun:
         schema = schema_of(self.table)
         with errors_naming(self.table.name):
             self.plan = self.recipe.plan(self.table.header)
+            if self.files.strict:
+                _refuse_unnamed(self.table.header, self.recipe, self.plan)
             if schema is not None and not self.recipe.options.keep_sensitive:
                 refuse_inner(
                     schema,
@@ -224,6 +229,8 @@ class FileRun:
         if self.table.cut:
             self._add_once(CUT)
         for release in drawer.releases:
+            if release.seen.has_any(release.spellings.plain):
+                raise InputError(f"{self.table.name}: {TWO_SPELLINGS}")
             if release.seen.full or release.earlier.full:
                 self._add_once(_FORGOTTEN)
         self.guarded.check()
@@ -283,6 +290,31 @@ class FileRun:
             kept=self.plan.others,
             sensitive=self.plan.sensitive,
         )
+
+
+def _refuse_unnamed(header: Sequence[str], recipe: FileRecipe, plan: Plan) -> None:
+    """Raise InputError at a column that nobody named: exactly these columns in, exactly these out.
+
+    One that appears overnight may be anything, and is published where all columns are kept.
+    """
+    options = recipe.options
+    named = {
+        *recipe.useful_columns,
+        *recipe.private_columns,
+        *options.identifiers,
+        *options.kept,
+        *options.drop,
+    }
+    unnamed = [name for name in header if name not in named]
+    if not unnamed:
+        return
+    fate = "is not named anywhere"
+    if unnamed[0] in plan.others:
+        fate = "is kept without being named"
+    raise InputError(
+        f"the column {quoted(unnamed[0])} {fate}, and --strict wants every column of the input "
+        "named: keep it (--keep), or leave it out (--drop), by its name"
+    )
 
 
 _FORGOTTEN = (

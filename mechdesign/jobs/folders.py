@@ -166,7 +166,8 @@ def _released(
             recipe, source, target, ledger=ledger, sides=sides, files=files
         )
     except Rehearsed as end:
-        return recipe.rehearsed(end.args[0])
+        entry, notices = end.args
+        return recipe.rehearsed(entry, notices)
 
 
 class _FolderRelease:
@@ -210,6 +211,7 @@ class _FolderRelease:
         with self._staged() as (ledger, held):
             if held and not self.files.force and {*self.outputs} != {*held}:
                 raise self._exists()
+            leaving = self._leaving_notes(held)
             for output, name in self.outputs.items():
                 self._link_held(output)
                 results[output] = self._write_one(output, name, ledger, held)
@@ -235,7 +237,7 @@ class _FolderRelease:
         digest = ""
         if not self.dry_run:
             digest = hashlib.sha256((self.final / MARKER).read_bytes()).hexdigest()
-        notices = [*notes]
+        notices = [*notes, *leaving]
         for result in results.values():
             notices += result.notices
         return self.recipe.folder_result(
@@ -244,6 +246,22 @@ class _FolderRelease:
             already=already,
             notices=tuple(dict.fromkeys(notices)),
         )
+
+    def _leaving_notes(self, held: Mapping[str, str]) -> tuple[str, ...]:
+        """A note on files of the release that is there which the new one does not have."""
+        leaving = sorted({*held} - {*self.outputs})
+        if not leaving:
+            return ()
+        verb = "would leave" if self.dry_run else "left"
+        note = (
+            f"{len(leaving)} of {len(held)} files {verb} {self.target}, since the input has them "
+            f"no more: {leaving[0]}"
+        )
+        if len(leaving) > 1:
+            note += f" to {leaving[-1]}"
+        if self.files.strict:
+            raise InputError(f"a note, which --strict makes an error: {note}")
+        return (note,)
 
     def _exists(self) -> InputError:
         return InputError(EXISTS.format(self.target))

@@ -21,7 +21,10 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
+import numpy as np
+
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256, real_path
@@ -42,6 +45,7 @@ from mechdesign.jobs.earlier import (
     other_draws,
     redraw_notice,
     relation,
+    renamed_records_refusal,
     second_draw_refusal,
     shared_records_notice,
 )
@@ -51,8 +55,13 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.same_records import is_same, releases_of
 from mechdesign.jobs.target import Target
+from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE
+from mechdesign.release.spellings import OTHER_SPELLING
+
+UNCERTAIN = 0.1
+"""The error that is allowed for of an estimated share of records: ten times its standard error."""
 
 KNOWN = 0.5
 """From this share on, records that are unique in both count as the same: by chance alone it is at
@@ -116,7 +125,7 @@ class Job:
         What else decides which bytes are written.
     source : str, optional
         Where the data set lies.
-    channels : sequence of Channel
+    channels : sequence of Channel or RowChannel
         The channels of the uses, for joint budgets.
     channel_files : sequence of paths
         The files that they were read from.
@@ -133,7 +142,7 @@ class Job:
         fresh_draw: bool = False,
         settings: Settings | None = None,
         source: str | None = None,
-        channels: Sequence[Channel] = (),
+        channels: Sequence[Channel | RowChannel] = (),
         channel_files: Sequence[PathLike] = (),
     ) -> None:
         check_uses(uses)
@@ -177,8 +186,10 @@ class Job:
         """Whether a release has the keys of this data set."""
         if self.identity or entry.identity:
             return entry.identity == self.identity
-        if content is not None and entry.ordered == content.ordered:
-            return True
+        if content is not None:
+            for reading in content.readings:
+                if entry.ordered == reading.ordered:
+                    return True
         return self._file is not None and entry.file == self._file
 
     def _draw_of(
@@ -403,6 +414,8 @@ class Job:
             # Another process may have released something since this job looked.
             if content is not None and self._met(db, content, budget=False) is None:
                 raise InputError(RELEASED_MEANWHILE)
+            if self.identity and releases:
+                self._refuse_other_identifiers(db, content, releases)
             last = self.ledger.last_of(db, entry.target)
             if (
                 last is not None
@@ -415,6 +428,51 @@ class Job:
             self.ledger.enter(db, entry, content)
             if self.identity and releases:
                 self._remember_symbols(db, entry, releases)
+
+    def _refuse_other_identifiers(
+        self,
+        db: Connection,
+        content: Content | None,
+        releases: Sequence[RecordedDraws],
+    ) -> None:
+        """Refuse records that were released before under other identifiers.
+
+        Identifiers that differ in their spelling alone are compared one by one. All others show
+        where the content of the records is known, and too many of their identifiers are not.
+        """
+        for release, drawn in zip(releases, self.drawn, strict=True):
+            spellings = release.spellings
+            plain, written = self.ledger.spellings(db, drawn)
+            if (
+                spellings.differ(plain, written)
+                or release.earlier.has_any(spellings.plain)
+                or release.seen.has_any(plain)
+            ):
+                raise InputError(OTHER_SPELLING)
+        if content is None or self._fresh_draw:
+            return
+        for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
+            earlier: list[Entry] = []
+            for entry in self.ledger.releases(db):
+                old = entry.of(drawn.use.channel)
+                if old is not None and (old.job, old.draw) == (drawn.job, drawn.draw):
+                    earlier.append(entry)
+            same = releases_of(db, earlier, content, self._file)
+            if not same.entries or release.seen.full:
+                continue
+            known = FirstSymbols()
+            for hashes, codes in self.ledger.known(db, drawn, key):
+                known.look(hashes, codes)
+            records = 0
+            new = 0
+            for hashes, codes in release.seen.entries():
+                records += len(hashes)
+                new += int(np.count_nonzero(known.find(hashes, codes)[0]))
+            if new > (1 - same.share + UNCERTAIN) * records:
+                last = same.entries[-1]
+                raise InputError(
+                    renamed_records_refusal(same.share, last, self.identity)
+                )
 
     def _remember_symbols(
         self, db: Connection, entry: Entry, releases: Sequence[RecordedDraws]
@@ -432,6 +490,9 @@ class Job:
                     raise InputError(RELEASED_MEANWHILE)
             for hashes, codes in release.new_records():
                 self.ledger.remember(db, entry, drawn, key, hashes, codes)
+            known, _ = self.ledger.spellings(db, drawn)
+            plain, written = release.spellings.new_pairs(known)
+            self.ledger.remember_spellings(db, entry, drawn, plain, written)
 
     def done(self, entry: Entry) -> None:
         """Enter that a release has been made."""

@@ -10,16 +10,25 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import load
+from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import at_most
-from mechdesign.jobs.entries import Drawn
+from mechdesign.core.wording import at_most, listed
+from mechdesign.jobs.entries import ROW, Drawn
 from mechdesign.release.drawing import REDRAW, channel_digest
+from mechdesign.release.row_drawing import row_channel_digest
 
 Budget: TypeAlias = dict[str, Any]
 """`draws`, `eps_l`, `eps_u` and `eps_ldp`, the budgets in nats."""
 
 TableOf: TypeAlias = Callable[[Sequence[Any]], Any]
 """Reads the table of the useful columns of all channels given."""
+
+
+REDRAWN = (
+    ", but for records that were drawn anew because their symbol had changed (--changed redraw), "
+    "of which their releases together tell more"
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,9 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
 
 
 def joint_budget(
-    draws: Sequence[Drawn], channels: Sequence[Channel], table: TableOf | None = None
+    draws: Sequence[Drawn],
+    channels: Sequence[Channel | RowChannel],
+    table: TableOf | None = None,
 ) -> JointBudget:
     """The joint budget of independent draws, exactly.
 
@@ -63,6 +74,9 @@ def joint_budget(
     """
     from mechdesign.auditing.joint_leakage import compose
 
+    rows = _row_channel_budget(draws, channels)
+    if rows is not None:
+        return rows
     different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
     subject = f"all {len(different)} draws"
     if len(different) == 1:
@@ -89,18 +103,83 @@ def joint_budget(
         f"{at_most(leakage.eps_u)}, eps_ldp {at_most(leakage.eps_ldp)}"
     )
     if any(draw.use.changed == REDRAW for draw in draws):
-        sentence += (
-            ", but for records that were drawn anew because their symbol had changed (--changed "
-            "redraw), of which their releases together tell more"
-        )
+        sentence += REDRAWN
     return JointBudget(budget, sentence)
 
 
-def _channels_of(draws: Sequence[Drawn], channels: Sequence[Channel]) -> dict[str, Any]:
+def _row_channel_budget(
+    draws: Sequence[Drawn], channels: Sequence[Channel | RowChannel]
+) -> JointBudget | None:
+    """The budget where a channel of rows took part; None where none did.
+
+    One draw has the exact budget of the audit on the channel's own table. Lifts of several
+    independent draws of a record do not add up, so that no number is given for them.
+    """
+    # The audit takes as long to import as a small job.
+    from mechdesign.auditing.joint_leakage import sum_above
+    from mechdesign.auditing.rows import audit_rows
+    from mechdesign.auditing.verdict import Achieved
+
+    if all(draw.use.form != ROW for draw in draws):
+        return None
+    different = {(draw.use.channel, draw.job, draw.draw) for draw in draws}
+    unknown = f"the joint budget of all {len(different)} draws is not known"
+    if len(different) > 1:
+        return JointBudget(
+            None,
+            f"{unknown}: a channel of rows is among them, and its draws with others of the same "
+            "records can tell far more than the sum of their budgets",
+        )
+    try:
+        (channel,) = _channels_of(draws, channels).values()
+        audit = audit_rows(channel)
+    except InputError as error:
+        return JointBudget(
+            None, f"the joint budget of the one draw is not known: {error}"
+        )
+    # A relative promise leaves out what the given columns tell, but the total does not.
+    sides = audit.achieved
+    given = ""
+    if channel.record.promise == RELATIVE and audit.given is not None:
+        known = audit.given
+        sides = Achieved(
+            sum_above([sides.eps_l, known.eps_l]),
+            sum_above([sides.eps_u, known.eps_u]),
+            sum_above([sides.eps_ldp, known.eps_ldp]),
+        )
+        given = (
+            ", of which the given columns tell eps_l "
+            f"{at_most(known.eps_l)}, eps_u {at_most(known.eps_u)} by themselves"
+        )
+    budget = {
+        "draws": 1,
+        "eps_l": sides.eps_l,
+        "eps_u": sides.eps_u,
+        "eps_ldp": sides.eps_ldp,
+    }
+    secret = listed(channel.sensitive.columns)
+    sentence = (
+        f"the one draw of a record, of its whole row, has the budget eps_l {at_most(sides.eps_l)}, "
+        f"eps_u {at_most(sides.eps_u)}, eps_ldp {at_most(sides.eps_ldp)} on {secret}{given}"
+    )
+    if any(draw.use.changed == REDRAW for draw in draws):
+        sentence += REDRAWN
+    return JointBudget(budget, sentence)
+
+
+def _digest_of(channel: Channel | RowChannel) -> str:
+    if isinstance(channel, RowChannel):
+        return row_channel_digest(channel)
+    return channel_digest(channel)
+
+
+def _channels_of(
+    draws: Sequence[Drawn], channels: Sequence[Channel | RowChannel]
+) -> dict[str, Any]:
     """The channels of some draws by their digests; raises InputError if one is nowhere."""
     by_digest: dict[str, Any] = {}
     for channel in channels:
-        by_digest[channel_digest(channel)] = channel
+        by_digest[_digest_of(channel)] = channel
     # Where several draws of a channel name files, the last file counts.
     files = {draw.use.channel: draw.channel_file for draw in draws}
     for digest, file in files.items():
@@ -109,7 +188,7 @@ def _channels_of(draws: Sequence[Drawn], channels: Sequence[Channel]) -> dict[st
         if file is not None:
             channel = _loaded(file)
             if channel is not None:
-                by_digest[channel_digest(channel)] = channel
+                by_digest[_digest_of(channel)] = channel
         if digest not in by_digest:
             gone = ""
             if file:
@@ -121,9 +200,6 @@ def _channels_of(draws: Sequence[Drawn], channels: Sequence[Channel]) -> dict[st
 
 
 def _loaded(file: str) -> Any:
-
     with suppress(InputError):
-        from mechdesign.channel.loading import load_single
-
-        return load_single(file)
+        return load(file)
     return None

@@ -15,20 +15,35 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
-from mechdesign.formats.digests import Census, Content, RowHasher
-from mechdesign.formats.opening import Batch
+from mechdesign.core.wording import quoted
+from mechdesign.formats.column_names import require_column
+from mechdesign.formats.digests import Content, RecordCensus, RowHasher
 from mechdesign.formats.urls import FRAME, LAZY
+from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
 from mechdesign.jobs.earlier import Earlier, change_notices
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
+from mechdesign.jobs.keys import key_at
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.manifest import Manifest, ReleasedColumn
+from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer, Frame, Recipe
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
+from mechdesign.release.drawing import key_of
 from mechdesign.release.draws import Key
+
+
+def key_in_options(options: ReleaseOptions) -> tuple[Key, bool]:
+    """The key of a release without a job, and whether nothing fixes it: nobody keeps it then."""
+    key = options.key
+    if isinstance(key, (str, os.PathLike)):
+        key = key_at(key)
+    keyless = key is None and options.insecure_seed is None and options.ledger is None
+    return key_of(key, options.insecure_seed), keyless
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +59,59 @@ class KeyedRecipe(FileRecipe):
 
     @property
     @abstractmethod
-    def releasables(self) -> Sequence[Channel]:
+    def releasables(self) -> Sequence[Channel | RowChannel]:
         """What is released, one for each key."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> list[ColumnGroup]:
+        """The columns of each releasable, by the names that it has for them."""
+
+    @property
+    def private_columns(self) -> list[str]:
+        """Sensitive and correlated columns."""
+        return [
+            *private_columns(self.groups, self.options),
+            *self.options.correlated,
+        ]
+
+    @property
+    def useful_columns(self) -> list[str]:
+        """The columns that are released, by their names in the table."""
+        renamed = self.options.renamed
+        names: list[str] = []
+        for group in self.groups:
+            names += [renamed.get(name, name) for name in group.columns]
+        return names
+
+    def plan(self, header: Sequence[Any]) -> Plan:
+        """What becomes of each column of a table."""
+        plan = make_plan(self.groups, header, self.options)
+        name = self.options.row_numbers
+        if name is not None:
+            require_column(name, header)
+            if name in self.useful_columns:
+                raise InputError(
+                    f"the column {quoted(name)} is useful and cannot number the records"
+                )
+        return plan
+
+    def sensitive_in_table(self, k: int) -> tuple[str, ...] | None:
+        """The sensitive columns of a releasable, by their names in the table; None if it does not
+        say.
+        """
+        group = self.groups[k]
+        if group.sensitive is None:
+            return None
+        return tuple(private_columns([group], self.options))
+
+    def released_names(self, plan: Plan, k: int) -> tuple[str, ...]:
+        """The columns of the output that a releasable releases."""
+        names: list[str] = []
+        for column in plan.columns:
+            if column.release is not None and column.release[0] == k:
+                names.append(column.name)
+        return tuple(names)
 
     @abstractmethod
     def uses(self, header: Sequence[Any]) -> list[Use]:
@@ -123,14 +189,10 @@ class KeyedRecipe(FileRecipe):
         which happens when it was released from a file with other bytes, everything is drawn again.
         """
         while True:
-            census = Census()
-
-            def hash_records(batch: Batch, census: Census = census) -> None:
-                census.add(job.ledger.hasher.records(batch))
-
+            census = RecordCensus(job.ledger.hasher)
             drawer = self.with_keys(job.keys).drawer(run.table.header)
             job.prepare(drawer.releases)
-            records = run.draw(out, drawer, hash_records)
+            records = run.draw(out, drawer, census.add)
             content = census.content()
             earlier = job.met(content)
             if earlier is not None:

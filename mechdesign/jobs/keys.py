@@ -6,6 +6,9 @@ import os
 import re
 import stat
 import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
@@ -146,9 +149,30 @@ def _of_environment(where: str, name: str) -> str:
     return os.environ[name]
 
 
+@contextmanager
+def read_once(where: str | None) -> Generator[str | None]:
+    """A place of the same key that several releases can read, within the block: a descriptor of a
+    pipe gives its key only once.
+    """
+    if where is None or not where.startswith(DESCRIPTOR):
+        yield where
+        return
+    text = _of_descriptor(where, where.removeprefix(DESCRIPTOR))
+    with tempfile.TemporaryFile() as spool:
+        spool.write(text.encode("latin-1"))
+        spool.flush()
+        yield f"{DESCRIPTOR}{spool.fileno()}"
+
+
+DESCRIPTOR = "fd:"
+"""What a place begins with that is an open file descriptor."""
+
+
 def _of_descriptor(where: str, number: str) -> str:
     try:
         with open(int(number), "rb", closefd=False) as stream:
+            if stream.seekable():
+                stream.seek(0)
             return stream.read(_LARGEST).decode("latin-1")
     except (ValueError, OSError):
         raise InputError(

@@ -64,6 +64,9 @@ CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT N
 where the key of the ledger lies; `known` the hashes of identified records and, encrypted, the
 numbers of their symbols."""
 
+HASH_BYTES = 8
+"""Bytes of the hash of a record."""
+
 SELECT_FINGERPRINT = "SELECT fingerprint FROM keys WHERE job = ''"
 
 
@@ -84,8 +87,8 @@ def _data_folder() -> Path:
 
 
 class Rehearsed(Exception):
-    """All that can be checked of a release has been checked; its argument is the entry that the
-    ledger would hold.
+    """All that can be checked of a release has been checked; its arguments are the entry that the
+    ledger would hold, and the notices for the user.
     """
 
 
@@ -378,12 +381,65 @@ class Ledger:
         db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     @staticmethod
+    def spellings(db: sqlite3.Connection, drawn: Drawn) -> tuple[Hashes, Hashes]:
+        """The identifiers of a draw that were not in their plain spelling: hashes of that and of
+        the text as it was, by the plain one.
+        """
+        rows = db.execute(
+            "SELECT records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ?",
+            (_spellings_of(drawn), drawn.use.channel, drawn.draw),
+        )
+        plain = [np.zeros(0, np.uint64)]
+        written = [np.zeros(0, np.uint64)]
+        for plain_bytes, written_bytes in rows:
+            plain.append(np.frombuffer(plain_bytes, "<u8"))
+            written.append(np.frombuffer(written_bytes, "<u8"))
+        hashes, first = np.unique(np.concatenate(plain), return_index=True)
+        return hashes, np.concatenate(written)[first]
+
+    @staticmethod
+    def remember_spellings(
+        db: sqlite3.Connection,
+        entry: Entry,
+        drawn: Drawn,
+        plain: Hashes,
+        written: Hashes,
+    ) -> None:
+        """Keep hashes for `spellings`."""
+        if not len(plain):
+            return
+        row = (
+            _spellings_of(drawn),
+            drawn.use.channel,
+            drawn.draw,
+            entry.id,
+            b"",
+            plain.astype("<u8", copy=False).tobytes(),
+            written.astype("<u8", copy=False).tobytes(),
+        )
+        db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    @staticmethod
+    def new_records(db: sqlite3.Connection, entry: Entry, drawn: Drawn) -> int:
+        """How many identified records a release drew for the first time."""
+        (size,) = db.execute(
+            "SELECT sum(length(records)) FROM known WHERE release = ? AND job = ? AND channel = ?",
+            (entry.id, drawn.job, drawn.use.channel),
+        ).fetchone()
+        return (size or 0) // HASH_BYTES
+
+    @staticmethod
     def sample(db: sqlite3.Connection, unordered: str) -> bytes:
         """The sample of a data set that was released."""
         row = db.execute(
             "SELECT sample FROM samples WHERE unordered = ?", (unordered,)
         ).fetchone()
         return row[0]
+
+
+def _spellings_of(drawn: Drawn) -> str:
+    """Under which job the table `known` has the spellings of the identifiers of a draw."""
+    return f"spellings {drawn.job}"
 
 
 def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:

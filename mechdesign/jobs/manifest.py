@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.documents import document_text, versions
 from mechdesign.core.json_values import without_infinities
 from mechdesign.jobs.entries import Entry, Use
@@ -22,21 +23,24 @@ from mechdesign.jobs.manifest_records import (
     EarlierRelease,
     InternalColumn,
     InternalManifest,
-    PublicColumn,
+    InternalRows,
+    LevelCounts,
     PublicManifest,
+    PublicRows,
     SymbolCount,
     ValueCount,
 )
 from mechdesign.jobs.manifest_sentences import covers, voids
 from mechdesign.release.drawing import OF_SYMBOLS, Release
+from mechdesign.release.row_drawing import RowRelease
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedColumn:
     """What the internal manifest says of one channel, and the channel."""
 
-    description: InternalColumn
-    channel: Channel
+    description: InternalColumn | InternalRows
+    channel: Channel | RowChannel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +70,7 @@ class Manifest:
         return document_text(self._public())
 
     def _public(self) -> PublicManifest:
-        shown = {*PublicColumn.model_fields}
+        shown = {*PublicRows.model_fields}
         released: list[dict[str, Any]] = []
         for column in self.released:
             released.append(column.description.model_dump(include=shown))
@@ -170,5 +174,62 @@ def released_column(
         unknown_symbols=unknown,
         changes=release.changes,
         outputs=tuple(outputs),
+    )
+    return ReleasedColumn(description=description, channel=channel)
+
+
+def released_rows(
+    channel: RowChannel,
+    release: RowRelease,
+    use: Use,
+    names: tuple[str, ...],
+    *,
+    sensitive: tuple[str, ...] | None,
+    given: tuple[str, ...],
+    channel_file: str | None = None,
+) -> ReleasedColumn:
+    """What a manifest says of a channel of rows, when all records have been drawn.
+
+    Parameters are those of `released_column`; `given` are the given columns by their names in the
+    table.
+    """
+    table_records = None
+    if channel.table is not None and channel.table.is_counts:
+        table_records = channel.table.total
+    levels: list[LevelCounts] = []
+    for k, variable in enumerate(channel.groups):
+        # Behind the counts of the symbols stand those of the cells without one.
+        *symbol_counts, missing, unknown = release.symbol_counts[k].tolist()
+        symbols: list[SymbolCount] = []
+        for symbol, count in zip(variable.symbols, symbol_counts, strict=True):
+            symbols.append(SymbolCount(symbol=symbol, records=count))
+        outputs: list[ValueCount] = []
+        for place, count in enumerate(release.output_counts[k].tolist()):
+            if k < len(channel.given):
+                value = variable.symbols[place]
+            else:
+                value = channel.texts_of(k - len(channel.given), place)
+            outputs.append(ValueCount(value=value, records=count))
+        levels.append(
+            LevelCounts(
+                columns=variable.columns,
+                symbols=tuple(symbols),
+                missing=missing,
+                unknown_symbols=unknown,
+                outputs=tuple(outputs),
+            )
+        )
+    description = InternalRows(
+        **use.model_dump(),
+        names=names,
+        sensitive=sensitive,
+        notion=without_infinities(channel.record.notion),
+        promise=channel.record.promise,
+        given=given,
+        channel_file=channel_file,
+        achieved=without_infinities(channel.record.achieved),
+        table_records=table_records,
+        levels=tuple(levels),
+        changes=release.changes,
     )
     return ReleasedColumn(description=description, channel=channel)

@@ -28,6 +28,13 @@ class PublicColumn(Record):
     notion: dict[str, Any] | None
 
 
+class PublicRows(PublicColumn):
+    """A channel of rows, for readers of the data; `given` columns are released as they are."""
+
+    promise: str
+    given: tuple[str, ...]
+
+
 class SymbolCount(Record):
     """Records of one symbol of X, which is given as one text for each column."""
 
@@ -54,6 +61,28 @@ class InternalColumn(PublicColumn):
     unknown_symbols: Natural
     changes: Natural = 0
     outputs: tuple[ValueCount, ...]
+
+
+class LevelCounts(Record):
+    """Counts of the columns that a level of a channel of rows releases together, or of a given
+    one.
+    """
+
+    columns: tuple[str, ...]
+    symbols: tuple[SymbolCount, ...]
+    missing: Natural
+    unknown_symbols: Natural
+    outputs: tuple[ValueCount, ...]
+
+
+class InternalRows(PublicRows):
+    """A channel of rows, for the data holder."""
+
+    channel_file: Digest | None
+    achieved: dict[str, Any] | None
+    table_records: Natural | None
+    levels: tuple[LevelCounts, ...]
+    changes: Natural = 0
 
 
 class EarlierRelease(Record):
@@ -87,7 +116,7 @@ class PublicManifest(ManifestDocument):
     FORMAT: ClassVar[str] = "mechdesign.manifest"
     WHAT: ClassVar[str] = "manifest"
 
-    released: tuple[PublicColumn, ...]
+    released: tuple[PublicColumn | PublicRows, ...]
 
 
 class InternalManifest(ManifestDocument):
@@ -96,7 +125,7 @@ class InternalManifest(ManifestDocument):
     FORMAT: ClassVar[str] = "mechdesign.internal-manifest"
     WHAT: ClassVar[str] = "internal manifest"
 
-    released: tuple[InternalColumn, ...]
+    released: tuple[InternalColumn | InternalRows, ...]
     dataset: Digest
     earlier: tuple[EarlierRelease, ...]
 

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.wording import factor_at_least, factor_at_most, listed, quoted
-from mechdesign.jobs.manifest_records import InternalColumn
+from mechdesign.jobs.manifest_records import InternalColumn, InternalRows
 from mechdesign.release import drawing, policies
 from mechdesign.tables.confidence import scope_of
 
@@ -39,8 +40,15 @@ def _template() -> Any:
     return environment.from_string(re.sub(r"\n +", " ", text)).module
 
 
-def covers(column: InternalColumn, channel: Channel, *, internal: bool) -> list[str]:
+def covers(
+    column: InternalColumn | InternalRows,
+    channel: Channel | RowChannel,
+    *,
+    internal: bool,
+) -> list[str]:
     """What the promise for one channel's columns is."""
+    if isinstance(channel, RowChannel):
+        return str(_template().covers_rows(column, internal)).splitlines()
     confidence = channel.record.confidence
     scope: Sequence[str] = []
     population = None
@@ -97,7 +105,9 @@ class ReleaseFacts(Protocol):
         ...
 
 
-def voids(manifest: ReleaseFacts, uses: Sequence[InternalColumn]) -> list[str]:
+def voids(
+    manifest: ReleaseFacts, uses: Sequence[InternalColumn | InternalRows]
+) -> list[str]:
     """What voids the promise: first what is the case here, then what may be."""
     released: list[str] = []
     useful: dict[str, None] = {}

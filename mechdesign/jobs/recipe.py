@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
@@ -27,6 +28,7 @@ from mechdesign.jobs.disclosure_checks import DisclosureChecks
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import Key
+from mechdesign.release.spellings import Spellings
 
 Frame = TypeVar("Frame")
 
@@ -71,11 +73,22 @@ class RecordedDraws(Protocol):
     knows its records by one symbol each, `seen` in this release and `earlier` in others.
     """
 
-    channel: Channel
+    @property
+    def channel(self) -> Channel | RowChannel:
+        """What is drawn from."""
+        ...
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a column is released in bins."""
+        ...
+
+    digest: str
     changed: str
     changes: int
     seen: FirstSymbols
     earlier: FirstSymbols
+    spellings: Spellings
 
     def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
         """Hashes and symbols of the records that no earlier release had."""

@@ -21,7 +21,7 @@ from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.keys import TAG
-from mechdesign.jobs.ledger import Ledger, begins
+from mechdesign.jobs.ledger import Ledger, Rehearsed, begins
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
@@ -54,6 +54,28 @@ def keep_apart(
                     f"{os.fspath(output)} would overwrite {description} {os.fspath(path)}, which "
                     "is still needed; give another name"
                 )
+
+
+def keep_off_ledger(outputs: Sequence[PathLike], ledger: Ledger) -> None:
+    """Refuse outputs that would replace a ledger or its key, or that SQLite would take for its own
+    files beside the ledger, and remove.
+    """
+    keep_apart(
+        outputs, [("the ledger", ledger.path), ("the key file", ledger.key_path)]
+    )
+    own_files = [
+        real_path(f"{os.fspath(ledger.path)}{ending}") for ending in SQLITE_FILES
+    ]
+    for output in outputs:
+        if os.fspath(output) != STANDARD and real_path(output) in own_files:
+            raise InputError(
+                f"{os.fspath(output)} is the name of a file that SQLite keeps beside the ledger, "
+                "and removes; give another name"
+            )
+
+
+SQLITE_FILES = ("-journal", "-wal", "-shm")
+"""The endings of the files that SQLite keeps beside a database."""
 
 
 def sanitise_file(
@@ -197,11 +219,11 @@ def release_file(
             return recipe.write_file(run, None)
         if not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
-        keep_apart(
-            (target, *sides.paths),
-            [("the ledger", ledger.path), ("the key file", ledger.key_path)],
-        )
-        return recipe.write_file(run, ledger)
+        keep_off_ledger((target, *sides.paths), ledger)
+        try:
+            return recipe.write_file(run, ledger)
+        except Rehearsed as end:
+            raise Rehearsed(end.args[0], run.notices) from None
 
 
 def _first_half(progress: Progress | None) -> Progress | None:

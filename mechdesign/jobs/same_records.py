@@ -25,8 +25,9 @@ def is_same(entry: Entry, content: Content, file: str | None) -> bool:
     Releases that were carried over from before ledgers are known by the hash of their bytes,
     `file`, alone.
     """
-    if entry.unordered == content.unordered:
-        return True
+    for reading in content.readings:
+        if entry.unordered == reading.unordered:
+            return True
     return file is not None and entry.file == file
 
 

@@ -22,7 +22,7 @@ from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.population import PopulationRules, confident
-from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms.posteriors import check_convex, check_polytope
 from mechdesign.mechanisms.purposes import for_queries, for_task
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
@@ -192,11 +192,13 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
         return least_cost(rules, request.least_cost, request.search)
     if request.mechanism in HEURISTICS:
         return HEURISTICS[request.mechanism](rules, request.search, STANDARD)
-    check_polytope(rules.notion)
     if request.task is not None:
+        check_polytope(rules.notion, rules.joint)
         return for_task(rules, request.task, request.search, started)
     if request.has_purpose:
+        check_polytope(rules.notion, rules.joint)
         return for_queries(rules, request.objective, request.search, started)
+    check_convex(rules.notion, rules.joint)
     if request.fallback:
         return _optimal_or_merging(rules, request, started)
     return optimal(rules, request.search)

@@ -22,6 +22,7 @@ from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.wording import quoted
+from mechdesign.mechanisms.least_cost_constant import cheapest_constant
 from mechdesign.mechanisms.least_cost_limits import ChannelLimits, limits_of
 from mechdesign.mechanisms.least_cost_objective import (
     Costs,
@@ -41,6 +42,9 @@ from mechdesign.tables.joint import Joint
 from solvers import SolverError
 from solvers.assignment import LEAST_GAP, Assigned
 from solvers.errors import EmptyPolytope
+
+CONSTANT = "constant"
+"""The method of a channel that releases one symbol for every record."""
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
@@ -62,22 +66,28 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     """
     started = time.perf_counter()
     joint = rules.joint
-    check_polytope(rules.notion)
+    check_polytope(rules.notion, joint)
     costs = costs_of(objective, joint)
     limits = limits_of(objective, joint)
     convex = _convex_program(objective, costs, joint)
     program = LeastCostProgram(rules, costs.floats, limits, search, convex)
     try:
         channel, verdict, solution = _designed(program)
-    except SolverError as error:
-        if isinstance(error, EmptyPolytope) and program.is_restricted:
-            raise NotPrivate(refusal(program)) from None
-        raise SolverFailure(
-            f"the channel of least cost could not be computed: {error}"
-        ) from error
+        lower_bound = solution.bound
+        method = solution.method
+    except (SolverError, SolverFailure) as error:
+        constant = cheapest_constant(program, costs)
+        if constant is None:
+            _refuse(program, error)
+            raise SolverFailure(
+                f"the channel of least cost could not be computed: {error}"
+            ) from error
+        channel, verdict = constant
+        # No cost of a matrix is negative; nothing sharper was proven.
+        lower_bound = 0.0
+        method = CONSTANT
     record = _record(costs.record, limits, convex, joint)
     cost = _rounded_up(costs.expected(channel, joint))
-    lower_bound = solution.bound
     if convex is None:
         lower_bound = max(lower_bound, 0.0)  # costs of a matrix are not negative
     elif callable(objective.objective):
@@ -94,7 +104,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
         Rounded(channel, verdict),
         joint,
         record.name,
-        solution.method,
+        method,
         started,
         messages=_messages(least, channel, program, search),
     )
@@ -103,6 +113,14 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     return replace(
         design, channel=design.channel.with_record(channel_record), least=least
     )
+
+
+def _refuse(program: LeastCostProgram, error: Exception) -> None:
+    """Raise NotPrivate where there is no channel, or the failure itself if it says what to do."""
+    if isinstance(error, EmptyPolytope) and program.is_restricted:
+        raise NotPrivate(refusal(program)) from None
+    if isinstance(error, SolverFailure):
+        raise error
 
 
 def _designed(program: LeastCostProgram) -> tuple[Channel, Audit, Assigned]:

@@ -29,6 +29,7 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from solvers import (
     Array,
+    EmptyPolytope,
     Envelope,
     EnvelopeStatus,
     OutsidePolytope,
@@ -38,6 +39,9 @@ from solvers import (
 )
 
 OPTIMAL = "optimal"
+
+NO_ROOM = (EmptyPolytope, OutsidePolytope)
+"""Errors of a set that a margin has made too small for the point."""
 
 ENTROPY_ERROR = 4e-15
 """Relative error bound of H(X) and of the quotients of the certificate."""
@@ -123,6 +127,9 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
         except TooManyVertices as error:
             raise SolverFailure(f"{error}") from error
         except SolverError as error:
+            if failure is not None and isinstance(error, NO_ROOM):
+                # The margin leaves nothing of the set; larger ones do not, either.
+                break
             raise SolverFailure(
                 f"the optimum could not be computed: {error}"
             ) from error
@@ -270,7 +277,7 @@ def _within_set(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
     """The optimum of a set; None where the merged set lies in the margin."""
     try:
         return solve(members)
-    except OutsidePolytope:
+    except (OutsidePolytope, EmptyPolytope):
         return None
     except TooManyVertices as error:
         raise SolverFailure(f"{error}") from error

@@ -168,12 +168,15 @@ class _Means(MergedSets):
     ) -> NDArray[np.bool_]:
         fine = np.ones(len(mass), dtype=np.bool_)
         lifts = given_s / mass
-        with np.errstate(divide="ignore"):  # 1/0 = inf is the value that is meant
-            inverse = 1.0 / lifts
-        for limit, values in ((self.limits.upper, lifts), (self.limits.lower, inverse)):
+        mean_of = self.limits.mean
+        sides = (
+            (self.limits.upper, mean_of.average),
+            (self.limits.lower, mean_of.inverse_average),
+        )
+        for limit, average in sides:
             if math.isinf(limit):
                 continue
-            mean = self.limits.mean.average(self.p_s, values)
+            mean = average(self.p_s, lifts)
             # |d(l - 1)^2| <= slack (2 (l - 1)^2 + 2 |l - 1|), so errors grow with 1 + mean at most.
             error = safety * MEAN_ERROR * self.slack * (1.0 + mean)
             error = np.where(np.isfinite(mean), error, 0.0)
@@ -188,11 +191,13 @@ class _Means(MergedSets):
         if zeros.any():
             positive = np.where(absent, 1.0, lifts)
         # The mean itself for the printed risk, else the budget that it uses (nats).
-        measure = self.limits.mean.used
+        mean_of = self.limits.mean
         if self.risk == "sum":
-            measure = self.limits.mean.average
-        upper = measure(self.p_s, lifts)
-        lower = measure(self.p_s, 1.0 / positive)
+            upper = mean_of.average(self.p_s, lifts)
+            lower = mean_of.inverse_average(self.p_s, positive)
+        else:
+            upper = mean_of.used(self.p_s, lifts)
+            lower = mean_of.inverse_used(self.p_s, positive)
         if math.isinf(self.limits.lower):
             return upper
         if math.isinf(self.limits.upper):

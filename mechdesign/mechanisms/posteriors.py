@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import Demand
 from mechdesign.core.errors import InputError
+from mechdesign.core.limits import MeanLimits
+from mechdesign.mechanisms.convex_means import lift_interval
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
@@ -33,6 +35,9 @@ FEW_SENSITIVE = 3
 """Sensitive symbols up to which l1-lift is written without auxiliary variables, in 2^(|S|-1) - 1
 rows; from 5 on the auxiliary variables were faster on every table tried."""
 
+TWO_SECRETS = 2
+"""Sensitive symbols for which every notion bounds the lift of one of them."""
+
 
 def posteriors(
     joint: Joint, notion: Notion, *, margin: float = 0.0, reach: float = math.inf
@@ -44,7 +49,9 @@ def posteriors(
     """
     limits = notion.limits
     if limits.mean is not None:
-        check_polytope(notion)
+        check_polytope(notion, joint)
+        if len(joint.sensitive) == TWO_SECRETS:
+            return _interval(joint, limits, margin)
         return _l1(joint, min(limits.upper, reach), margin)  # l1 is 2 at most
     # Lower and upper bound of all lifts, and the coefficient of the auxiliary variable t of LDP.
     blocks: list[tuple[float, float, float]] = []
@@ -106,14 +113,57 @@ def high_bound(
     return bound - min(margin * bound, 0.5 * math.expm1(budget))
 
 
-def check_polytope(notion: Notion) -> None:
-    """Raise InputError unless the posteriors that the notion allows form a polytope."""
-    reason = notion.limits.no_polytope
-    if reason:
-        raise InputError(
-            f"{reason}, which optimal and subset-response need: use subset-merging or "
-            "complete-merging"
-        )
+def has_polytope(notion: Notion, joint: Joint) -> bool:
+    """Whether the posteriors that the notion allows form a polytope.
+
+    With two sensitive symbols they do whatever the notion: every limit is one on the lift of the
+    first.
+    """
+    return notion.limits.no_polytope is None or len(joint.sensitive) == TWO_SECRETS
+
+
+def check_polytope(notion: Notion, joint: Joint) -> None:
+    """Raise InputError unless the posteriors that the notion allows form a polytope, which all
+    objectives but information need.
+    """
+    if has_polytope(notion, joint):
+        return
+    raise InputError(
+        f"{notion.limits.no_polytope}, which this objective needs: use the objective information, "
+        "or alip, lip, ldp, max-lift, min-lift, or l1 with eps_l inf"
+    )
+
+
+def check_convex(notion: Notion, joint: Joint) -> None:
+    """Raise InputError unless the posteriors that the notion allows are convex, which optimal and
+    subset-response need.
+    """
+    reason = notion.limits.not_convex
+    if reason is None or len(joint.sensitive) == TWO_SECRETS:
+        return
+    raise InputError(
+        f"{reason}, which optimal and subset-response need: use subset-merging or "
+        "complete-merging"
+    )
+
+
+def _interval(joint: Joint, limits: MeanLimits, margin: float) -> Polytope:
+    """{v : the lift of the rarer of two secrets lies in its interval}.
+
+    The lift of the other one is a function of it, the better known the rarer the first is.
+    """
+    interval = lift_interval(joint, limits)
+    if margin > 0.0:
+        low, high = interval.inside
+        # At most half way to 1, the lift of a constant output, which must stay inside.
+        low += min(margin * low, 0.5 * (1.0 - low))
+        high -= min(margin * high, 0.5 * (high - 1.0))
+    else:
+        low, high = interval.outside
+        low *= 1.0 - OUTWARDS
+        high *= 1.0 + OUTWARDS
+    rows = joint.lift[[interval.secret]]
+    return Polytope(rows, np.array([low]), np.array([high]))
 
 
 def _l1(joint: Joint, budget: float, margin: float) -> Polytope:

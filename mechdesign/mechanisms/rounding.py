@@ -342,6 +342,11 @@ def round_channel(
             return Rounded(
                 channel, verdict, mixing=float(added.sum()), merged=design.merged
             )
+        if not repairs:
+            # A small entry may be what keeps a lift above zero.
+            kept_small = _with_small_entries(design, rules)
+            if kept_small is not None:
+                return kept_small
         failing = rules.failing(channel)
         needed = rules.needed(rows, failing)
         at = kept[list(failing)]
@@ -356,6 +361,32 @@ def round_channel(
                 f"{quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a "
                 "larger margin"
             )
+
+
+def _with_small_entries(design: FloatDesign, rules: Judge) -> Rounded | None:
+    """The design with entries of one unit where rounding makes them zero, if that keeps the promise.
+
+    None where no entry is lost, or the channel fails all the same.
+    """
+    values = _largest_remainders(design)
+    lost = (values == 0) & (design.w > 0.0)
+    if not lost.any():
+        return None
+    values[lost] = 1
+    # Each row pays for its units with its largest entry.
+    units = np.bincount(design.x[lost], minlength=design.n)
+    starts = design.starts
+    for row in np.flatnonzero(units).tolist():
+        entries = values[starts[row] : starts[row + 1]]
+        entries[int(np.argmax(entries))] -= units[row]
+    joint = rules.joint
+    rows = IntegerRows((design.n, design.k), starts, design.y, values)
+    labels = output_labels(joint.useful.names, rows)
+    channel = Channel(joint.useful, labels, rows, DENOMINATOR, joint)
+    verdict = rules.verdict(channel)
+    if not verdict.satisfied:
+        return None
+    return Rounded(channel, verdict, merged=design.merged)
 
 
 def partition_channel(

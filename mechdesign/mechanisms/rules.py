@@ -28,8 +28,11 @@ from mechdesign.auditing.verdict import (
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
+from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.classes import Classes, classes
+from mechdesign.mechanisms.convex_means import convex_set
+from mechdesign.mechanisms.other_method import envelope_by_any_method
 from mechdesign.mechanisms.partitions import (
     ZERO_LIFT_RISK,
     MergedSets,
@@ -37,7 +40,7 @@ from mechdesign.mechanisms.partitions import (
     merged_sets,
     rounding_slack,
 )
-from mechdesign.mechanisms.posteriors import Rows, posteriors
+from mechdesign.mechanisms.posteriors import Rows, has_polytope, posteriors
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (
     LARGEST_MIXING,
@@ -50,12 +53,18 @@ from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns
-from solvers import Array, Envelope, Points, Polytope, lower_envelope
+from solvers import (
+    Array,
+    Envelope,
+    Points,
+    Polytope,
+    convex_envelope,
+)
 
-MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-5, 1e-3, 1e-1)
 """Margins tried in turn until the rounded channel passes the exact audit: the first is enough for
 nearly every table; at small budgets utility is steep in the budget, so the last ones are a last
-resort."""
+resort: the channels of clearly smaller budgets, which keep the promise, too."""
 
 SPLITTING = 2e-15
 """Relative error, for each symbol, of an output that was split back from classes: its ends are
@@ -169,6 +178,36 @@ class Rules:
 
     def solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over posteriors of the classes, or on a face of them, until `end`."""
+        limits = self.notion.limits
+        if limits.mean is None or has_polytope(self.notion, self.joint):
+            return self._polytope_solver(margin, search, end)
+        return self._convex_solver(limits, margin, search, end)
+
+    def _convex_solver(
+        self, limits: MeanLimits, margin: float, search: Search, end: float
+    ) -> Solve:
+        """The envelope over the convex set of a notion on averages."""
+        if search.method == "vertices":
+            raise InputError(
+                f"method vertices needs a polytope, and {self.notion.name} has none: use auto or "
+                "columns (--method columns)"
+            )
+        allowed = convex_set(self.reduced.joint, limits)
+        p_x = self.reduced.joint.p_x
+
+        def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
+            options |= search.options(self.joint, end)
+            if members is None:
+                return convex_envelope(allowed, p_x, margin=margin, **options)
+            # The face on which only the members have mass, at P(X | T): eq. (25).
+            point = p_x[members] / p_x[members].sum()
+            face = allowed.restrict(members)
+            return convex_envelope(face, point, margin=margin, **options)
+
+        return solve
+
+    def _polytope_solver(self, margin: float, search: Search, end: float) -> Solve:
+        """The envelope over a polytope."""
         # Columns lie in the polytope shrunk by the margin; the bound is for the one that is not
         # (theory.md 3).
         outer = self.relaxation
@@ -184,12 +223,12 @@ class Rules:
             options["method"] = method
             options["enumeration"] = ENUMERATIONS[search.enumeration]
             if members is None:
-                return lower_envelope(inner, p_x, relaxation=outer, **options)
+                return envelope_by_any_method(inner, p_x, outer, options)
             # The face on which only the members have mass, at P(X | T): eq. (25).
             point = p_x[members] / p_x[members].sum()
             face = inner.restrict(members)
             relaxed_face = outer.restrict(members)
-            return lower_envelope(face, point, relaxation=relaxed_face, **options)
+            return envelope_by_any_method(face, point, relaxed_face, options)
 
         return solve
 

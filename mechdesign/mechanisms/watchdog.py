@@ -34,9 +34,9 @@ from mechdesign.core.wording import listed
 from mechdesign.mechanisms import partitions
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk
-from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms.posteriors import check_convex
 from mechdesign.mechanisms.result import Design, finish
-from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
+from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules, check_sensitive, table_rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.notions import Notion
@@ -84,6 +84,13 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
     whole = apportioned([int(value * unit) for value in values], DENOMINATOR)
     return whole[whole > 0].tolist()
 
+
+SMALLER_BUDGETS = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
+"""Shares of the budget whose responses are tried, too: on 840 random designs the best of all smaller
+budgets kept more in 33, always one of these."""
+
+MOST_SYMBOLS_OF_SMALLER = 60
+"""Symbols up to which these are tried: on larger tables the response itself takes seconds."""
 
 COMPLETE = "complete-merging"
 SUBSETS = "subset-merging"
@@ -295,15 +302,66 @@ def subset_response(
     solution: P(X | T) must itself be a mixture of posteriors of the convex set, hence the merged
     set satisfy the notion. The repaired partition of subset merging consists of such sets only, so
     nothing has to be joined here.
+
+    A larger budget may merge other sets, within which less can be kept. The channels of some
+    smaller budgets keep the promise, too, and the best of all is returned.
     """
     started = time.perf_counter()
-    check_polytope(rules.notion)
+    check_convex(rules.notion, rules.joint)
     if not rules.has_faces:
         raise InputError(
             f"{RESPONSE} with symbols of no record is not built: an output of a few "
             "symbols would be released for these, too, so that sets cannot be looked "
             "at one by one; use another mechanism"
         )
+    best = _response_at(rules, search, options)
+    is_small = len(rules.joint.useful) <= MOST_SYMBOLS_OF_SMALLER
+    if options.as_published or rules.demands is not None or not is_small:
+        return best
+    end = search.end(started)
+    for factor in SMALLER_BUDGETS:
+        left = end - time.perf_counter()
+        if left <= 0.0 or best.nmi >= 1.0:
+            break
+        limited = search
+        if left < math.inf:
+            limited = replace(search, time_limit=left)
+        other = _response_of_smaller(rules, factor, limited, options)
+        if other is not None and other.nmi > best.nmi:
+            best = other
+    return replace(best, seconds=time.perf_counter() - started)
+
+
+def _response_of_smaller(
+    rules: Rules, factor: float, search: Search, options: HeuristicOptions
+) -> Design | None:
+    """The response for a share of the budgets, as a channel of the whole ones."""
+    started = time.perf_counter()
+    notion = rules.notion
+    smaller = notion.scaled(factor)
+    if smaller is None:
+        return None
+    design = _response_at(replace(rules, notion=smaller), search, options)
+    verdict = rules.verdict(design.channel)
+    if not verdict.satisfied:
+        return None
+    return finish(
+        Rounded(design.channel, verdict),
+        rules.joint,
+        RESPONSE,
+        "subsets",
+        started,
+        repaired=design.repaired,
+        borrowed=design.borrowed,
+        messages=(
+            f"the sets of a smaller budget, {smaller.text}, keep more and are used",
+        ),
+    )
+
+
+def _response_at(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+    """Subset response within the sets that merging at the budget itself makes."""
+    started = time.perf_counter()
     rules = replace(rules, by_symbol=True)
     partition, merged = merging(RESPONSE, rules, search, options, share=MERGING_SHARE)
     groups = partition.groups

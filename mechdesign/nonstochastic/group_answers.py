@@ -76,7 +76,8 @@ def answer_groups(
     answering = Answering(mechanism, table, column, equals, ledger=opened_ledger)
     answers = answering.grouped(individual)
     result = answering.tally.result(None, answering.answers_each)
-    if opened_ledger is not None:
+    # There is a census where there is a ledger.
+    if opened_ledger is not None and answering.census is not None:
         result = charged(
             opened_ledger,
             answering.census.content(),

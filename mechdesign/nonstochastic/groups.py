@@ -13,6 +13,7 @@ statistics need, and the members of groups, spill into a file.
 # pyright: basic
 from __future__ import annotations
 
+import secrets
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,8 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
+from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cells import Encoded
+from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import Numbering
+from mechdesign.release.drawing import FirstSymbols
+from mechdesign.release.draws import KEY_BYTES
+
+MOST_INDIVIDUALS = 1 << 31
+"""Individuals, and groups, have numbers of 32 bits."""
 
 SPILLED = 1 << 24
 """Bytes of values, or of memberships, that are kept in memory."""
@@ -77,6 +85,41 @@ class _SpilledArrays:
             yield batch
 
 
+class _Individuals:
+    """Numbers individuals in the order of their first appearance.
+
+    They are known by keyed hashes of 64 bits: among n individuals two are taken for one with a
+    probability of n^2 / 2^65, which adds to the answers that one seems to take part in.
+    """
+
+    def __init__(self) -> None:
+        self._hasher = RowHasher(secrets.token_bytes(KEY_BYTES))
+        self._numbers = FirstSymbols(MOST_INDIVIDUALS)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def number(self, person: Encoded) -> Codes:
+        """The number of the individual of each record; a missing cell is the empty text."""
+        # The code -1 of a missing cell leads to the empty text at the end.
+        texts = arrow_texts((*person.texts, ""))
+        hashes = self._hasher.identifiers([texts])
+        places = np.zeros(len(hashes), np.int64)
+        is_new, places = self._numbers.find(hashes, places)
+        distinct, at, inverse = np.unique(
+            hashes[is_new], return_index=True, return_inverse=True
+        )
+        # Texts that no record has may be numbered, too: gaps do no harm.
+        numbers = np.empty(len(distinct), np.int64)
+        numbers[np.argsort(at)] = np.arange(self._size, self._size + len(distinct))
+        self._size += len(distinct)
+        self._numbers.look(distinct, numbers)
+        places = places.copy()
+        places[is_new] = numbers[inverse]
+        return places[person.codes]
+
+
 class Groups:
     """Exact sums and sizes of groups, or all their values, and the individuals in them.
 
@@ -91,7 +134,7 @@ class Groups:
         if ordered:
             self._values = _SpilledArrays("i4", "f8")
         self._groups = Numbering()
-        self._individuals = Numbering()
+        self._individuals = _Individuals()
         self._sizes: Codes = np.zeros(0, dtype=np.int64)
         self._digits: dict[int, Codes] = {}
         self._memberships = _SpilledArrays("i4", "i4")
@@ -135,7 +178,7 @@ class Groups:
             keys = [Encoded(np.zeros(values.size, np.int64), ("",))]
         all_groups = self._groups.number(keys)
         if person is not None:
-            self._memberships.add(self._individuals.number([person]), all_groups)
+            self._memberships.add(self._individuals.number(person), all_groups)
         group = all_groups
         if left_out is not None:
             group = group[~left_out]

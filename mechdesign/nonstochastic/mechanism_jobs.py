@@ -26,7 +26,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.digests import Census
+from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.folders import FolderSource, is_folder
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, Batch, open_source, packing_of
@@ -35,6 +35,7 @@ from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.provisional_ledger import opened_ledger
+from mechdesign.jobs.release_file import keep_off_ledger
 from mechdesign.jobs.target import Target
 from mechdesign.nonstochastic.answering import (
     BadCell,
@@ -283,6 +284,8 @@ def _release_groups(
                 asked.get("ledger"), asked.get("key_from"), rehearsal=rehearsal
             )
         )
+        if ledger is not None:
+            keep_off_ledger((target, *sides), ledger)
         if isinstance(designed, MechanismFile):
             mechanism = designed
         else:
@@ -309,7 +312,7 @@ def _release_groups(
             out.part_of_side(path).write_text(text, encoding="utf-8")
         # A rehearsal leaves the ledger by an exception, with nothing entered.
         with suppress(Rehearsed):
-            if ledger is not None:
+            if ledger is not None and answering.census is not None:
                 result = charged(
                     ledger,
                     answering.census.content(),
@@ -387,7 +390,9 @@ class Answering:
                 f"a value to count is for a mechanism that counts, not for the {mechanism.query}"
             )
         self.tally = Tally(mechanism, self.column)
-        self.census = Census()
+        self.census: RecordCensus | None = None
+        if ledger is not None:
+            self.census = RecordCensus(ledger.hasher)
         self.answers_each: int | None = None
         self._progress = progress
         self._ledger = ledger
@@ -424,8 +429,8 @@ class Answering:
             advise=not self.mechanism.mechanisms,
         )
         for batch, rows, columns in records:
-            if self._ledger is not None:
-                self.census.add(self._ledger.hasher.records(batch))
+            if self.census is not None:
+                self.census.add(batch)
             yield batch, rows, columns
             if self._progress is not None:
                 self._progress(self.table.position, self.table.size)

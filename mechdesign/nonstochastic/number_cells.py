@@ -22,8 +22,7 @@ from mechdesign.core.documents import document_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.formats.cells import empty_as_missing, encode
-from mechdesign.formats.digests import Census, Content, RowHasher
-from mechdesign.formats.opening import Batch
+from mechdesign.formats.digests import Content, RecordCensus, RowHasher
 from mechdesign.formats.urls import FRAME, place_of
 from mechdesign.jobs.column_plan import ColumnGroup, OutputColumn, Plan, make_plan
 from mechdesign.jobs.disclosure_checks import DisclosureChecks, View
@@ -123,15 +122,15 @@ class NumbersRecipe(FileRecipe):
 
     def write_file(self, run: FileRun, ledger: Ledger | None) -> RangeRelease:
         """Release a file; the ledger adds up what is told of the column of these records."""
-        census = Census()
-
-        def hash_records(batch: Batch) -> None:
-            if ledger is not None:
-                census.add(ledger.hasher.records(batch))
-
+        census: RecordCensus | None = None
+        if ledger is not None:
+            census = RecordCensus(ledger.hasher)
         with run.opened_target(sources=run.sides.channel_files) as out:
             drawer = self.drawer(run.table.header)
-            run.draw(out, drawer, hash_records)
+            if census is None:
+                run.draw(out, drawer)
+            else:
+                run.draw(out, drawer, census.add)
             run.refuse_disclosure(drawer)
             result = drawer.result(out.seal())
             run.add_notes(result.notices)
@@ -140,7 +139,7 @@ class NumbersRecipe(FileRecipe):
                 text = document_text(result.mechanism.document)
                 place = out.part_of_side(run.sides.manifest)
                 place.write_text(text, encoding="utf-8")
-            if ledger is not None:
+            if ledger is not None and census is not None:
                 try:
                     result = charged(
                         ledger,

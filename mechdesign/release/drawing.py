@@ -36,6 +36,7 @@ from mechdesign.release.released_values import (
     WITHIN,
 )
 from mechdesign.release.sampling import Sampler
+from mechdesign.release.spellings import Spellings
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
 REMEMBERED = 1 << 22
@@ -80,6 +81,13 @@ class FirstSymbols:
             return np.ones(len(hashes), np.bool_), codes
         new, first_codes = self._walk(hashes, codes, -1)
         return new.view(np.bool_), first_codes
+
+    def has_any(self, hashes: Hashes) -> bool:
+        """Whether one of the hashes is remembered."""
+        if not len(hashes):
+            return False
+        new, _ = self.find(hashes, np.zeros(len(hashes), np.int64))
+        return not bool(new.all())
 
     def look(
         self, hashes: Hashes, codes: Integers
@@ -159,6 +167,16 @@ class FirstSymbols:
             self._walk(hashes, codes, self._room)
 
 
+def new_records(
+    seen: FirstSymbols, earlier: FirstSymbols
+) -> Iterator[tuple[Hashes, Integers]]:
+    """Hashes and codes of `seen` that `earlier` does not have, some at a time, sorted."""
+    for hashes, codes in seen.entries():
+        new = np.flatnonzero(earlier.find(hashes, codes)[0])
+        order = new[np.argsort(hashes[new], kind="stable")]
+        yield hashes[order], codes[order]
+
+
 OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
 """Forms for which a symbol of X is drawn first."""
 
@@ -210,6 +228,7 @@ class Release:
         # `seen` has the records of this release, `earlier` those of former ones from the ledger.
         self.seen = FirstSymbols()
         self.earlier = FirstSymbols()
+        self.spellings = Spellings()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     def _prepare_form(self, channel: Releasable, form: str) -> None:
@@ -297,6 +316,7 @@ class Release:
         each other.
         """
         hashes = self._hasher.identifiers(records.columns)
+        self.spellings.add(records.columns, hashes, self._hasher)
         _, here = self.seen.look(hashes, codes)
         _, before = self.earlier.find(hashes, codes)
         columns = quoted(",".join(self.channel.useful.columns))
@@ -323,11 +343,12 @@ class Release:
         """Hashes and first symbols of the records that no earlier release had, some at
         a time, sorted.
         """
-        for hashes, codes in self.seen.entries():
-            new = np.flatnonzero(self.earlier.find(hashes, codes)[0])
-            # In the order of the hashes, which has nothing to do with that of the records.
-            order = new[np.argsort(hashes[new], kind="stable")]
-            yield hashes[order], codes[order]
+        return new_records(self.seen, self.earlier)
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a column is released in bins, so that its cells are many different numbers."""
+        return any(self.channel.useful.bins)
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add to `symbol_counts` what so many equal records hold, for which nothing is

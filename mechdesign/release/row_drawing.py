@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,8 +25,8 @@ from mechdesign.core.json_values import canonical
 from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, LevelTable, RowTree
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.formats.digests import RowHasher
-from mechdesign.release.drawing import FirstSymbols
+from mechdesign.formats.digests import Hashes, RowHasher
+from mechdesign.release.drawing import KEEP, REDRAW, FirstSymbols, new_records
 from mechdesign.release.draws import IDENTIFIERS, Draws, Identifiers, Key, Records
 from mechdesign.release.policies import (
     MARGINAL,
@@ -36,7 +37,14 @@ from mechdesign.release.policies import (
     normalised_cells,
 )
 from mechdesign.release.sampling import CHUNK, Sampler
-from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
+from mechdesign.release.spellings import Spellings
+from mechdesign.tables.columns import (
+    MISSING,
+    UNKNOWN,
+    UnknownSymbol,
+    positions_of,
+    unknown_at,
+)
 from mechdesign.tables.records import Records as Table
 from mechdesign.tables.variable import Variable
 
@@ -195,6 +203,9 @@ class RowRelease:
         `unknown` speaks of symbols that the channel, or a node of it, does not know, `null` of
         missing cells; each is ``refuse`` or ``marginal``. The marginal is that of the node, and
         needs the table that the channel carries.
+    changed : {"refuse", "keep", "redraw"}
+        What becomes of an identified record whose row is another one than when it was released
+        before: an error, its old row of draws, or draws of its own.
 
     Attributes
     ----------
@@ -202,10 +213,26 @@ class RowRelease:
         What `draw` gives, in this order: given columns, then those of the levels.
     digest : str
         SHA-256 of what the channel does.
+    codes : list of arrays
+        For each group the symbols of the records that were drawn last, as `symbol_counts` counts
+        them.
+    symbol_counts : list of arrays
+        For each group how many records had each symbol, a missing cell, and an unknown symbol.
+    output_counts : list of arrays
+        For each group how many records got each output.
+    seen, earlier : FirstSymbols
+        The row that each identifier first came with, in this release and in others, as one number.
+    changes : int
+        How many records had another row in an earlier release.
     """
 
     def __init__(
-        self, channel: ReleasableRows, key: Key, *, policy: Policy | None = None
+        self,
+        channel: ReleasableRows,
+        key: Key,
+        *,
+        policy: Policy | None = None,
+        changed: str = REFUSE,
     ) -> None:
         self.channel = channel
         self.policy = policy or Policy()
@@ -230,7 +257,22 @@ class RowRelease:
             for k, table in enumerate(channel.tree.levels)
         ]
         self.columns = _output_columns(channel)
+        self.changed = changed
+        self.changes = 0
         self.seen = FirstSymbols()
+        self.earlier = FirstSymbols()
+        if changed == KEEP:
+            self._check_reversible()
+        self.codes: list[Integers] = []
+        self.symbol_counts: list[Integers] = []
+        self.output_counts: list[Integers] = []
+        given = len(channel.given)
+        for k, variable in enumerate(self._alphabets):
+            size = len(variable)
+            self.symbol_counts.append(np.zeros(size + 2, dtype=np.int64))
+            outputs = size if k < given else len(channel.labels[k - given])
+            self.output_counts.append(np.zeros(outputs, dtype=np.int64))
+        self.spellings = Spellings()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     @property
@@ -254,35 +296,68 @@ class RowRelease:
             One for each of the channel's `released_columns`, in their order.
         records : RowNumbers, NumberedRecords or Identifiers
         """
-        cells = [normalised_cells(column, self.policy.normalise) for column in columns]
-        codes = self._codes(cells)
+        codes = self._codes(self._normalised(columns), check=True)
         if isinstance(records, Identifiers):
-            self._check_identifiers(codes, records)
-        given = len(self.channel.given)
-        stacked = np.zeros((len(records), given), dtype=np.int64)
-        for k in range(given):
-            stacked[:, k] = codes[k]
-        strata = self._strata(stacked)
-        outputs = self._outputs(strata, codes[given:], records)
-        groups = [code.astype(np.int32) for code in codes[:given]] + outputs
-        return [column.places[groups[column.group]] for column in self.columns]
+            outputs = self._drawn_for_identified(codes, records)
+        else:
+            outputs = self._drawn(codes, records, self._key)
+        for counts, group in zip(self.output_counts, outputs, strict=True):
+            counts += np.bincount(group, minlength=len(counts))
+        return [column.places[outputs[column.group]] for column in self.columns]
 
-    def _codes(self, cells: Sequence[Encoded]) -> list[Integers]:
+    def count(self, columns: Sequence[Encoded], times: Integers) -> None:
+        """Add to `symbol_counts` so many equal records each, for which nothing is drawn or
+        refused.
+        """
+        self._codes(self._normalised(columns), check=False, times=times)
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a column is released in bins, so that its cells are many different numbers."""
+        return any(any(variable.bins) for variable in self._alphabets)
+
+    def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
+        """Hashes and first rows of the records that no earlier release had, some at a time,
+        sorted.
+        """
+        return new_records(self.seen, self.earlier)
+
+    def _normalised(self, columns: Sequence[Encoded]) -> list[Encoded]:
+        return [normalised_cells(column, self.policy.normalise) for column in columns]
+
+    def _codes(
+        self,
+        cells: Sequence[Encoded],
+        *,
+        check: bool,
+        times: Integers | None = None,
+    ) -> list[Integers]:
         """The symbol of every record in every group, -1 where it is unknown or missing and that is
-        allowed.
+        allowed. The records are counted.
         """
         codes: list[Integers] = []
+        counted: list[Integers] = []
         start = 0
         for k, variable in enumerate(self._alphabets):
             end = start + len(variable.columns)
             part = cells[start:end]
             start = end
             places = positions_of(part, variable)
+            symbols = places
             if places.size and places.min() < 0:
-                is_given = k < len(self.channel.given)
-                self._check_unknown(places, part, variable, is_given)
+                if check:
+                    is_given = k < len(self.channel.given)
+                    self._check_unknown(places, part, variable, is_given)
+                # MISSING comes before UNKNOWN, as at the end of the counts.
+                symbols = np.where(places < 0, places + len(variable) + 2, places)
                 places = np.maximum(places, -1)
             codes.append(places)
+            counted.append(symbols)
+        for counts, symbols in zip(self.symbol_counts, counted, strict=True):
+            # Weighted counts are floats, which are exact up to 2^53.
+            added = np.bincount(symbols, times, minlength=len(counts))
+            counts += added.astype(np.int64)
+        self.codes = counted
         return codes
 
     def _check_unknown(
@@ -302,24 +377,37 @@ class RowRelease:
 
     def _strata(self, codes: Integers) -> Integers:
         strata = self.channel.strata_of(codes)
-        lost = np.flatnonzero(strata < 0)
-        if lost.size:
+        if strata.size and strata.min() < 0:
+            lost = np.flatnonzero(strata < 0)
             names = ",".join(
                 name for variable in self.channel.given for name in variable.columns
             )
-            raise InputError(
-                f"entry {lost[0]}: the channel does not know this combination of the given columns "
-                f"{quoted(names)}; "
-                "leave the record out, or design the channel with a table that has it"
+            raise UnknownSymbol(
+                int(lost[0]),
+                "the channel does not know this combination of the given columns "
+                f"{quoted(names)}; leave the record out, or design the channel with a table that "
+                "has it",
             )
         return strata
 
+    def _drawn(
+        self, codes: Sequence[Integers], records: Records, key: Key
+    ) -> list[NDArray[np.int32]]:
+        """Output codes of every group; those of the given columns are their symbols."""
+        given = len(self.channel.given)
+        stacked = np.zeros((len(records), given), dtype=np.int64)
+        for k in range(given):
+            stacked[:, k] = codes[k]
+        strata = self._strata(stacked)
+        outputs = [code.astype(np.int32) for code in codes[:given]]
+        return outputs + self._outputs(strata, codes[given:], records, key)
+
     def _outputs(
-        self, strata: Integers, codes: Sequence[Integers], records: Records
+        self, strata: Integers, codes: Sequence[Integers], records: Records, key: Key
     ) -> list[NDArray[np.int32]]:
         """Output codes of every level, drawn some records at a time."""
         sources = [
-            records.source(self._key.derived(records.kind, "level", str(k)))
+            records.source(key.derived(records.kind, "level", str(k)))
             for k in range(len(self._levels))
         ]
         outputs = [np.empty(len(strata), dtype=np.int32) for _ in self._levels]
@@ -346,33 +434,101 @@ class RowRelease:
         if rows.size and rows.min() < 0:
             first = int(np.argmax(rows < 0))
             variable = self.channel.levels[k]
-            raise InputError(
-                f"entry {start + first}: the channel does not know this combination of symbols: no "
-                "record of its "
-                "table with the released symbols so far has "
-                f"{quoted(variable.names[int(codes[first])])} of "
-                f"{quoted(','.join(variable.columns))}; leave the record out, or say what to "
-                "publish (--unknown "
-                "marginal)"
+            columns = quoted(",".join(variable.columns))
+            # The symbol itself is not named: it is the value of an individual.
+            raise UnknownSymbol(
+                start + first,
+                "the channel does not know this combination of symbols: no record of its table "
+                f"with the symbols released so far has this symbol of {columns}; leave the record "
+                "out, or say what to publish (--unknown marginal)",
             )
         return level.sampler.outputs(rows, numbers)
 
-    def _check_identifiers(
-        self, codes: Sequence[Integers], records: Identifiers
+    def _drawn_for_identified(
+        self, codes: list[Integers], records: Identifiers
+    ) -> list[NDArray[np.int32]]:
+        """The draws of identified records, as `changed` says for those whose row has changed."""
+        numbers = self._row_numbers(codes)
+        hashes = self._hasher.identifiers(records.columns)
+        self.spellings.add(records.columns, hashes, self._hasher)
+        _, here = self.seen.look(hashes, numbers)
+        _, before = self.earlier.find(hashes, numbers)
+        shared = np.flatnonzero(here != numbers)
+        if shared.size:
+            # Their draws would depend on each other.
+            raise InputError(
+                f"the identifier {records.named(int(shared[0]))} belongs to records with different "
+                "symbols; name columns that identify a record"
+            )
+        other = np.flatnonzero(before != numbers)
+        self.changes += len(other)
+        if other.size and self.changed == REFUSE:
+            raise InputError(
+                f"the record {records.named(int(other[0]))} has other symbols than when it was "
+                "released before: keep what was released (--changed keep), or draw it anew, which "
+                "tells more of it (--changed redraw)"
+            )
+        if self.changed == KEEP:
+            codes = self._with_first_rows(codes, before, other)
+        outputs = self._drawn(codes, records, self._key)
+        if self.changed == REDRAW:
+            self._redraw_changed(outputs, codes, numbers, other, records)
+        return outputs
+
+    def _redraw_changed(
+        self,
+        outputs: list[NDArray[np.int32]],
+        codes: Sequence[Integers],
+        numbers: Integers,
+        other: Integers,
+        records: Identifiers,
     ) -> None:
-        """Refuse identifiers that belong to records with different rows, whose draws would depend
-        on each other.
+        """Draw records anew whose row is not the one that they were first released with.
+
+        Each further row has random numbers of its own: those of the first have met the first alone.
         """
-        numbers = np.zeros(len(records), dtype=np.int64)
+        for number in np.unique(numbers[other]).tolist():
+            at = other[numbers[other] == number]
+            key = self._key.derived("changed", str(number))
+            try:
+                drawn = self._drawn([code[at] for code in codes], records.some(at), key)
+            except UnknownSymbol as error:
+                position = int(at[error.position])
+                raise UnknownSymbol(position, error.what) from None
+            for group, values in zip(outputs, drawn, strict=True):
+                group[at] = values
+
+    def _row_numbers(self, codes: Sequence[Integers]) -> Integers:
+        """One number for the row of each record; modulo `PRIME` where there are more rows."""
+        numbers = np.zeros(len(codes[0]), dtype=np.int64)
         for code, variable in zip(codes, self._alphabets, strict=True):
             numbers = (numbers * (len(variable) + 1) + code + 1) % PRIME
-        hashes = self._hasher.identifiers(records.columns)
-        _, first = self.seen.look(hashes, numbers)
-        for position in np.flatnonzero(first != numbers)[:1].tolist():
+        return numbers
+
+    def _with_first_rows(
+        self, codes: list[Integers], before: Integers, other: Integers
+    ) -> list[Integers]:
+        """The codes, with those of the first release at the places `other`."""
+        numbers = before[other]
+        replaced: list[Integers] = []
+        for code, variable in zip(
+            reversed(codes), reversed(self._alphabets), strict=True
+        ):
+            first = code.copy()
+            numbers, digits = np.divmod(numbers, len(variable) + 1)
+            first[other] = digits - 1
+            replaced.append(first)
+        replaced.reverse()
+        return replaced
+
+    def _check_reversible(self) -> None:
+        """Refuse to keep old rows that their numbers do not tell."""
+        rows = math.prod(len(variable) + 1 for variable in self._alphabets)
+        if rows > PRIME:
             raise InputError(
-                f"the identifier {records.named(position)} belongs to records with different "
-                "symbols; name columns "
-                "that identify a record"
+                f"the columns of this channel have {rows:,} combinations of symbols, and the "
+                f"ledger tells {PRIME:,} apart: records that changed cannot keep their old output; "
+                "draw them anew (--changed redraw), or leave them out"
             )
 
 

@@ -74,4 +74,9 @@ def _frame_of(table: Any, columns: dict[str, Any]) -> Any:
         return pl.DataFrame([series.alias(name) for name, series in columns.items()])
     import pandas as pd
 
-    return pd.DataFrame(columns, index=table.to_native().index)
+    index = table.to_native().index
+    if isinstance(index, pd.RangeIndex):
+        return pd.DataFrame(columns, index=index)
+    # Any other index may hold what is not released.
+    series = {name: column.array for name, column in columns.items()}
+    return pd.DataFrame(series)

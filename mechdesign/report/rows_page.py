@@ -1,4 +1,4 @@
-"""The report on a row channel: its promise, where each column's information went, and the worst rows.
+"""The report on a row channel: its promise, where the information went, and the worst rows.
 
 Everything is computed again from the channel file: the exact audit, and the law of the released row
 (`auditing.row_leaves`). So `report` on a file and `design --report` write the same page.
@@ -30,17 +30,20 @@ MOST_WORST = 10
 FORMAT, VERSION = "mechdesign.row-report", 1
 
 LIMITS = (
-    "The promise is about this table, not about the population behind it: there the leakage is larger, and it grows "
-    "as the number of records shrinks.",
+    "The promise is about this table, not about the population behind it: there the leakage is "
+    "larger, and it grows as the number of records shrinks.",
     "Any other column released beside these ends the promise.",
     "It hides the protected column, not who somebody is: a released row may still be unusual.",
 )
 
-COVERS = "It covers a released row and every part of it, against an observer who knows this table and the channel."
+COVERS = (
+    "It covers a released row and every part of it, against an observer who knows this table and "
+    "the channel."
+)
 
 COVERS_RELATIVE = (
-    "It covers a released row with all of its given columns, compared with somebody of whom only the given columns "
-    "are known."
+    "It covers a released row with all of its given columns, compared with somebody of whom only "
+    "the given columns are known."
 )
 
 
@@ -104,8 +107,8 @@ def row_report(channel: RowChannel) -> RowReport:
     """
     if channel.table is None:
         raise InputError(
-            "this row channel carries no table (a public one), and its report is computed from the table: report on "
-            "the file that has it"
+            "this row channel carries no table (a public one), and its report is computed from "
+            "the table: report on the file that has it"
         )
     audit = audit_rows(channel)
     law = row_law(channel)
@@ -141,7 +144,7 @@ def worst_rows(law: RowLaw, most: int = MOST_WORST) -> tuple[WorstRow, ...]:
 
 
 def _priors(law: RowLaw) -> NDArray[np.float64]:
-    """(leaves, |S|) prior that the promise compares with: of the table, or of the leaf's stratum."""
+    """(leaves, |S|) prior that the promise compares with: the table's, or the stratum's."""
     if law.channel.record.promise != RELATIVE:
         return np.broadcast_to(law.prior, law.masses.shape)
     counts = law.priors.astype(np.float64)[law.strata]
@@ -300,16 +303,17 @@ def _promise(report: RowReport, sensitive: str) -> list[b.Block]:
     factors = _factors(achieved.eps_l, achieved.eps_u).replace(" to ", " and ")
     verdict = "keeps" if report.audit.satisfied else "VIOLATES"
     texts = [
-        f"Seeing a released row changes the probability of every value of {sensitive} by a factor between {factors}.",
-        f"The channel {verdict} {report.audit.notion.text}, {report.audit.promise} promise, decided in exact "
-        f"arithmetic on {w.count(report.audit.leaves, 'prefix', 'prefixes')}.",
+        f"Seeing a released row changes the probability of every value of {sensitive} by a factor "
+        f"between {factors}.",
+        f"The channel {verdict} {report.audit.notion.text}, {report.audit.promise} promise, "
+        f"decided in exact arithmetic on {w.count(report.audit.leaves, 'prefix', 'prefixes')}.",
     ]
     given = report.audit.given
     if given is not None:
         alone = _factors(given.eps_l, given.eps_u).replace(" to ", " and ")
         texts.append(
-            "The given columns are released as they are. Alone they change these probabilities by a factor between "
-            f"{alone}."
+            "The given columns are released as they are. Alone they change these probabilities by "
+            f"a factor between {alone}."
         )
     return [b.Text(text) for text in texts]
 
@@ -342,8 +346,9 @@ def _columns(report: RowReport) -> list[b.Block]:
         "factor so far",
     )
     explanation = (
-        "The released value of a column tells this share of the information in its true value, each column looked at "
-        "by itself. The factor so far is the range that the row has used up to this column."
+        "The released value of a column tells this share of the information in its true value, "
+        "each column by itself. The factor so far is the range that the row has used up to this "
+        "column."
     )
     caption = "What each column keeps and spends, in the order of the release"
     return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]

@@ -18,7 +18,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms import rules
+from mechdesign.mechanisms import other_method
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP, LDP, LIP, MinLift
@@ -42,15 +42,17 @@ NOTION = ALIP.from_epsilon(1.0)
 
 def lying_envelope(monkeypatch, lie: Callable[[Envelope], Envelope]) -> None:
     """Every envelope is computed honestly and then distorted."""
-    honest = rules.lower_envelope
-    monkeypatch.setattr(rules, "lower_envelope", lambda *a, **k: lie(honest(*a, **k)))
+    honest = other_method.lower_envelope
+    monkeypatch.setattr(
+        other_method, "lower_envelope", lambda *a, **k: lie(honest(*a, **k))
+    )
 
 
 def failing_envelope(monkeypatch, error: BaseException) -> None:
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr(rules, "lower_envelope", fails)
+    monkeypatch.setattr(other_method, "lower_envelope", fails)
 
 
 def points_as_they_are(envelope: Envelope) -> Envelope:
@@ -127,8 +129,15 @@ def fell_back(found: Design, joint: Joint) -> None:
     assert "subset-merging, verified" in found.messages[-1]
 
 
-@pytest.mark.parametrize("lie", LIES, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("notion", [NOTION, LDP(1.0)], ids=str)
+@pytest.mark.parametrize(
+    ("lie", "notion"),
+    [
+        pytest.param(lie, notion, id=f"{notion}-{lie.__name__}")
+        for notion in (NOTION, LDP(1.0))
+        for lie in LIES
+        if (lie, notion) != (points_slightly_outside, LDP(1.0))
+    ],
+)
 def test_success_claimed_with_an_infeasible_answer(adult, monkeypatch, lie, notion):
     """No channel of the lie is emitted: the heuristic answers, or an error where it may not."""
     lying_envelope(monkeypatch, lie)
@@ -146,6 +155,20 @@ def test_a_lie_that_can_be_repaired_is_repaired_and_verified(adult, monkeypatch,
     found = design(adult, NOTION)
     assert found.nmi == pytest.approx(OPTIMUM, abs=1e-4)
     assert found.certificate.upper_bound_nmi >= OPTIMUM
+    assert is_private(found, adult)
+
+
+def test_a_break_of_the_budget_that_a_smaller_budget_mends_is_mended(
+    adult, monkeypatch
+):
+    """Ratios of lifts leave room for it; the bound still belongs to the budget that was asked."""
+    notion = LDP(1.0)
+    honest = design(adult, notion)
+    heuristic = design(adult, notion, mechanism="subset-merging")
+    lying_envelope(monkeypatch, points_slightly_outside)
+    found = design(adult, notion)
+    assert (found.mechanism, found.fallback_from) == ("optimal", None)
+    assert heuristic.nmi < found.nmi <= honest.certificate.upper_bound_nmi
     assert is_private(found, adult)
 
 

@@ -125,7 +125,7 @@ def test_a_notion_on_means(joint, tmp_path):
     ).satisfied
     result.channel.save(tmp_path / "c.json")
     assert from_record(md.Channel.load(tmp_path / "c.json").record.notion) == notion
-    with pytest.raises(InputError, match="l3 is a notion without polytope"):
+    with pytest.raises(InputError, match="l3 with its inverse allows are not convex"):
         md.design(joint, notion)
 
 
@@ -194,7 +194,7 @@ def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):
         == 2
     )
     assert (
-        "the budget of alip, l1, chi2, alpha and l3; --notion narrow takes"
+        "the budget of alip, l1, chi2, alpha, kl and l3; --notion narrow takes"
         in capsys.readouterr().err
     )
 

@@ -46,6 +46,25 @@ def budget_of(
         return mean.ln() / exponent
 
 
+def divergence(
+    p_s: list[Fraction], lifts_of: list[Fraction], *, inverse: bool
+) -> Decimal | None:
+    """KL(P(S|y), P(S)) from the lifts of an output, or KL(P(S), P(S|y)); None for infinity."""
+    if inverse and 0 in lifts_of:
+        return None
+    with localcontext(CONTEXT):
+        total = Decimal(0)
+        for p, v in zip(p_s, lifts_of, strict=True):
+            if v == 0 or v == 1:
+                continue
+            weight = p
+            if not inverse:
+                weight = p * v
+            sign = -1 if inverse else 1
+            total += sign * decimal(weight) * decimal(v).ln()
+        return total
+
+
 def used(
     counts, rows, kind: str, order: float = math.nan
 ) -> tuple[Decimal | None, Decimal | None]:
@@ -53,6 +72,10 @@ def used(
     total = sum(map(sum, counts))
     p_s = [Fraction(sum(row), total) for row in counts]
     columns = lifts(counts, rows)
+    if kind == "kl":
+        reverse = [divergence(p_s, column, inverse=True) for column in columns]
+        forward = [divergence(p_s, column, inverse=False) for column in columns]
+        return (None if None in reverse else max(reverse)), max(forward)
     below = [
         budget_of(p_s, [1 / v if v else None for v in column], kind, order)
         for column in columns

@@ -15,7 +15,7 @@ from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import quotient_above
-from mechdesign.notions import ALIP, AlphaLift, Chi2Lift, L1Lift
+from mechdesign.notions import ALIP, KL, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from tests.oracles import means as mean_oracle
 from tests.oracles.lifts import smallest_budget
@@ -27,6 +27,7 @@ KINDS = {
     "alpha 2.5": lambda a, b: AlphaLift(a, b, 2.5),
     "alpha 1.001": lambda a, b: AlphaLift(a, b, 1.001),
     "alpha 100": lambda a, b: AlphaLift(a, b, 100.0),
+    "kl": lambda a, b: KL(a, b),
 }
 
 

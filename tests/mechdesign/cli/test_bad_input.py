@@ -154,35 +154,11 @@ def test_bad_tables(folder, refused, text, options, words):
         ),
         (("records.csv", *MICRO, *EPS, "--notion", "secret"), ["'secret'", "alip"]),
         (
-            ("records.csv", *MICRO, *EPS, "--notion", "l1"),
-            ["l1", "without polytope", "subset-merging"],
-        ),
-        (
-            ("records.csv", *MICRO, *EPS, "--notion", "chi2"),
-            ["chi2", "without polytope"],
-        ),
-        (
-            ("records.csv", *MICRO, *EPS, "--notion", "alpha", "--alpha", "3"),
-            ["alpha", "without polytope"],
-        ),
-        (
             ("records.csv", *MICRO, *EPS, "--notion", "alpha", "--alpha", "1"),
             ["alpha (1)", "above 1"],
         ),
         (("records.csv", *MICRO, *EPS, "--alpha", "2"), ["--alpha", "alip"]),
         (("records.csv", *MICRO, *EPS, "--mechanism", "magic"), ["'magic'", "optimal"]),
-        (
-            (
-                "records.csv",
-                *MICRO,
-                *EPS,
-                "--notion",
-                "chi2",
-                "--mechanism",
-                "subset-response",
-            ),
-            ["chi2", "without polytope", "subset-response"],
-        ),
         (("records.csv", *MICRO, *EPS, "--method", "guess"), ["'guess'", "auto"]),
         (("records.csv", *MICRO, *EPS, "--gap", "-1"), ["--gap", "-1"]),
         (("records.csv", *MICRO, *EPS, "--gap", "small"), ["--gap", "'small'"]),
@@ -218,6 +194,23 @@ def test_bad_tables(folder, refused, text, options, words):
 def test_bad_options_of_design(refused, arguments, words):
     message = refused("design", *arguments)
     assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize("mechanism", ["optimal", "subset-response"])
+@pytest.mark.parametrize("notion", ["l1", "chi2"])
+def test_inverses_that_are_not_convex(folder, refused, notion, mechanism):
+    (folder / "three.csv").write_text("g,x,y,z\na,5,2,1\nb,1,4,2\nc,2,2,6\n")
+    options = ("--contingency", *EPS, "--notion", notion, "--mechanism", mechanism)
+    message = refused("design", "three.csv", *options)
+    words = (notion, "not convex", "eps_l inf", "subset-merging")
+    assert all(word in message for word in words), message
+
+
+def test_a_convex_set_has_no_vertices(folder, refused):
+    (folder / "three.csv").write_text("g,x,y,z\na,5,2,1\nb,1,4,2\nc,2,2,6\n")
+    options = ("--contingency", "--eps-l", "inf", "--eps-u", "0.1", "--notion", "chi2")
+    message = refused("design", "three.csv", *options, "--method", "vertices")
+    assert "method vertices needs a polytope, and chi2 has none" in message
 
 
 def test_a_folder_that_does_not_let_us_write(folder, refused, monkeypatch):

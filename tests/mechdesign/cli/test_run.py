@@ -347,3 +347,90 @@ def test_lines_are_found_whatever_the_toml_looks_like():
     assert {place: line_of(text, place) for place in places} == places
     assert line_of(text, ("l", 1, "y")) == 10
     assert line_of(text, ("nothing",)) == 1
+
+
+DAILY = """\
+channel = "channel.json"
+ledger = "ledger.db"
+key-from = "{where}"
+
+[[apply]]
+in = "in/{{date}}.csv"
+out = "out-{{date}}.csv"
+identity = "id"
+keep = "town"
+strict = true
+
+[[apply]]
+in = "in/{{date}}.csv"
+out = "more-{{date}}.csv"
+identity = "id"
+"""
+
+
+@pytest.fixture
+def daily(job, folder, run, monkeypatch):
+    """A job of two releases with a date in their paths."""
+    assert run("run", job).code == 0
+    monkeypatch.setenv("THE_KEY", "ab" * 32)
+    place = folder / "nightly" / "daily"
+    (place / "in").mkdir(parents=True)
+    (folder / "nightly" / "channel.json").rename(place / "channel.json")
+    (place / "in" / "2026-11-23.csv").write_text(DATA)
+    file = place / "daily.toml"
+    file.write_text(DAILY.format(where="env:THE_KEY"))
+    return file
+
+
+def test_a_date_in_paths_comes_from_the_command_line(daily, run):
+    result = run("run", str(daily), "--set", "date=2026-11-23")
+    assert result.code == 0, result.err
+    assert (daily.parent / "out-2026-11-23.csv").exists()
+    assert (daily.parent / "more-2026-11-23.csv").exists()
+    assert not (daily.parent / "ledger.db.key").exists()
+    for settings, message in (
+        ((), r"has {date} in a path and no value for it"),
+        (("--set", "date=1", "--set", "day=2"), "no path of the job has {day}"),
+        (("--set", "date"), "must be NAME=VALUE"),
+        (("--set", "date=1", "--set", "date=2"), "gives 'date' twice"),
+    ):
+        refused = run("run", str(daily), *settings)
+        assert refused.code == 2
+        assert message in refused.err
+
+
+def test_the_key_of_a_job_is_read_once(daily, run):
+    """A pipe gives its key to the first reader alone."""
+    reading, writing = os.pipe()
+    os.write(writing, b"ab" * 32)
+    os.close(writing)
+    daily.write_text(DAILY.format(where=f"fd:{reading}"))
+    result = run("run", str(daily), "--set", "date=2026-11-23")
+    os.close(reading)
+    assert result.code == 0, result.err
+
+
+def test_a_column_that_appears_overnight_is_an_error_under_strict(daily, run):
+    text = (
+        DATA.replace("town", "town,remark").replace("N", "N,x").replace("S\n", "S,x\n")
+    )
+    (daily.parent / "in" / "2026-11-23.csv").write_text(text)
+    for keep in ("town", "all"):
+        daily.write_text(
+            DAILY.format(where="env:THE_KEY").replace('"town"', f'"{keep}"')
+        )
+        refused = run("run", str(daily), "--set", "date=2026-11-23")
+        assert refused.code == 2
+        assert "--strict wants every column of the input named" in refused.err
+    daily.write_text(
+        DAILY.format(where="env:THE_KEY").replace("strict", 'drop = "remark"\nstrict')
+    )
+    assert run("run", str(daily), "--set", "date=2026-11-23").code == 0
+
+
+def test_a_job_makes_no_folder_that_a_kill_would_leave(job, run, monkeypatch):
+    def none(*arguments, **more):
+        raise AssertionError("a job that writes needs no scratch folder")
+
+    monkeypatch.setattr(r, "TemporaryDirectory", none)
+    assert run("run", job).code == 0

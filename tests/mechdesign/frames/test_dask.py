@@ -129,20 +129,103 @@ def test_forms_policies_and_several_channels_are_those_of_frames(channels):
     )
 
 
-def test_nothing_is_computed_before_it_is_asked_for(channel):
+def test_two_readings_come_first(channel):
+    """What cannot be read is an error at once, and not in the middle of a release."""
+
     def fail(part):
         raise RuntimeError("computed")
 
     source = dd.from_pandas(people(10), npartitions=2)
     lazy = source.map_partitions(fail, meta=source._meta)
     for identity in IDENTITIES:
-        released = sanitise_dask(lazy, channel, key=KEY, keep_order=True, **identity)
         with pytest.raises(RuntimeError, match="computed"):
-            released.compute()
-        with pytest.raises(
-            RuntimeError, match="computed"
-        ):  # the useful column, how it is divided
-            sanitise_dask(lazy, channel, key=KEY, **identity)
+            sanitise_dask(lazy, channel, key=KEY, keep_order=True, **identity)
+
+
+def shuffled_anew(part):
+    return part.sample(frac=1)
+
+
+def with_other_symbols(part):
+    chance = np.random.default_rng()
+    return part.assign(job=chance.choice([*"abc"], len(part)))
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+def test_a_random_function_is_refused_by_what_it_does(channel, keep_order):
+    """Both releases of the same key would have drawn the records twice."""
+    source = dd.from_pandas(people(400), npartitions=2)
+    moved = source.map_partitions(shuffled_anew, meta=source._meta)
+    first, second = moved.compute(), moved.compute()
+    # The leak: at the same place stands another record, which would get the same random number.
+    assert first["id"].tolist() != second["id"].tolist()
+    options = {"key": KEY, "keep": "all", "keep_order": keep_order}
+    with pytest.raises(InputError, match=r"^two readings .* if only the order differs"):
+        sanitise_dask(moved, channel, **options)
+    released = sanitise_dask(moved, channel, identity="id", **options).compute()
+    by_name = dict(zip(released["id"], released["job"], strict=True))
+    frame = people(400)
+    names = frame["id"].tolist()
+    assert [by_name[name] for name in names] == drawn_by_hand(
+        channel, frame["job"], names
+    )
+    # Symbols that differ in every reading are no data of these identifiers.
+    drawn = source.map_partitions(with_other_symbols, meta=source._meta)
+    for identity in ({"identity": "id"}, {"row_numbers": "n"}, {}):
+        with pytest.raises(InputError, match=r"^two readings of this table differ"):
+            sanitise_dask(drawn, channel, **options, **identity)
+
+
+def test_row_numbers_that_partitions_share_are_refused(channel):
+    """Records of two partitions had one random number, without a word."""
+    frame = people(60).assign(n=[*range(30), *range(30)])
+    source = dd.from_pandas(frame, npartitions=2)
+    # The leak: within each partition the numbers are different.
+    for part in source.partitions:
+        assert part.compute()["n"].is_unique
+    with pytest.raises(
+        InputError, match="'n' gives the row number 0 to two records, whose draws"
+    ):
+        sanitise_dask(source, channel, key=KEY, row_numbers="n")
+
+
+def test_an_index_that_copies_the_column_is_refused(channel):
+    frame = people(3000)
+    source = dd.from_pandas(
+        frame.set_index(frame["job"].map({"a": 3, "b": 5, "c": 7}).rename("k")),
+        npartitions=2,
+        sort=False,
+    )
+    options = {"key": KEY, "keep_order": True}
+    released = sanitise_dask(source, channel, keep="all", **options)
+    with pytest.raises(InputError, match=r"take the index off .*stands for the useful"):
+        released.compute()
+    # Without a wish to keep it, an index with a name is left out like any column.
+    alone = sanitise_dask(source, channel, **options)
+    assert not alone.known_divisions
+    computed = alone.compute()
+    assert computed.index.name is None
+    assert computed["job"].tolist() == drawn_by_hand(channel, frame["job"])
+
+
+def test_numbers_with_a_name_are_an_index_too(channel):
+    """Its divisions would have been those of an index that is gone."""
+    frame = people(40)
+    frame.index.name = "who"
+    source = dd.from_pandas(frame, npartitions=2)
+    assert sanitise_dask(source, channel, key=KEY, keep="all").known_divisions
+    alone = sanitise_dask(source, channel, key=KEY)
+    assert not alone.known_divisions
+    assert alone.compute().index.name is None
+
+
+def test_categories_of_partitions_are_those_of_their_records(channel):
+    frame = people(400)
+    frame["kind"] = pd.Categorical(["u", "v"] * 200, categories=["secret", "u", "v"])
+    source = dd.from_pandas(frame, npartitions=2)
+    released = sanitise_dask(source, channel, key=KEY, keep="kind")
+    assert "secret" not in repr(released._meta["kind"].cat.categories)
+    assert released.compute()["kind"].cat.categories.tolist() == ["u", "v"]
 
 
 def test_partitions_that_tell_of_the_sensitive_column_are_refused(adult):
@@ -388,10 +471,12 @@ def test_an_error_of_a_worker_is_the_same_clear_line(cluster, channel):
 def test_a_worker_that_dies_changes_no_draw(cluster, channel, tmp_path):
     frame = people(50)
     source = dd.from_pandas(frame, npartitions=5)
-    fragile = source.map_partitions(DiesOnce(tmp_path / "died"), meta=source._meta)
-    released = sanitise_dask(
-        fragile, channel, key=KEY, keep_order=True
-    )  # or this process would count, and die
+    mark = tmp_path / "died"
+    fragile = source.map_partitions(DiesOnce(mark), meta=source._meta)
+    # This process reads the table before it is released, and must not die of it.
+    mark.touch()
+    released = sanitise_dask(fragile, channel, key=KEY)
+    mark.unlink()
     assert cluster.compute(released).result()["job"].tolist() == drawn_by_hand(
         channel, frame["job"]
     )

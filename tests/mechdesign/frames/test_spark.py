@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ from mechdesign import (
 )
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.frames import clusters
+from mechdesign.frames import spark_frames
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.release.policies import Policy
@@ -100,26 +101,26 @@ def test_the_draws_are_those_of_one_machine(
     spark, channel, frame, identity, partitions
 ):
     released = sanitise_spark(
-        in_spark(spark, frame, partitions), channel, key=KEY, **identity
+        in_spark(spark, frame, partitions), channel, key=KEY, **identity, keep="all"
     )
     assert (
         by_number(released)
-        == sanitise(frame, channel, key=KEY, **identity)["job"].tolist()
+        == sanitise(frame, channel, key=KEY, **identity, keep="all")["job"].tolist()
     )
     assert released.rdd.getNumPartitions() == partitions
 
 
 def test_the_draws_are_those_by_hand(spark, channel, frame):
     source = in_spark(spark, frame, 3)
-    numbered = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    numbered = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
     assert by_number(numbered) == drawn_by_hand(channel, frame["job"])
-    named = sanitise_spark(source, channel, key=KEY, identity="id")
+    named = sanitise_spark(source, channel, key=KEY, identity="id", keep="all")
     assert by_number(named) == drawn_by_hand(channel, frame["job"], frame["id"])
 
 
 def test_repartitioning_later_and_another_action_change_no_draw(spark, channel, frame):
     released = sanitise_spark(
-        in_spark(spark, frame, 5), channel, key=KEY, identity="id"
+        in_spark(spark, frame, 5), channel, key=KEY, identity="id", keep="all"
     )
     expected = by_number(released)
     assert by_number(released.repartition(3)) == expected
@@ -131,7 +132,7 @@ def test_the_other_columns_types_and_nulls_stay(spark, channel):
     source = spark.createDataFrame(
         rows, "n bigint not null, job string not null, pay double, tags array<int>"
     )
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
     assert released.schema == source.schema
     for before, after in zip(rows, sorted(released.collect()), strict=True):
         assert (after.n, after.pay, after.tags) == (before[0], before[2], before[3])
@@ -151,10 +152,13 @@ def test_integer_symbols_become_strings(spark):
         people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
     )
     released = sanitise_spark(
-        in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n"
+        in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n", keep="all"
     )
     assert released.schema["job"].dataType.simpleString() == "string"
-    assert by_number(released) == sanitise(frame, channel, key=KEY)["job"].tolist()
+    assert (
+        by_number(released)
+        == sanitise(frame, channel, key=KEY, keep="all")["job"].tolist()
+    )
 
 
 def test_posterior_draws_of_integers_are_integers(spark):
@@ -173,7 +177,7 @@ def test_posterior_draws_of_integers_are_integers(spark):
     frame = (
         people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
     )
-    options = {"key": KEY, "form": "posterior-draw"}
+    options = {"key": KEY, "form": "posterior-draw", "keep": "all"}
     released = sanitise_spark(
         in_spark(spark, frame, 2), channel, row_numbers="n", **options
     )
@@ -185,7 +189,12 @@ def test_posterior_draws_of_integers_are_integers(spark):
 
 def test_forms_policies_and_several_channels_are_those_of_frames(spark, channels):
     frame = people(40).assign(city=np.random.default_rng(1).choice([*"stt?"], 40))
-    arguments = {"key": KEY, "policy": Policy(unknown="marginal"), "row_numbers": "n"}
+    arguments = {
+        "key": KEY,
+        "keep": "all",
+        "policy": Policy(unknown="marginal"),
+        "row_numbers": "n",
+    }
     for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}):
         expected = sanitise(frame, channels, **arguments, **wishes)
         released = sanitise_spark(
@@ -201,10 +210,16 @@ def test_forms_policies_and_several_channels_are_those_of_frames(spark, channels
 def test_crossed_columns_become_one(spark):
     frame = pd.DataFrame({"city": [*"sst"] * 4, "n": range(12), "job": [*"aba"] * 4})
     released = sanitise_spark(
-        in_spark(spark, frame, 2), crossed_channel(), key=KEY, row_numbers="n"
+        in_spark(spark, frame, 2),
+        crossed_channel(),
+        key=KEY,
+        row_numbers="n",
+        keep="all",
     )
     assert released.columns == ["city,job", "n"]
-    expected = sanitise(frame, crossed_channel(), key=KEY)["city,job"].tolist()
+    expected = sanitise(frame, crossed_channel(), key=KEY, keep="all")[
+        "city,job"
+    ].tolist()
     assert [
         row[0] for row in sorted(released.collect(), key=lambda row: row.n)
     ] == expected
@@ -225,7 +240,7 @@ def test_a_task_that_fails_and_is_tried_again_draws_the_same(
         if task.attemptNumber() == 0:
             raise RuntimeError("a machine is lost")
 
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
     tried = released.mapInArrow(fails_once, released.schema)
     assert by_number(tried) == drawn_by_hand(channel, frame["job"])
     assert {path.name[-2:] for path in tmp_path.iterdir()} == {"-0", "-1"}
@@ -233,10 +248,12 @@ def test_a_task_that_fails_and_is_tried_again_draws_the_same(
 
 def test_empty_frames_and_partitions(spark, channel):
     source = in_spark(spark, people(3), 7)
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
     assert by_number(released) == drawn_by_hand(channel, people(3)["job"])
     assert (
-        sanitise_spark(source.limit(0), channel, key=KEY, row_numbers="n").collect()
+        sanitise_spark(
+            source.limit(0), channel, key=KEY, row_numbers="n", keep="all"
+        ).collect()
         == []
     )
 
@@ -244,7 +261,11 @@ def test_empty_frames_and_partitions(spark, channel):
 def test_no_plan_shows_the_key(spark, channel, frame, tmp_path):
     create_key(tmp_path / "job.key", KEY)
     released = sanitise_spark(
-        in_spark(spark, frame, 2), channel, key=tmp_path / "job.key", identity="id"
+        in_spark(spark, frame, 2),
+        channel,
+        key=tmp_path / "job.key",
+        identity="id",
+        keep="all",
     ).filter("pay > 0")
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
@@ -272,7 +293,9 @@ def test_no_plan_shows_the_key(spark, channel, frame, tmp_path):
 )
 def test_a_bad_record_is_one_clear_line(spark, channel, frame, identity, message):
     frame.loc[17, "job"] = "z"
-    released = sanitise_spark(in_spark(spark, frame, 3), channel, key=KEY, **identity)
+    released = sanitise_spark(
+        in_spark(spark, frame, 3), channel, key=KEY, **identity, keep="all"
+    )
     with pytest.raises(InputError, match=message), spark_errors():
         released.collect()
 
@@ -282,7 +305,7 @@ def test_a_bad_record_in_what_is_written_is_one_clear_line(
 ):
     frame.loc[17, "job"] = None
     released = sanitise_spark(
-        in_spark(spark, frame, 2), channel, key=KEY, identity="id"
+        in_spark(spark, frame, 2), channel, key=KEY, identity="id", keep="all"
     )
     message = "^the record 'person 0017': the column 'job' has an empty cell"
     with pytest.raises(InputError, match=message), spark_errors():
@@ -291,18 +314,40 @@ def test_a_bad_record_in_what_is_written_is_one_clear_line(
     assert not list(tmp_path.rglob("_SUCCESS"))
 
 
-def test_two_records_of_one_number_are_one_clear_line(spark, channel):
-    source = spark.createDataFrame([(4, "a"), (4, "b")], "n int, job string").coalesce(
-        1
-    )
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
-    with (
-        pytest.raises(
-            InputError, match=r"^the column 'n' gives the row number 4 to two records"
-        ),
-        spark_errors(),
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_row_numbers_of_two_records_are_refused(spark, channel, partitions):
+    """Records of two partitions had one random number, without a word."""
+    source = spark.createDataFrame(
+        [(4, "a"), (1, "c"), (4, "b")], "n int, job string"
+    ).repartition(partitions)
+    with pytest.raises(
+        InputError, match=r"^the column 'n' gives the row number 4 to two records"
     ):
-        released.collect()
+        sanitise_spark(source, channel, key=KEY, row_numbers="n")
+
+
+def test_a_random_function_is_refused_by_what_it_does(spark, channel, frame):
+    """The symbols of a record differed between two actions, and shared a random number."""
+    from pyspark.sql import functions as sf
+
+    @sf.udf("string")
+    def random_symbol():
+        return secrets.choice("abc")
+
+    source = in_spark(spark, frame, 2).withColumn(
+        "job", random_symbol.asNondeterministic()()
+    )
+    # The leak: two readings of the source have other symbols for the same records.
+    assert by_number(source) != by_number(source)
+    for identity in NAMED:
+        with pytest.raises(InputError, match=r"^two readings of this table differ"):
+            sanitise_spark(source, channel, key=KEY, **identity)
+    # A random column beside the symbols changes no draw.
+    other = in_spark(spark, frame, 2).withColumn(
+        "other", random_symbol.asNondeterministic()()
+    )
+    released = sanitise_spark(other, channel, key=KEY, row_numbers="n", keep=["n"])
+    assert by_number(released) == drawn_by_hand(channel, frame["job"])
 
 
 def test_other_errors_of_spark_pass(spark):
@@ -345,7 +390,7 @@ def test_what_the_schema_tells_is_refused_at_once(spark, channel, arguments, mes
         [], "id string, n int, job string, pay double, tags array<int>"
     )
     with pytest.raises(InputError, match=message):
-        sanitise_spark(source, channel, **arguments)
+        sanitise_spark(source, channel, **{"keep": "all"} | arguments)
 
 
 def test_equal_names_are_refused_and_sanitise_takes_all(spark, channel):
@@ -354,7 +399,7 @@ def test_equal_names_are_refused_and_sanitise_takes_all(spark, channel):
     with pytest.raises(
         InputError, match="two columns have the same name 'job'; rename one"
     ):
-        sanitise_spark(twice, channel, key=KEY, row_numbers="n")
+        sanitise_spark(twice, channel, key=KEY, row_numbers="n", keep="all")
 
 
 KILLED = """
@@ -394,7 +439,7 @@ def kills_once(batches):
 
 
 source = spark.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False)).repartition(6)
-released = sanitise(source, mixing_channel(), key=KEY, row_numbers="n")
+released = sanitise(source, mixing_channel(), key=KEY, row_numbers="n", keep="all")
 rows = sorted(released.mapInArrow(kills_once, released.schema).collect(), key=lambda row: row.n)
 assert mark.exists(), "no executor was killed"
 assert [row.n for row in rows] == frame["n"].tolist()
@@ -457,11 +502,17 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(spark, adult):
         InputError,
         match=r"^the partitions tell of 'occupation' .*orderBy.*\(keep_order=\)",
     ):
-        sanitise_spark(source, channel, key=KEY, row_numbers="n")
-    expected = sanitise(frame, channel, key=KEY, keep_order=True)["occupation"].tolist()
+        sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
+    expected = sanitise(frame, channel, key=KEY, keep_order=True, keep="all")[
+        "occupation"
+    ].tolist()
     for released in (
-        sanitise_spark(source, channel, key=KEY, row_numbers="n", keep_order=True),
-        sanitise_spark(source.orderBy(rand()), channel, key=KEY, row_numbers="n"),
+        sanitise_spark(
+            source, channel, key=KEY, row_numbers="n", keep_order=True, keep="all"
+        ),
+        sanitise_spark(
+            source.orderBy(rand()), channel, key=KEY, row_numbers="n", keep="all"
+        ),
     ):
         assert released.toArrow().sort_by("n")["occupation"].to_pylist() == expected
 
@@ -481,16 +532,16 @@ def test_each_partition_is_counted(spark, monkeypatch, useful):
     ).channel
     frame.loc[::9, "job"], frame.loc[1::9, "job"] = None, "?"
     source = in_spark(session, frame.drop(columns="rel"), 1).repartition(5, "n")
-    counted, totals = [], clusters._totals
+    counted, totals = [], spark_frames.partition_totals
     monkeypatch.setattr(
-        clusters,
-        "_totals",
+        spark_frames,
+        "partition_totals",
         lambda drawer, count, first: totals(
             drawer, lambda places: counted.append(count(places)) or counted[-1], first
         ),
     )
     policy = Policy(null="marginal", unknown="marginal")
-    sanitise_spark(source, channel, key=KEY, row_numbers="n", policy=policy)
+    sanitise_spark(source, channel, key=KEY, row_numbers="n", policy=policy, keep="all")
     parts = source.selectExpr("spark_partition_id() as part", "*").toArrow()
     recipe = ChannelRecipe.of(
         channel, ReleaseOptions(key=KEY, row_numbers="n", policy=policy)
@@ -523,7 +574,7 @@ def test_partitions_that_are_cut_in_another_way_when_they_are_released_are_refus
     source = session.createDataFrame(
         pa.Table.from_pandas(frame, preserve_index=False)
     ).repartition("job")
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
     with (
         pytest.raises(InputError, match=r"^the partitions tell of 'job'"),
         spark_errors(),
@@ -534,33 +585,38 @@ def test_partitions_that_are_cut_in_another_way_when_they_are_released_are_refus
 def test_a_mechanism_for_single_records(spark):
     """The answers, and the records that are left out, are those of a frame."""
     frame, mechanism = people(300), pay_mechanism()
-    expected = sanitise(frame, mechanism)
+    expected = sanitise(frame, mechanism, keep="all")
     released = (
-        sanitise_spark(in_spark(spark, frame, 3), mechanism).toArrow().to_pandas()
+        sanitise_spark(in_spark(spark, frame, 3), mechanism, keep="all")
+        .toArrow()
+        .to_pandas()
     )
     expected = expected.reset_index(drop=True)
     released = released.sort_values("n", ignore_index=True).astype(expected.dtypes)
     pd.testing.assert_frame_equal(released, expected)
     with pytest.raises(InputError, match="the partitions tell of 'pay'"):
         sanitise_spark(
-            in_spark(spark, frame, 1).repartitionByRange(3, "pay"), mechanism
+            in_spark(spark, frame, 1).repartitionByRange(3, "pay"),
+            mechanism,
+            keep="all",
         )
     with pytest.raises(InputError, match=r"^row number 7 .* 'pay' is empty there"):
         sanitise_spark(
             in_spark(spark, frame.replace({"pay": {frame["pay"][7]: None}}), 1),
             mechanism,
+            keep="all",
         )
 
 
-@pytest.mark.parametrize("first", [clusters.LOOKED, 0], ids=["first", "sparsely"])
+@pytest.mark.parametrize("first", [spark_frames.LOOKED, 0], ids=["first", "sparsely"])
 def test_what_gives_the_column_away_within_a_partition_is_an_error(
     monkeypatch, spark, channel, first
 ):
     """The first records of a partition are looked at, and some of all others."""
-    monkeypatch.setattr(clusters, "LOOKED", first)
+    monkeypatch.setattr(spark_frames, "LOOKED", first)
     frame = people(3000).assign(work=lambda all: all["job"])
     options = {"key": KEY, "row_numbers": "n", "keep_order": True}
-    released = sanitise_spark(in_spark(spark, frame, 2), channel, **options)
+    released = sanitise_spark(in_spark(spark, frame, 2), channel, keep="all", **options)
     with (
         pytest.raises(
             InputError, match="a partition: the column 'work' stands for the useful"
@@ -576,7 +632,7 @@ def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(spark, cha
     frame = people(600).assign(work=lambda all: all["job"])
     source = in_spark(spark, frame, 60)
     with pytest.raises(InputError, match=r"^the column 'work' stands for the useful"):
-        sanitise_spark(source, channel, key=KEY, row_numbers="n")
+        sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
     kept = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="work")
     assert kept.count() == 600
 
@@ -592,7 +648,7 @@ def test_numbers_that_stand_for_other_numbers_are_an_error(spark):
         spark_errors(),
     ):
         sanitise_spark(
-            in_spark(spark, frame, 1), pay_mechanism(), keep_order=True
+            in_spark(spark, frame, 1), pay_mechanism(), keep_order=True, keep="all"
         ).collect()
 
 
@@ -600,7 +656,11 @@ def test_an_order_is_seen_whatever_is_selected(spark, channel):
     """The column that is drawn may be left out then; its order shows in the others."""
     frame = people(200).sort_values("job", ignore_index=True)
     released = sanitise_spark(
-        in_spark(spark, frame, 1).sort("job"), channel, key=KEY, row_numbers="n"
+        in_spark(spark, frame, 1).sort("job"),
+        channel,
+        key=KEY,
+        row_numbers="n",
+        keep="all",
     )
     for some in (
         released,
@@ -626,10 +686,12 @@ def test_texts_that_spark_takes_for_equal_are_different_symbols(spark, channel):
     source = in_spark(spark, frame, 4).selectExpr(
         "id", "n", "job collate utf8_lcase as job", "pay"
     )
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", policy=policy)
+    released = sanitise_spark(
+        source, channel, key=KEY, row_numbers="n", policy=policy, keep="all"
+    )
     assert (
         by_number(released)
-        == sanitise(frame, channel, key=KEY, policy=policy)["job"].tolist()
+        == sanitise(frame, channel, key=KEY, policy=policy, keep="all")["job"].tolist()
     )
 
 
@@ -637,10 +699,10 @@ def test_names_that_mean_something_in_expressions(spark, channel):
     names = {"n": "row.`n", "pay": "*", "id": "ID.x", "job": "job"}
     frame = people(50).rename(columns=names).assign(**{"id.X": 1})
     released = sanitise_spark(
-        in_spark(spark, frame, 2), channel, key=KEY, row_numbers="row.`n"
+        in_spark(spark, frame, 2), channel, key=KEY, row_numbers="row.`n", keep="all"
     ).toArrow()
     assert released.column_names == list(frame.columns)
-    expected = sanitise(frame, channel, key=KEY, row_numbers="row.`n")
+    expected = sanitise(frame, channel, key=KEY, row_numbers="row.`n", keep="all")
     assert released.sort_by("row.`n").to_pylist() == expected.to_dict("records")
 
 
@@ -654,7 +716,7 @@ def test_columns_of_any_bytes_stay(spark, channel, frame):
     source = in_spark(spark, frame, 2).selectExpr(
         "*", *(f"{made} as {name}" for name, made in extra.items())
     )
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
     assert by_number(released.select("n", "job")) == drawn_by_hand(
         channel, frame["job"]
     )
@@ -668,7 +730,7 @@ def test_moments_stay(spark, channel, frame, zone):
     source = in_spark(session, frame, 2).selectExpr(
         "*", "timestamp_seconds(n) at", "timestamp_ntz '2020-01-01' day"
     )
-    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n", keep="all")
     assert released.schema == source.schema
     assert released.drop("job").exceptAll(source.drop("job")).count() == 0
 
@@ -680,11 +742,11 @@ def test_moments_identify_records_in_every_time_zone(spark, channel, frame, zone
     source = in_spark(session, frame, 2).selectExpr(
         "*", "timestamp_seconds(7777 * n) at"
     )
-    released = sanitise_spark(source, channel, key=KEY, identity="at")
+    released = sanitise_spark(source, channel, key=KEY, identity="at", keep="all")
     here = frame.assign(at=pd.to_datetime(7777 * frame["n"], unit="s", utc=True))
     assert (
         by_number(released)
-        == sanitise(here, channel, key=KEY, identity="at")["job"].tolist()
+        == sanitise(here, channel, key=KEY, identity="at", keep="all")["job"].tolist()
     )
 
 
@@ -700,7 +762,13 @@ def test_moments_are_symbols_in_every_time_zone(spark, form):
     source = in_spark(session, frame, 2)
     joint = Joint.from_table(source, sensitive="rel", useful="at")
     assert joint.useful.names[0] == "1970-01-01 00:00:00+00:00"
-    how = {"key": KEY, "row_numbers": "n", "drop": ["rel"], "form": form}
+    how = {
+        "key": KEY,
+        "row_numbers": "n",
+        "drop": ["rel"],
+        "form": form,
+        "keep": "all",
+    }
     released = sanitise_spark(source, channel := design(joint, LIP(1)).channel, **how)
     there = released.orderBy("n").toArrow()["at"]
     if form == "posterior-draw":
@@ -717,10 +785,19 @@ def test_no_name_leads_to_what_was_left_out(spark, channel):
     frame = people(12).assign(city=[*"sst"] * 4, job=[*"aba"] * 4)
     released = [
         sanitise_spark(
-            in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n", drop=["city"]
+            in_spark(spark, frame, 2),
+            channel,
+            key=KEY,
+            row_numbers="n",
+            drop=["city"],
+            keep="all",
         ),
         sanitise_spark(
-            in_spark(spark, frame, 2), crossed_channel(), key=KEY, row_numbers="n"
+            in_spark(spark, frame, 2),
+            crossed_channel(),
+            key=KEY,
+            row_numbers="n",
+            keep="all",
         ),
     ]
     for each in released:
@@ -737,7 +814,7 @@ def test_a_stream_is_released_where_its_order_is_kept(spark, channel, frame, tmp
         "id string, n long, job string, pay double"
     ).parquet(str(tmp_path / "in"))
     released = sanitise_spark(
-        source, channel, key=KEY, row_numbers="n", keep_order=True
+        source, channel, key=KEY, row_numbers="n", keep_order=True, keep="all"
     )
     writer = released.writeStream.option(
         "checkpointLocation", str(tmp_path / "marks")

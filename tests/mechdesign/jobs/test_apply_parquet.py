@@ -242,7 +242,8 @@ def test_posterior_draws_keep_the_type_of_numbers(tmp_path):
         released = pd.read_parquet(tmp_path / "out.parquet")
         assert released["n"].dtype == kind
         assert set(released["n"]) == {10, 20, 30}
-        assert released.index.equals(frame.index)
+        # The range of a part of a larger table is a note, and left out.
+        assert released.index.equals(pd.RangeIndex(150))
     sanitise_file(
         channel,
         tmp_path / "in.parquet",

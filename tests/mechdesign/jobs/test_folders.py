@@ -596,3 +596,18 @@ def test_a_copy_of_which_each_file_has_too_few_records(place):
         ).to_csv(folder / "a.csv", index=False)
     with pytest.raises(InputError, match=r"as one table: the column 'code' stands for"):
         release("days")
+
+
+def test_files_that_leave_the_target_are_noted_before_and_after(place):
+    release()
+    shutil.rmtree("in/dt=1")
+    note = "2 of 3 files {} out, since the input has them no more: dt=1/a.csv to dt=1/b.csv"
+    rehearsed = release(force=True, dry_run=True)
+    assert note.format("would leave") in rehearsed.notices
+    with pytest.raises(
+        InputError, match=r"which strict makes an error: .* files left out"
+    ):
+        release("in/dt=2/*.csv", force=True, strict=True, keep=["id", "pay"])
+    assert Path("out/dt=1/a.csv").exists()
+    assert note.format("left") in release(force=True).notices
+    assert not Path("out/dt=1/a.csv").exists()

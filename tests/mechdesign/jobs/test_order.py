@@ -6,6 +6,7 @@ import csv
 import json
 import random
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -354,7 +355,8 @@ def test_the_identifier_may_be_left_out(tmp_path, channel):
 
 
 def test_frames_are_warned_of_their_order(channel):
-    frame = pd.DataFrame({"job": sorted(JOBS), "n": range(600)})
+    numbers = np.random.default_rng(4).permutation(600)
+    frame = pd.DataFrame({"job": sorted(JOBS), "n": numbers})
     with pytest.warns(
         UserWarning, match=r"stand in an order that tells of 'job' .*\(keep_order=\)"
     ):
@@ -365,7 +367,22 @@ def test_frames_are_warned_of_their_order(channel):
     mixed = sanitise(frame, channel, key=KEY, shuffle=True, row_numbers="n", keep="all")
     assert mixed.index.equals(frame.index)
     assert mixed["n"].tolist() != kept["n"].tolist()
-    pd.testing.assert_frame_equal(mixed.sort_values("n", ignore_index=True), kept)
+    pd.testing.assert_frame_equal(
+        mixed.sort_values("n", ignore_index=True),
+        kept.sort_values("n", ignore_index=True),
+    )
+    # A column that rises in the old order would restore it.
+    with pytest.raises(
+        InputError, match="the column 'rank' rises or falls with the order of the"
+    ):
+        sanitise(
+            frame.assign(rank=range(600)),
+            channel,
+            key=KEY,
+            shuffle=True,
+            row_numbers="n",
+            keep=["n", "rank"],
+        )
     again = sanitise(
         pa.Table.from_pandas(frame, preserve_index=False),
         channel,
@@ -383,7 +400,8 @@ def test_frames_are_warned_of_their_order(channel):
         row_numbers="n",
         keep="all",
     )
-    assert named.index.tolist() == named["n"].tolist()
+    # The labels of the old rows would restore their order, too.
+    assert named.index.equals(pd.RangeIndex(600))
     with pytest.raises(
         InputError, match="the column 'code' stands for the useful column 'job'"
     ):

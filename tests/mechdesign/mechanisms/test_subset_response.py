@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms import rules
+from mechdesign.mechanisms import other_method, rules
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.watchdog import RESPONSE as NAME
@@ -53,7 +53,8 @@ def test_never_below_subset_merging_never_above_the_bound_and_always_private(
     bound = design(joint, notion).certificate.upper_bound_nmi
     assert is_private(found, joint)
     assert merged.nmi <= found.nmi <= bound
-    assert (found.repaired, found.borrowed) == (merged.repaired, merged.borrowed)
+    if not any("smaller budget" in message for message in found.messages):
+        assert (found.repaired, found.borrowed) == (merged.repaired, merged.borrowed)
 
 
 @settings(max_examples=25)
@@ -147,15 +148,20 @@ def test_a_large_table_is_solved_set_by_set():
 @pytest.mark.parametrize(
     ("notion", "message"),
     [
-        (Chi2Lift(0.5, 0.5), "chi2 is a notion without polytope"),
-        (AlphaLift(math.inf, 0.5, 3.0), "alpha is a notion without polytope"),
+        (
+            Chi2Lift(0.5, 0.5),
+            r"the posteriors that chi2 with its inverse allows are not convex .*subset-merging",
+        ),
         (
             L1Lift(0.5, 0.5),
-            r"l1 with its inverse is a notion without polytope \(eps_l inf drops the inverse\)",
+            r"the posteriors that l1 with its inverse allows are not convex for three or more "
+            r"sensitive symbols \(eps_l inf drops the inverse\)",
         ),
     ],
 )
-def test_a_notion_without_polytope_is_refused(adult, notion, message, mechanism):
+def test_a_notion_whose_posteriors_are_not_convex_is_refused(
+    adult, notion, message, mechanism
+):
     with pytest.raises(InputError, match=message):
         design(adult, notion, mechanism=mechanism)
 
@@ -182,7 +188,7 @@ def raiser(error):
 
 def test_a_set_whose_merging_lies_in_the_margin_stays_merged(adult, monkeypatch):
     outside = OutsidePolytope("outside", np.zeros(1), 0.0)
-    monkeypatch.setattr(rules, "lower_envelope", raiser(outside))
+    monkeypatch.setattr(other_method, "lower_envelope", raiser(outside))
     found = design(adult, LDP(1.0), mechanism=NAME)
     assert found.nmi == pytest.approx(
         design(adult, LDP(1.0), mechanism="subset-merging").nmi, abs=1e-12
@@ -205,7 +211,7 @@ def test_a_set_whose_merging_lies_in_the_margin_stays_merged(adult, monkeypatch)
 def test_a_solver_that_gives_up_is_a_failure_with_a_way_out(
     adult, monkeypatch, error, message
 ):
-    monkeypatch.setattr(rules, "lower_envelope", raiser(error))
+    monkeypatch.setattr(other_method, "lower_envelope", raiser(error))
     with pytest.raises(SolverFailure, match=message):
         design(adult, LDP(1.0), mechanism=NAME)
 

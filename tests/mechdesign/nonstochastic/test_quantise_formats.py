@@ -49,10 +49,8 @@ def test_a_column_is_replaced(tmp_path, way):
     expected = [[*METERS[0]], ["hé", "2.5", "x"], ["b", "7.5", "a"], ["hé", "2.5", "w"]]
     assert rows_of(target, text) == expected
     if way == "Parquet":
-        assert [
-            group.num_rows
-            for group in map(pq.read_metadata(target).row_group, range(2))
-        ] == [2, 1]
+        # Records may be left out, so the row groups of the source are not kept.
+        assert pq.read_metadata(target).num_row_groups == 1
     elif (
         path.suffix not in (".gz", ".zst") and way != "quoted"
     ):  # written cells have quotes if they need them

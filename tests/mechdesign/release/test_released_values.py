@@ -222,7 +222,7 @@ def test_forms_of_crossed_columns(form, message):
             "y": list("uv") * 30,
             "z": np.arange(60) / 8,
         }
-    ).sample(frac=1, random_state=1)
+    ).sample(frac=1, random_state=1, ignore_index=True)
     channel = made(frame, {"x": 30, "z": "quantiles:2"}, ["x", "y", "z"])
     if message is None:
         released = sanitise(

@@ -1,0 +1,164 @@
+"""Dates and times as one value each, whatever wrote them: the same moment has the same bytes.
+
+Every writer of CSV has a text of its own for a moment: ``2026-11-23 08:00:00+00:00`` (pandas),
+``2026-11-23 08:00:00.000000Z`` (pyarrow), ``2026-11-23T08:00:00.000000+0000`` (polars),
+``2026-11-23 08:00:00+00`` (DuckDB), and ``2026-11-23`` where all times of a column are midnight. A
+moment is the seconds since 1970, the nanoseconds after them, and whether it has a zone (then the
+seconds are those of UTC).
+"""
+
+# pyarrow has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.integers import Integers
+from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
+
+PATTERN = (
+    r"^(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[ T](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})"
+    r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+    r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
+)
+"""Texts that are moments."""
+
+PROBED = 64
+"""Texts of a column that are tried before all of them are."""
+
+DAY = 86_400
+HOUR = 3_600
+MINUTE = 60
+
+DIGITS = 9
+"""Digits of a fraction of a second: nanoseconds."""
+
+MOMENT = np.dtype([("seconds", "<i8"), ("nanoseconds", "<i4"), ("zoned", "<i4")])
+"""The bytes of a moment."""
+
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Units of Arrow's timestamps in a second."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The cells of a column that are moments.
+
+    Attributes
+    ----------
+    places : (m,) integers
+        Their positions in the column.
+    values : (m,) array of `MOMENT`
+    """
+
+    places: Integers
+    values: NDArray[Any]
+
+
+def moments_of(column: Any) -> Moments | None:
+    """The moments in a pyarrow array of texts, dates or timestamps; None where there are none."""
+    import pyarrow as pa
+
+    types = pa.types
+    kind = column.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        return _moments_in_texts(column)
+    if types.is_timestamp(kind):
+        per_second = UNITS[kind.unit]
+        ticks = integers_of(column.cast(pa.int64()))
+        zoned = kind.tz is not None
+    elif types.is_date32(kind):
+        per_second = 1
+        ticks = integers_of(column.cast(pa.int32())).astype(np.int64) * DAY
+        zoned = False
+    elif types.is_date64(kind):
+        per_second = UNITS["ms"]
+        ticks = integers_of(column.cast(pa.int64()))
+        zoned = False
+    else:
+        return None
+    places = _present(column)
+    ticks = ticks[places].astype(np.int64)
+    values = np.zeros(len(places), MOMENT)
+    values["seconds"] = ticks // per_second
+    values["nanoseconds"] = ticks % per_second * (UNITS["ns"] // per_second)
+    values["zoned"] = zoned
+    return Moments(places, values)
+
+
+def _present(column: Any) -> Integers:
+    """The positions of the cells that are not null."""
+    if not column.null_count:
+        return np.arange(len(column))
+    return np.flatnonzero(integers_of(column.is_valid().cast("uint8")))
+
+
+def _moments_in_texts(texts: Any) -> Moments | None:
+    import pyarrow as pa
+    import pyarrow.compute
+
+    # The stubs of pyarrow lack these functions.
+    pc: Any = pyarrow.compute
+
+    if not len(texts):
+        return None
+    probed = np.linspace(0, len(texts) - 1, PROBED).astype(np.int64)
+    probe = texts.take(arrow_integers(probed))
+    if not pc.any(pc.match_substring_regex(probe, PATTERN)).as_py():
+        return None
+    parts = pc.extract_regex(texts, PATTERN)
+    places = _present(parts)
+    fields = parts.take(arrow_integers(places)).flatten()
+    day, hour, minute, second, fraction, zone = fields
+    try:
+        days = integers_of(day.cast(pa.date32()).cast(pa.int32()))
+    except pa.ArrowInvalid:
+        # The 31st of February: these texts are no dates.
+        return None
+    offsets, zoned = _zones(zone)
+    values = np.zeros(len(places), MOMENT)
+    values["seconds"] = days.astype(np.int64) * DAY
+    values["seconds"] += _numbers(hour) * HOUR + _numbers(minute) * MINUTE
+    values["seconds"] += _numbers(second) - offsets
+    values["nanoseconds"] = _numbers(pc.utf8_rpad(fraction, DIGITS, "0"))
+    values["zoned"] = zoned
+    return Moments(places, values)
+
+
+def _numbers(digits: Any) -> Integers:
+    """Texts of digits as numbers; an empty text is 0."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    # The stubs of pyarrow lack these functions.
+    pc: Any = pyarrow.compute
+
+    return integers_of(pc.utf8_lpad(digits, 1, "0").cast(pa.int64()))
+
+
+def _zones(zones: Any) -> tuple[Integers, NDArray[np.bool_]]:
+    """The seconds by which each cell is ahead of UTC, and whether it has a zone."""
+    import pyarrow as pa
+
+    coded = zones.dictionary_encode()
+    codes = integers_of(coded.indices.cast(pa.int64()))
+    texts = coded.dictionary.to_pylist()
+    offsets = np.array([_offset(text) for text in texts] or [0], np.int64)
+    zoned = np.array([bool(text) for text in texts] or [False])
+    return offsets[codes], zoned[codes]
+
+
+def _offset(zone: str) -> int:
+    """The seconds of a zone such as +01, -0530, +05:30 or Z."""
+    parts = re.fullmatch(r"([+-])([0-9]{2}):?([0-9]{2})?", zone)
+    if parts is None:
+        return 0
+    sign, hours, minutes = parts.groups()
+    seconds = int(hours) * HOUR + int(minutes or 0) * MINUTE
+    return -seconds if sign == "-" else seconds

@@ -1,0 +1,99 @@
+"""What a data frame in memory must offer for its records to be released: one adapter per library.
+
+The adapters (`pandas_frames`, `polars_frames`, `arrow_frames`) translate and decide nothing about
+privacy, with one exception: `finished` takes away what a library holds beside the cells, because
+only the adapter knows where its library hides it.
+"""
+
+# The columns are those of three libraries, which have no type in common.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
+
+from mechdesign.core.integers import Integers
+from mechdesign.jobs.recipe import Drawer
+
+
+class FrameAdapter(Protocol):
+    """A frame of one library; `native` is the frame itself."""
+
+    @property
+    def native(self) -> Any:
+        """The frame itself."""
+        ...
+
+    @classmethod
+    def adapt(cls, frame: Any) -> FrameAdapter | None:
+        """The adapter of a frame; None if the frame is of another library."""
+        ...
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns, which two columns may share."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of records."""
+        ...
+
+    def column(self, at: int) -> Any:
+        """A column by its number, as the library holds it."""
+        ...
+
+    def cells(self, at: int) -> Any:
+        """A column by its number, in the container that is encoded soonest."""
+        ...
+
+    def arrow_columns(self) -> list[Any]:
+        """The columns for hashing; a column that arrow cannot hold counts as empty."""
+        ...
+
+    def index_names(self) -> list[Any]:
+        """The names of the levels of the index, None for a level without a name.
+
+        A frame without an index has none, and an index that only numbers the rows counts as none.
+        """
+        ...
+
+    def index_columns(self) -> list[Any]:
+        """The cells of the levels of the index, in the order of `index_names`."""
+        ...
+
+    def nested_schema(self) -> Any:
+        """The arrow schema of the columns, for the fields inside of structures.
+
+        It is empty where columns hold no structures but Python's own.
+        """
+        ...
+
+    def taken(self, places: Integers) -> FrameAdapter:
+        """The records at these places."""
+        ...
+
+    def selected(self, names: Sequence[Any]) -> Any:
+        """The native frame with these columns alone."""
+        ...
+
+    def assembled(self, columns: Sequence[Any], drawer: Drawer) -> FrameAdapter:
+        """The output: its columns, in the order of the plan of the drawer."""
+        ...
+
+    def finished(
+        self, kept: Collection[Any], *, keep_index: bool, reordered: bool
+    ) -> Any:
+        """The native frame without anything that was not released.
+
+        Parameters
+        ----------
+        kept : collection of column names
+            The columns that stay as they are: their categories are cut down to those of records.
+            Released columns have the labels of a channel, which are public.
+        keep_index : bool
+            Whether the index stays; otherwise the rows are numbered anew.
+        reordered : bool
+            Whether records left or changed their places, so that categories in the order of their
+            first records would tell the old order.
+        """
+        ...

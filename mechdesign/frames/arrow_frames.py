@@ -1,0 +1,172 @@
+"""Tables and record batches of pyarrow: the columns that stay are the same buffers."""
+
+# pyarrow has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mechdesign.core.integers import Integers
+from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
+from mechdesign.formats.outputs import (
+    PANDAS,
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    field_of,
+    metadata_of,
+)
+from mechdesign.jobs.recipe import Drawer
+from mechdesign.tables.rebuilding import arrow_type
+
+_ATTRIBUTES = "attributes"
+"""The member of pandas' notes that holds ``DataFrame.attrs``, in which a user writes anything."""
+
+
+@dataclass(frozen=True)
+class ArrowFrame:
+    """A Table or a RecordBatch as a `FrameAdapter`."""
+
+    native: Any
+
+    @classmethod
+    def adapt(cls, frame: Any) -> ArrowFrame | None:
+        """The adapter of a frame; None if the frame is of another library."""
+        import pyarrow as pa
+
+        if isinstance(frame, (pa.Table, pa.RecordBatch)):
+            return cls(frame)
+        return None
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns."""
+        return list(self.native.schema.names)
+
+    def __len__(self) -> int:
+        """The number of records."""
+        return len(self.native)
+
+    def column(self, at: int) -> Any:
+        """A column as an array, of a table in chunks."""
+        return self.native.column(at)
+
+    def cells(self, at: int) -> Any:
+        """A column as an array, of a table in chunks."""
+        return self.native.column(at)
+
+    def arrow_columns(self) -> list[Any]:
+        """The columns for hashing."""
+        return list(self.native.columns)
+
+    def index_names(self) -> list[Any]:
+        """None: arrow has no index."""
+        return []
+
+    def index_columns(self) -> list[Any]:
+        """None: arrow has no index."""
+        return []
+
+    def nested_schema(self) -> Any:
+        """The schema of the table."""
+        return self.native.schema
+
+    def taken(self, places: Integers) -> ArrowFrame:
+        """The records at these places."""
+        return ArrowFrame(self.native.take(arrow_integers(places)))
+
+    def selected(self, names: Sequence[Any]) -> Any:
+        """The native frame with these columns alone."""
+        return self.native.select(list(names))
+
+    def assembled(self, columns: Sequence[Any], drawer: Drawer) -> ArrowFrame:
+        """The output, with the schema that follows from the plan."""
+        schema = released_schema(self.native.schema, drawer)
+        return ArrowFrame(type(self.native).from_arrays(columns, schema=schema))
+
+    def finished(
+        self, kept: Collection[Any], *, keep_index: bool, reordered: bool
+    ) -> Any:
+        """The table, whose dictionaries have the values of its records alone."""
+        schema = self.native.schema
+        columns = [
+            _trimmed_dictionary(column, reordered) if name in kept else column
+            for name, column in zip(schema.names, self.native.columns, strict=True)
+        ]
+        return type(self.native).from_arrays(columns, schema=schema)
+
+
+def released_schema(schema: Any, drawer: Drawer) -> Any:
+    """The schema of the output: labels in the place of X, the other columns as they were.
+
+    Notes on the table and its columns are left out, for they may say anything. pandas' own notes
+    are kept true of the output, so that a table of pandas goes back to pandas.
+    """
+    import pyarrow as pa
+
+    outputs: list[Output] = []
+    for column in drawer.plan.columns:
+        if column.release is None:
+            outputs.append(KeptColumn(column.source or 0))
+            continue
+        kind = drawer.own_type(column, lambda at: schema.field(at).type)
+        if kind is None:
+            kind = arrow_type(schema.field(drawer.plan.origin(column)).type)
+        outputs.append(WrittenColumn(column.name, column.source, kind))
+    fields = [field_of(output, schema).remove_metadata() for output in outputs]
+    return pa.schema(fields, _pandas_metadata(schema, outputs))
+
+
+def _pandas_metadata(
+    schema: Any, outputs: Sequence[Output]
+) -> dict[bytes, bytes] | None:
+    """pandas' notes on the columns of the output, without those that a user wrote."""
+    metadata = metadata_of(schema, outputs)
+    if PANDAS not in metadata:
+        return None
+    notes = json.loads(metadata[PANDAS])
+    notes.pop(_ATTRIBUTES, None)
+    return {PANDAS: json.dumps(notes).encode()}
+
+
+def _trimmed_dictionary(column: Any, reordered: bool) -> Any:
+    """A column of codes with a dictionary of its own values; any other column as it is."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [_trimmed_array(chunk, reordered) for chunk in column.chunks]
+        return pa.chunked_array(chunks, type=column.type)
+    return _trimmed_array(column, reordered)
+
+
+def _trimmed_array(array: Any, reordered: bool) -> Any:
+    """The same values, coded by those entries of the dictionary that a record has.
+
+    Where records changed their places, the entries stand in the order of their first records,
+    unless the type says that their order has a meaning.
+    """
+    import pyarrow as pa
+
+    size = len(array.dictionary)
+    codes = integers_of(array.indices.drop_null().cast(pa.int64()))
+    used, first_places = np.unique(codes, return_index=True)
+    if reordered and not array.type.ordered:
+        used = used[np.argsort(first_places)]
+    elif len(used) == size:
+        return array
+    new_codes = np.zeros(max(size, 1), np.int64)
+    new_codes[used] = np.arange(len(used))
+    # A null index takes a null, so that missing cells stay missing.
+    indices = arrow_integers(new_codes).take(array.indices)
+    return pa.DictionaryArray.from_arrays(
+        indices.cast(array.type.index_type),
+        array.dictionary.take(arrow_integers(used)),
+        ordered=array.type.ordered,
+    )

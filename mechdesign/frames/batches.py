@@ -1,0 +1,58 @@
+"""Lazy tables that are released batch by batch: what polars and DuckDB have in common.
+
+The table is read twice before it is released, and every later reading is compared with the first
+(`readings`), batch by batch, before anything of the batch is handed on.
+"""
+
+# Frames of three libraries have no type in common.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from mechdesign.frames.eager import FrameChecks, sanitised
+from mechdesign.frames.readings import Readings
+from mechdesign.jobs.recipe import Recipe
+
+
+class BatchRelease:
+    """The release of a lazy table, which is repeated whenever the table is read.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The recipe, with keys that last.
+    header : sequence
+        The names of the columns of the table.
+    first_row : int
+        The row number of the first record.
+    """
+
+    def __init__(self, recipe: Recipe, header: Sequence[Any], first_row: int) -> None:
+        self._recipe = recipe
+        self._header = header
+        self._first_row = first_row
+        self._readings = Readings(recipe.drawer(header))
+
+    def compare_readings(self, read: Callable[[], Iterable[Any]]) -> None:
+        """Read the table twice; raises InputError if the readings differ.
+
+        A recipe that draws nothing gives the same answer to the same number in every reading.
+        """
+        if self._recipe.draws:
+            self._readings.compare_two(read)
+
+    def parts(self, batches: Iterable[Any], *, whole: bool) -> Iterator[Any]:
+        """The released batches of a reading, of the whole table or of its first records."""
+        drawer = self._recipe.drawer(self._header)
+        checks = FrameChecks(drawer)
+        place = 0
+        for batch in batches:
+            self._readings.check_part(batch, place)
+            yield sanitised(batch, drawer, first_row=self._first_row + place)
+            checks.add(batch)
+            place += len(batch)
+        if whole:
+            self._readings.check_length(place)
+        drawer.checks.refuse()

@@ -1,0 +1,111 @@
+"""Relations of DuckDB, released batch by batch."""
+
+# duckdb and pyarrow have no complete types.
+# pyright: basic, reportMissingImports=false
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import narwhals as nw
+
+from mechdesign.frames.batches import BatchRelease
+from mechdesign.frames.eager import sanitised
+from mechdesign.jobs.recipe import Drawer, Recipe
+
+
+@dataclass(frozen=True)
+class DuckDBRelation:
+    """A relation as a `LazyTable`."""
+
+    native: Any
+    rows_have_places: ClassVar[bool] = True
+
+    @classmethod
+    def adapt(cls, frame: Any) -> DuckDBRelation | None:
+        """The adapter of a table; None if the table is of another engine."""
+        if nw.dependencies.is_duckdb_relation(frame):
+            return cls(frame)
+        return None
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns."""
+        return list(self.native.columns)
+
+    def released(self, recipe: Recipe, first_row: int) -> Any:
+        """The released relation, which draws whenever it is read.
+
+        It is on a connection of its own, because a connection answers one query at a time.
+        """
+        import duckdb
+
+        header = self.names
+        drawer = recipe.drawer(header)
+        relation = _without_enumerations(self.native, drawer.plan.others)
+        schema = sanitised(relation.limit(0).to_arrow_table(), drawer).schema
+        release = BatchRelease(recipe, header, first_row)
+        release.compare_readings(relation.to_arrow_reader)
+
+        def read() -> Iterator[Any]:
+            return release.parts(relation.to_arrow_reader(), whole=True)
+
+        result = duckdb.connect().from_arrow(_RepeatedStream(schema, read))
+        kept_types = _kept_types(relation, drawer)
+        types = [
+            kept_types.get(name, kind)
+            for name, kind in zip(result.columns, result.types, strict=True)
+        ]
+        return _cast(result, types)
+
+
+@dataclass(frozen=True)
+class _RepeatedStream:
+    """A stream that DuckDB reads as often as it wants to; every time it has the same draws."""
+
+    schema: Any
+    read: Callable[[], Iterator[Any]]
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.read())
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+def _kept_types(relation: Any, drawer: Drawer) -> dict[Any, Any]:
+    """The types of the columns that stay: some of them arrow has not."""
+    types: dict[Any, Any] = {}
+    for column in drawer.plan.columns:
+        if column.release is None:
+            types[column.name] = relation.types[column.source]
+    return types
+
+
+def _without_enumerations(relation: Any, kept: Sequence[Any]) -> Any:
+    """The relation with kept enumerations as text.
+
+    The type of an enumeration names values that no record need have.
+    """
+    types: list[Any] = []
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        if name in kept and kind.id == "enum":
+            types.append("VARCHAR")
+        else:
+            types.append(kind)
+    if types == list(relation.types):
+        return relation
+    return _cast(relation, types)
+
+
+def _cast(relation: Any, types: Sequence[Any]) -> Any:
+    """The relation with its columns as these types."""
+    cells: list[str] = []
+    for name, kind in zip(relation.columns, types, strict=True):
+        identifier = '"' + name.replace('"', '""') + '"'
+        cells.append(f"{identifier}::{kind} as {identifier}")
+    return relation.project(", ".join(cells))

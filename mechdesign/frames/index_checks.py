@@ -1,0 +1,137 @@
+"""The index of a frame: it is kept or dropped like a column, and examined like a column.
+
+A release holds the released columns and those that `keep` names. An index with names is a column
+that was set aside (``set_index``), so it stays where all columns do (``keep="all"``) and is left
+out otherwise. An index without names holds the labels of the rows, by which frames are aligned,
+so it stays. A shuffled release gets new row numbers in either case, for the old labels would
+restore the order.
+
+Whatever stays is examined: its names like those of columns, its cells for copies of what is
+protected.
+"""
+
+# Frames of three libraries have no type in common.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
+from mechdesign.frames.adapter import FrameAdapter
+from mechdesign.jobs.lookalikes import lookalikes
+from mechdesign.jobs.options import ALL, ReleaseOptions
+from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.release.policies import REFUSE
+
+
+def keeps_index(adapter: FrameAdapter, options: ReleaseOptions) -> bool:
+    """Whether the index stays in the release."""
+    if options.shuffle:
+        return False
+    names = adapter.index_names()
+    is_named = any(name is not None for name in names)
+    return options.keeps_all or not is_named
+
+
+def refuse_named_index(adapter: FrameAdapter, recipe: Recipe) -> None:
+    """Refuse an index that stays and is called like a protected column."""
+    options = recipe.options
+    if options.keep_sensitive or not keeps_index(adapter, options):
+        return
+    names = [name for name in adapter.index_names() if name is not None]
+    private = recipe.private_columns
+    pairs = lookalikes(names, private, ())
+    pairs += lookalikes(names, recipe.replaced, (), endings=False)
+    for name, like in pairs:
+        kind = "useful"
+        if like in private:
+            kind = "sensitive"
+        raise InputError(
+            f"the index {quoted(name)} looks like the {kind} column {quoted(like)} and would stay "
+            "in the output; take it off (reset_index), or keep it knowingly (keep_sensitive)"
+        )
+
+
+class IndexChecks:
+    """Compares the levels of an index with the columns that are protected.
+
+    The levels take the place of the kept columns in a second drawer, which draws nothing: so they
+    pass the same tests as columns do.
+    """
+
+    def __init__(self, adapter: FrameAdapter, drawer: Drawer) -> None:
+        self._protected = _protected_columns(drawer)
+        self._levels: list[str] = []
+        if keeps_index(adapter, drawer.recipe.options):
+            self._levels = _level_titles(adapter)
+        self._checks = None
+        if self._levels:
+            header = [*self._levels, *self._protected]
+            shadow = _index_recipe(drawer.recipe, self._protected)
+            self._checks = shadow.drawer(header).checks
+
+    def add(self, adapter: FrameAdapter, header: Sequence[Any]) -> None:
+        """Compare the index of the next part of a table; `header` names its columns."""
+        if self._checks is None:
+            return
+
+        def sampled(step: int) -> Callable[[Any], Any]:
+            sample = adapter.taken(np.arange(0, len(adapter), step))
+            levels = sample.index_columns()
+            columns = dict(zip(self._levels, levels, strict=True))
+            for name in self._protected:
+                columns[name] = sample.column(header.index(name))
+            return columns.__getitem__
+
+        self._checks.add(len(adapter), sampled)
+
+    def refuse_copies(self, where: str = "") -> None:
+        """Raise InputError if a level of the index stands for a protected column."""
+        if self._checks is not None:
+            self._checks.refuse_copies(f"{where}take the index off (reset_index): ")
+
+
+def _level_titles(adapter: FrameAdapter) -> list[str]:
+    """What messages call the levels of an index, told apart by their numbers."""
+    titles: list[str] = []
+    for level, name in enumerate(adapter.index_names()):
+        title = f"index level {level}"
+        if name is not None:
+            title += f", {name}"
+        titles.append(title)
+    return titles
+
+
+def _protected_columns(drawer: Drawer) -> list[Any]:
+    """The useful columns and those of the private ones that are there."""
+    places = {at for group in drawer.plan.inputs for at in group}
+    names = [drawer.header[at] for at in sorted(places)]
+    if drawer.recipe.options.keep_sensitive:
+        return names
+    for name in drawer.recipe.private_columns:
+        if name in drawer.header and name not in names:
+            names.append(name)
+    return names
+
+
+def _index_recipe(recipe: Recipe, protected: Sequence[Any]) -> Recipe:
+    """The recipe for a table of the levels and the protected columns, all levels kept."""
+    private = [name for name in recipe.private_columns if name in protected]
+    options = replace(
+        recipe.options,
+        identity=None,
+        row_numbers=None,
+        keep=ALL,
+        drop=tuple(private),
+        correlated=tuple(name for name in private if name in recipe.options.correlated),
+        shuffle=False,
+        ledger=None,
+        changed=REFUSE,
+        fresh_draw=False,
+    )
+    return replace(recipe, options=options)

@@ -1,0 +1,106 @@
+"""DataFrames of polars, in memory."""
+
+# polars has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+
+from mechdesign.core.integers import Integers
+from mechdesign.jobs.recipe import Drawer
+
+
+@dataclass(frozen=True)
+class PolarsFrame:
+    """A DataFrame of polars as a `FrameAdapter`."""
+
+    native: Any
+
+    @classmethod
+    def adapt(cls, frame: Any) -> PolarsFrame | None:
+        """The adapter of a frame; None if the frame is of another library."""
+        if nw.dependencies.is_polars_dataframe(frame):
+            return cls(frame)
+        return None
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns."""
+        return list(self.native.columns)
+
+    def __len__(self) -> int:
+        """The number of records."""
+        return len(self.native)
+
+    def column(self, at: int) -> Any:
+        """A column as a Series."""
+        return self.native.to_series(at)
+
+    def cells(self, at: int) -> Any:
+        """A column; text and integers as arrow has them, which are read soonest."""
+        import polars as pl
+
+        column = self.column(at)
+        if column.dtype == pl.String or column.dtype.is_integer():
+            return column.to_arrow()
+        return column
+
+    def arrow_columns(self) -> list[Any]:
+        """The columns for hashing."""
+        return list(self.native.to_arrow().columns)
+
+    def index_names(self) -> list[Any]:
+        """None: polars has no index."""
+        return []
+
+    def index_columns(self) -> list[Any]:
+        """None: polars has no index."""
+        return []
+
+    def nested_schema(self) -> Any:
+        """The arrow schema of the columns."""
+        return self.native.head(0).to_arrow().schema
+
+    def taken(self, places: Integers) -> PolarsFrame:
+        """The records at these places."""
+        return PolarsFrame(self.native[places])
+
+    def selected(self, names: Sequence[Any]) -> Any:
+        """The native frame with these columns alone."""
+        return self.native.select(list(names))
+
+    def assembled(self, columns: Sequence[Any], drawer: Drawer) -> PolarsFrame:
+        """The output, of the columns under their new names."""
+        parts = drawer.plan.columns
+        named = [
+            column.alias(part.name) for part, column in zip(parts, columns, strict=True)
+        ]
+        return PolarsFrame(self.native.select(named))
+
+    def finished(
+        self, kept: Collection[Any], *, keep_index: bool, reordered: bool
+    ) -> Any:
+        """The frame, whose enumerations have the values of its records alone.
+
+        A Categorical needs nothing: its values are in the process, and polars hands on those of
+        the records. The values of an Enum are in the type of the column.
+        """
+        import polars as pl
+
+        trimmed: list[Any] = []
+        for name in kept:
+            column = self.native[name]
+            if not isinstance(column.dtype, pl.Enum):
+                continue
+            present = set(column.unique().drop_nulls().to_list())
+            declared = column.dtype.categories.to_list()
+            if len(present) < len(declared):
+                left = [value for value in declared if value in present]
+                trimmed.append(column.cast(pl.Enum(left)))
+        if not trimmed:
+            return self.native
+        return self.native.with_columns(trimmed)

@@ -1,0 +1,78 @@
+"""LazyFrames of polars, released batch by batch."""
+
+# polars has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import narwhals as nw
+
+from mechdesign.frames.batches import BatchRelease
+from mechdesign.frames.eager import sanitised
+from mechdesign.jobs.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class PolarsLazyFrame:
+    """A LazyFrame as a `LazyTable`."""
+
+    native: Any
+    rows_have_places: ClassVar[bool] = True
+
+    @classmethod
+    def adapt(cls, frame: Any) -> PolarsLazyFrame | None:
+        """The adapter of a table; None if the table is of another engine."""
+        if nw.dependencies.is_polars_lazyframe(frame):
+            return cls(frame)
+        return None
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns."""
+        return list(self.native.collect_schema())
+
+    def released(self, recipe: Recipe, first_row: int) -> Any:
+        """The released LazyFrame, which draws whenever it is collected."""
+        from polars.io.plugins import register_io_source
+
+        header = self.names
+        drawer = recipe.drawer(header)
+        frame = _without_enumerations(self.native, drawer.plan.others)
+        release = BatchRelease(recipe, header, first_row)
+        empty = sanitised(frame.collect_schema().to_frame(), drawer)
+        release.compare_readings(frame.collect_batches)
+
+        def batches(
+            columns: Any, predicate: Any, rows: int | None, size: int | None
+        ) -> Iterator[Any]:
+            """What polars asks for: some columns of records, of the first `rows` alone."""
+            source = frame
+            if rows is not None:
+                source = frame.head(rows)
+            parts = source.collect_batches(chunk_size=size)
+            for part in release.parts(parts, whole=rows is None):
+                if predicate is not None:
+                    part = part.filter(predicate)
+                if columns is not None:
+                    part = part.select(columns)
+                yield part
+
+        return register_io_source(batches, schema=empty.schema, is_pure=True)
+
+
+def _without_enumerations(frame: Any, kept: tuple[Any, ...]) -> Any:
+    """The frame with kept enumerations as text.
+
+    The type of an enumeration names values that no record need have, and the type of a lazy column
+    is fixed before its records are read.
+    """
+    import polars as pl
+
+    schema = frame.collect_schema()
+    names = [name for name in kept if isinstance(schema[name], pl.Enum)]
+    if not names:
+        return frame
+    return frame.with_columns([pl.col(name).cast(pl.String) for name in names])

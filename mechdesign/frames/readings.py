@@ -1,0 +1,187 @@
+"""A reading of a lazy table: what its records were, to be compared with other readings.
+
+A lazy table is computed whenever it is read. If a computation depends on a random or time function,
+on the work of several threads or on data that change, two readings hold other records at the same
+places, or other symbols for the same identifiers. The draws of both together would tell more of a
+record than one draw may. No text of a query plan shows this in every case, so the table is judged
+by what it does: it is read twice before anything is released, and every batch that is released
+later is compared with the first reading.
+
+A reading keeps eight bytes a record, hashes under secrets that nobody keeps. What is hashed depends
+on what the draws are functions of:
+
+- of records that are known by their place: the useful columns and all columns that stay, in order,
+  for a draw must not move to another record;
+- of records with identifiers or row numbers: these and the useful columns, in any order.
+
+A chance agreement of hashes has probability 2^-64. Cells of lists and structures have no hash: they
+are no symbols and identify nothing.
+"""
+
+# Frames of three libraries have no type in common.
+# pyright: basic
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import combined, integers_of
+from mechdesign.formats.digests import Hashes, RowHasher
+from mechdesign.frames.libraries import adapter_of
+from mechdesign.jobs.recipe import Drawer
+
+UNSTABLE = (
+    "two readings of this table differ, so that its records would be drawn twice: it depends on a "
+    "random or time function, on an order that nothing fixes, or on data that change; store it "
+    "first (in a file or a table), and release what was stored"
+)
+
+NO_ORDER = (
+    ", or name what identifies a record (identity=.. or row_numbers=..), "
+    "if only the order differs"
+)
+
+
+def has_places(drawer: Drawer) -> bool:
+    """Whether the place of a record fixes its draw: nothing else identifies it."""
+    is_numbered = drawer.recipe.options.row_numbers is not None
+    return drawer.recipe.draws and not drawer.plan.identity and not is_numbered
+
+
+def unstable_error(drawer: Drawer) -> InputError:
+    """The refusal of a table whose readings differ."""
+    if has_places(drawer):
+        return InputError(UNSTABLE + NO_ORDER)
+    return InputError(UNSTABLE)
+
+
+def compared_columns(drawer: Drawer) -> list[int]:
+    """The numbers of the columns in which two readings must agree."""
+    plan = drawer.plan
+    places = {at for group in plan.inputs for at in group}
+    places.update(plan.identity)
+    name = drawer.recipe.options.row_numbers
+    if name is not None:
+        places.add(drawer.header.index(name))
+    if has_places(drawer):
+        for column in plan.columns:
+            if column.release is None and column.source is not None:
+                places.add(column.source)
+    return sorted(places)
+
+
+class RecordHasher:
+    """One hash for each record, of the columns in which two readings must agree."""
+
+    def __init__(self, drawer: Drawer) -> None:
+        self.columns = compared_columns(drawer)
+        # A secret for each column: two cells that change places must change the hash.
+        self._hashers = [RowHasher(secrets.token_bytes(32)) for _ in self.columns]
+
+    def hashes(self, columns: list[Any], count: int) -> Hashes:
+        """The hashes of `count` records; `columns` are the compared ones, in their order."""
+        hashes = np.zeros(count, np.uint64)
+        for hasher, column in zip(self._hashers, columns, strict=True):
+            hashes += hasher.columns([column], count)
+        return hashes
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The hashes of all records of a reading; sorted, unless their places count."""
+
+    hashes: Hashes
+    has_places: bool
+
+    def agrees_with(self, other: Reading) -> bool:
+        """Whether both readings have the same records (at the same places, if they count)."""
+        return np.array_equal(self.hashes, other.hashes)
+
+    def holds(self, hashes: Hashes, first: int) -> bool:
+        """Whether the reading has these records, the first of them at the place `first`."""
+        if self.has_places:
+            return np.array_equal(self.hashes[first : first + len(hashes)], hashes)
+        at = np.searchsorted(self.hashes, hashes)
+        at = np.minimum(at, max(len(self.hashes) - 1, 0))
+        if not len(self.hashes):
+            return not len(hashes)
+        return bool((self.hashes[at] == hashes).all())
+
+
+class Readings:
+    """Reads a lazy table, compares the readings, and holds later ones against the first."""
+
+    def __init__(self, drawer: Drawer) -> None:
+        self._drawer = drawer
+        self._hasher = RecordHasher(drawer)
+        self._first: Reading | None = None
+
+    def compare_two(self, read: Callable[[], Iterable[Any]]) -> None:
+        """Read the table twice, the second time after the end of the first.
+
+        Raises
+        ------
+        InputError
+            If the readings differ, or two records have one row number.
+        """
+        self._first = self._read(read())
+        if not self._first.agrees_with(self._read(read())):
+            raise unstable_error(self._drawer)
+
+    def check_part(self, part: Any, first: int) -> None:
+        """Raise InputError if a part, whose first record is at place `first`, is not as before."""
+        if self._first is not None and not self._first.holds(self._hashes(part), first):
+            raise unstable_error(self._drawer)
+
+    def check_length(self, records: int) -> None:
+        """Raise InputError if a whole reading has another number of records than before."""
+        if self._first is not None and len(self._first.hashes) != records:
+            raise unstable_error(self._drawer)
+
+    def _read(self, parts: Iterable[Any]) -> Reading:
+        hashes: list[Hashes] = [np.zeros(0, np.uint64)]
+        numbers: list[Integers] = [np.zeros(0, np.int64)]
+        for part in parts:
+            hashes.append(self._hashes(part))
+            numbers.extend(self._row_numbers(part))
+        self._refuse_repeats(np.concatenate(numbers))
+        places_count = has_places(self._drawer)
+        whole = np.concatenate(hashes)
+        if not places_count:
+            whole = np.sort(whole)
+        return Reading(whole, places_count)
+
+    def _hashes(self, part: Any) -> Hashes:
+        columns = adapter_of(part).arrow_columns()
+        compared = [columns[at] for at in self._hasher.columns]
+        return self._hasher.hashes(compared, len(part))
+
+    def _row_numbers(self, part: Any) -> Iterator[Integers]:
+        """The row numbers of a part, if a column has them; gaps are refused when drawing."""
+        name = self._drawer.recipe.options.row_numbers
+        if name is not None:
+            at = self._drawer.header.index(name)
+            column = combined(adapter_of(part).arrow_columns()[at])
+            yield integers_of(column.drop_null()).astype(np.int64)
+
+    def _refuse_repeats(self, numbers: Integers) -> None:
+        values, times = np.unique(numbers, return_counts=True)
+        repeated = values[times > 1]
+        if len(repeated):
+            name = self._drawer.recipe.options.row_numbers
+            raise repeated_row_number(name, int(repeated[0]))
+
+
+def repeated_row_number(name: Any, number: int) -> InputError:
+    """The refusal of a row number that two records have."""
+    return InputError(
+        f"the column {quoted(name)} gives the row number {number} to two records, whose draws "
+        "would depend on each other"
+    )

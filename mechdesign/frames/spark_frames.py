@@ -1,0 +1,318 @@
+"""Data frames of Spark, released partition by partition.
+
+Only what is drawn from goes to Python, and of other columns the records that are examined. The rest
+stays in the Java machine. The key travels inside of the function, and no plan or log shows it.
+Where the network is not trusted, turn on ``spark.network.crypto.enabled``.
+"""
+
+# pyspark and pyarrow have no complete types.
+# pyright: basic, reportMissingImports=false
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, ClassVar
+
+import narwhals as nw
+import numpy as np
+
+from mechdesign.core.integers import Integers
+from mechdesign.formats.arrow_arrays import arrow_integers
+from mechdesign.frames.eager import FrameChecks, sanitised
+from mechdesign.frames.engine_errors import engine_errors
+from mechdesign.frames.partitions import partition_totals, refuse_partition
+from mechdesign.frames.readings import (
+    compared_columns,
+    repeated_row_number,
+    unstable_error,
+)
+from mechdesign.frames.spark_counts import partition_counts
+from mechdesign.jobs.column_plan import OutputColumn
+from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.leaks.evidence import LOOKED
+
+SPARSELY = 16
+"""In a partition the first `LOOKED` records are examined for copies, then one in so many."""
+
+RELEASED = "sanitised by mechdesign"
+"""What Spark calls the released frame; no column of a user."""
+
+PLACE_BITS = (1 << 33) - 1
+"""The bits of ``monotonically_increasing_id`` that number the records of a partition."""
+
+
+@dataclass(frozen=True)
+class SparkFrame:
+    """A data frame of Spark as a `LazyTable`."""
+
+    native: Any
+    rows_have_places: ClassVar[bool] = False
+
+    @classmethod
+    def adapt(cls, frame: Any) -> SparkFrame | None:
+        """The adapter of a table; None if the table is of another engine."""
+        is_spark = nw.dependencies.is_pyspark_dataframe(frame)
+        if is_spark or nw.dependencies.is_pyspark_connect_dataframe(frame):
+            return cls(frame)
+        return None
+
+    @property
+    def names(self) -> list[Any]:
+        """The names of the columns."""
+        return list(self.native.columns)
+
+    def released(self, recipe: Recipe, first_row: int) -> Any:
+        """The released frame: X becomes text (or keeps its type, for symbols), the rest stays."""
+        with engine_errors():
+            return _SparkRelease(self.native, recipe, self.names).frame()
+
+
+class _SparkRelease:
+    """The release of one frame of Spark.
+
+    Attributes
+    ----------
+    flat : DataFrame
+        The frame with the columns c0, c1 and so on: the user's names mean something in expressions.
+    types : pyarrow.Schema
+        The types of the columns in Python.
+    """
+
+    def __init__(self, frame: Any, recipe: Recipe, header: Sequence[Any]) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self._source = frame
+        self._recipe = recipe
+        self._header = header
+        self._drawer = recipe.drawer(header)
+        self._names = [f"c{at}" for at in range(len(header))]
+        self.flat = frame.toDF(*self._names)
+        # Spark 4.2 or 4.3 asks for the time zone.
+        takes_zone = "timezone" in signature(to_arrow_schema).parameters
+        options: Any = {"timezone": "UTC"} if takes_zone else {}
+        self.types = to_arrow_schema(frame.schema, **options)
+
+    def frame(self) -> Any:
+        """The released frame."""
+        from pyspark.sql import functions as sf
+
+        # Wrong types are found here, and not on an executor.
+        sanitised(self.types.empty_table(), self._recipe.drawer(self._header))
+        fields, columns = self._output()
+        texts = self._texts()
+        if self._recipe.draws and not self._source.isStreaming:
+            self._compare_readings()
+        totals = partition_totals(
+            self._drawer,
+            lambda places: partition_counts(
+                self.flat, self._recipe, self._header, places
+            ),
+            lambda parts: self.flat.limit(LOOKED).select(*texts).toArrow(),
+        )
+        draw = self._draw_function(fields, totals)
+        rows = self.flat.withColumn("looked", self._examined(texts))
+        inputs = [self._names[at] for at in self._read_columns()]
+        drawn = draw(*inputs, "looked").alias("drawn")
+        # What is drawn is null for records that are left out. The filter that takes them away
+        # reads it, so that no selection can leave the draw out. The alias ends the search for
+        # names that are not there: those of columns left out would be found below.
+        return (
+            rows.select(*self._names, drawn)
+            .filter(sf.col("drawn").isNotNull())
+            .select(*columns)
+            .alias(RELEASED)
+        )
+
+    def _output(self) -> tuple[list[Any], list[Any]]:
+        """The fields of what Python draws, and the expressions of the columns of the output."""
+        from pyspark.sql import functions
+        from pyspark.sql.types import StructField
+
+        sf: Any = functions
+        fields: list[Any] = []
+        columns: list[Any] = []
+        for column in self._drawer.plan.columns:
+            at = self._drawer.plan.origin(column)
+            cells = sf.col(self._names[at])
+            if column.release is not None:
+                name = f"d{len(fields)}"
+                fields.append(StructField(name, self._released_type(column)))
+                cells = sf.col("drawn").getField(name)
+                if self._is_never_null(column):
+                    cells = sf.coalesce(cells, sf.lit(""))
+            columns.append(cells.alias(column.name))
+        return fields, columns
+
+    def _released_type(self, column: OutputColumn) -> Any:
+        """The type of a released column: text, or that of X for symbols."""
+        from pyspark.sql.pandas.types import from_arrow_type
+        from pyspark.sql.types import StringType
+
+        at = self._drawer.plan.origin(column)
+        own_type = self._drawer.own_type(column, lambda at: self.types.field(at).type)
+        if own_type is None:
+            return StringType()
+        if own_type == self.types.field(at).type:
+            return self._source.schema.fields[at].dataType
+        return from_arrow_type(own_type)
+
+    def _is_never_null(self, column: OutputColumn) -> bool:
+        """Whether a released column of text stands in the place of one that is never null."""
+        own_type = self._drawer.own_type(column, lambda at: self.types.field(at).type)
+        if own_type is not None or column.source is None:
+            return False
+        return not self._source.schema.fields[column.source].nullable
+
+    def _texts(self) -> list[Any]:
+        """Every column as text; of any bytes, too."""
+        from pyspark.sql import functions as sf
+
+        return [
+            sf.make_valid_utf8(sf.col(name).cast("string")).alias(name)
+            for name in self._names
+        ]
+
+    def _read_columns(self) -> list[int]:
+        """The numbers of the columns that Python draws from."""
+        plan = self._drawer.plan
+        places = {*plan.identity}
+        for group in plan.inputs:
+            places.update(group)
+        number = self._recipe.options.row_numbers
+        if number is not None:
+            places.add(self._header.index(number))
+        return sorted(places)
+
+    def _examined(self, texts: Sequence[Any]) -> Any:
+        """The texts of the records that are examined for copies, null for the others."""
+        from pyspark.sql import functions as sf
+
+        # Spark is slow with null structures, and with long runs of null arrays.
+        every = sf.array(*texts)
+        if self._source.isStreaming:
+            # The records of a stream have no places.
+            return every
+        place = sf.monotonically_increasing_id().bitwiseAND(PLACE_BITS)
+        return sf.when((place < LOOKED) | (place % SPARSELY == 0), every)
+
+    def _draw_function(
+        self, fields: Sequence[Any], totals: Sequence[Integers] | None
+    ) -> Any:
+        """The function of Spark that draws for the records of a partition."""
+        import pyarrow as pa
+        from pyspark.sql import functions
+        from pyspark.sql.types import StructType
+
+        sf: Any = functions
+        # The function is pickled, so it must not refer to this object, which holds the frame.
+        work = _PartitionWork(
+            recipe=self._recipe,
+            header=tuple(self._header),
+            read_columns=tuple(self._read_columns()),
+            field_names=tuple(field.name for field in fields),
+            totals=totals,
+        )
+
+        def sanitise_partition(parts: Iterator[Any]) -> Iterator[Any]:
+            yield from work.draw(parts)
+
+        # By these Spark knows the kind of the function.
+        sanitise_partition.__annotations__ = {
+            "parts": Iterator[tuple[pa.Array, ...]],
+            "return": Iterator[pa.Array],
+        }
+        function = sf.arrow_udf(sanitise_partition, StructType(list(fields)))
+        return function.asNondeterministic()
+
+    def _compare_readings(self) -> None:
+        """Read the compared columns twice; raises InputError if the readings differ."""
+        first = self._reading()
+        second = self._reading()
+        name = self._recipe.options.row_numbers
+        if name is not None and first["numbers"] != first["different"]:
+            raise repeated_row_number(name, self._repeated_number(name))
+        if first != second:
+            raise unstable_error(self._drawer)
+
+    def _reading(self) -> Any:
+        """The number of records, and the sum of their hashes, which no order changes."""
+        from pyspark.sql import functions as sf
+
+        texts = self._texts()
+        compared = [texts[at] for at in compared_columns(self._drawer)]
+        # A null counts as a text of its own, or a missing cell would hash as nothing.
+        cells = [sf.coalesce(text, sf.lit("\0")) for text in compared]
+        # A sum of 64-bit integers needs more than 64 bits.
+        hash_sum = sf.sum(sf.xxhash64(*cells).cast("decimal(38,0)"))
+        aggregates = [sf.count("*").alias("records"), hash_sum.alias("hashes")]
+        name = self._recipe.options.row_numbers
+        if name is not None:
+            number = sf.col(self._names[self._header.index(name)])
+            aggregates.append(sf.count(number).alias("numbers"))
+            aggregates.append(sf.count_distinct(number).alias("different"))
+        return self.flat.agg(*aggregates).collect()[0]
+
+    def _repeated_number(self, name: str) -> int:
+        """The smallest row number that two records have."""
+        from pyspark.sql import functions as sf
+
+        number = self._names[self._header.index(name)]
+        counts = self.flat.where(sf.col(number).isNotNull()).groupBy(number).count()
+        repeated = counts.where(sf.col("count") > 1).orderBy(number).limit(1)
+        return int(repeated.collect()[0][0])
+
+
+@dataclass(frozen=True)
+class _PartitionWork:
+    """Draws for the records of a partition, which come in batches of columns of arrow."""
+
+    recipe: Recipe
+    header: tuple[Any, ...]
+    read_columns: tuple[int, ...]
+    field_names: tuple[str, ...]
+    totals: Sequence[Integers] | None
+
+    def draw(self, parts: Iterator[Any]) -> Iterator[Any]:
+        """For each batch the released columns, as one array of structures."""
+        drawer = self.recipe.drawer(self.header)
+        checks = FrameChecks(drawer)
+        for part in parts:
+            *read, examined = part
+            yield self._drawn(drawer, read, len(examined))
+            checks.add(self._examined(examined))
+        refuse_partition(drawer, checks, self.totals)
+
+    def _drawn(self, drawer: Drawer, read: Sequence[Any], count: int) -> Any:
+        import pyarrow as pa
+
+        cells = dict(zip(self.read_columns, read, strict=True))
+        drawn = drawer.draw(cells.__getitem__, count)
+        columns: list[Any] = []
+        for column in drawer.plan.columns:
+            if column.release is not None:
+                like = cells[drawer.plan.origin(column)]
+                columns.append(drawer.rebuild(like, drawn[column.release], column.name))
+        names = list(self.field_names)
+        if drawer.dropped is None:
+            return pa.StructArray.from_arrays(columns, names)
+        # The released columns have no cells of the records that are left out; Spark wants as
+        # many records as it gave, so those get null.
+        places = np.cumsum(~drawer.dropped) - 1
+        indices = pa.array(places, mask=drawer.dropped)
+        spread = [column.take(indices) for column in columns]
+        gone = pa.array(drawer.dropped)
+        return pa.StructArray.from_arrays(spread, names, mask=gone)
+
+    def _examined(self, examined: Any) -> Any:
+        """The examined records of a batch as a frame: their texts stand one behind another."""
+        import pyarrow as pa
+
+        texts = examined.flatten()
+        width = len(self.header)
+        columns: list[Any] = []
+        for at in range(width):
+            places = np.arange(at, len(texts), width)
+            columns.append(texts.take(arrow_integers(places)))
+        names = [f"c{at}" for at in range(width)]
+        return pa.RecordBatch.from_arrays(columns, names)

@@ -1,0 +1,218 @@
+"""A channel of rows as a recipe: it replaces several columns of each record by one draw of a row.
+
+The given and the released columns are one group with one key. Given columns count as released ones:
+they are always in the output, as they are.
+"""
+
+# pyright: basic
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mechdesign.channel.row_channel import INFORMATION, RowChannel
+from mechdesign.core.errors import InputError
+from mechdesign.core.row_tree import DENOMINATOR
+from mechdesign.jobs.column_plan import ColumnGroup
+from mechdesign.jobs.entries import ROW, Use
+from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_in_options
+from mechdesign.jobs.manifest import ReleasedColumn, released_rows
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.row_drawer import RowDrawer
+from mechdesign.jobs.side_files import Sides
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
+from mechdesign.release.policies import MARGINAL
+from mechdesign.release.released_values import LABEL
+from mechdesign.release.row_drawing import row_channel_digest
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowRecipe(KeyedRecipe):
+    """A channel of rows with its key and what a user asks of the release."""
+
+    channel: RowChannel
+
+    @classmethod
+    def of(cls, channel: RowChannel, options: ReleaseOptions) -> RowRecipe:
+        """The recipe of a channel of rows.
+
+        Raises
+        ------
+        InputError
+            If an option is for channels of one column alone.
+        """
+        if options.form != LABEL:
+            raise InputError(
+                "a channel of rows says itself what is released of each column; leave the form "
+                "(--as) out"
+            )
+        if options.into is not None:
+            raise InputError(
+                "the columns of a channel of rows are replaced, not added beside the originals, "
+                "which would void its promise; leave --add (into) out"
+            )
+        key, keyless = key_in_options(options)
+        return cls(
+            channel=channel,
+            keys=(key,),
+            options=replace(options, key=None),
+            keyless=keyless,
+        )
+
+    @property
+    def releasables(self) -> Sequence[RowChannel]:
+        """The channel."""
+        return (self.channel,)
+
+    @property
+    def groups(self) -> list[ColumnGroup]:
+        """One group: given columns, then those of the levels."""
+        channel = self.channel
+        given = tuple(name for part in channel.given for name in part.columns)
+        parts: tuple[tuple[str, ...], ...] = ()
+        if channel.record.objective == INFORMATION:
+            # A level with free outputs has one label for all of its columns.
+            levels = tuple(level.columns for level in channel.levels)
+            parts = tuple((name,) for name in given) + levels
+        group = ColumnGroup(
+            channel.released_columns,
+            channel.sensitive.columns,
+            merged_parts=parts,
+            given=given,
+        )
+        return [group]
+
+    def drawer(self, header: Sequence[Any]) -> RowDrawer:
+        """Ready for the parts of a table with this header."""
+        return RowDrawer(self, self.channel, header)
+
+    def uses(self, header: Sequence[Any]) -> list[Use]:
+        """How a table with this header is released through the channel."""
+        (places,) = self.plan(header).inputs
+        rules = self.options.rules
+        use = Use(
+            channel=row_channel_digest(self.channel),
+            columns=tuple(header[at] for at in places),
+            form=ROW,
+            unknown=rules.unknown,
+            null=rules.null,
+            normalise=rules.normalise,
+            changed=self.options.changed,
+        )
+        return [use]
+
+    def described(
+        self, drawer: Drawer, channel_files: Sequence[str | None]
+    ) -> list[ReleasedColumn]:
+        """What manifests say of the channel."""
+        if not isinstance(drawer, RowDrawer):
+            raise TypeError("the drawer belongs to another kind of recipe")
+        (use,) = self.uses(drawer.header)
+        renamed = self.options.renamed
+        given: list[str] = []
+        for variable in self.channel.given:
+            given += [renamed.get(name, name) for name in variable.columns]
+        channel_file = None
+        if channel_files:
+            channel_file = channel_files[0]
+        description = released_rows(
+            self.channel,
+            drawer.release,
+            use,
+            self.released_names(drawer.plan, 0),
+            sensitive=self.sensitive_in_table(0),
+            given=tuple(given),
+            channel_file=channel_file,
+        )
+        return [description]
+
+    def without_tables(self) -> RowRecipe:
+        """The recipe as far as draws need it: the table goes along for marginals alone."""
+        rules = self.options.rules
+        if MARGINAL in (rules.unknown, rules.null):
+            return self
+        table_free = replace(self.channel, table=None)
+        return replace(self, channel=table_free)
+
+    def codebook(self) -> str:
+        """The codebook of the labels, level by level and node by node."""
+        return row_codebook_text(self.channel)
+
+    @property
+    def codebook_note(self) -> str | None:
+        """Nothing: the codebook has the integers of the channel alone."""
+        return None
+
+    def check_sides(self, sides: Sides) -> None:
+        """Refuse a codebook of symbols."""
+        if sides.codebook is not None and self.channel.record.objective != INFORMATION:
+            raise InputError(
+                "a codebook says what labels mean, and this channel releases the symbols of the "
+                "columns themselves"
+            )
+
+    def split_warning(
+        self, crossing: Crossing, names: Sequence[str], *, looks: int
+    ) -> str | None:
+        """The file of a record is a kind of order: symbols must not differ between files by more
+        than chance.
+        """
+        if not decisive(log_evidence(*crossing.table()), looks):
+            return None
+        return (
+            "what was released differs between them (by chance once in "
+            f"{round(1 / LEVEL):,} times at most)"
+        )
+
+
+def row_codebook_text(channel: RowChannel) -> str:
+    """One line for each level, node, output and symbol that the output can stand for there.
+
+    A node is what a row has released so far, `given_and_released` (texts joined with ``", "``).
+    """
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(
+        ["level", "given_and_released", "output", "symbol", "p_output_given_symbol"]
+    )
+    # Several strata may share a constant node, so a node may have several prefixes.
+    waiting: list[tuple[int, tuple[str, ...]]] = []
+    for root, stratum in zip(channel.tree.roots.tolist(), channel.strata, strict=True):
+        texts: tuple[str, ...] = ()
+        for variable, code in zip(channel.given, stratum, strict=True):
+            texts += variable.symbols[code]
+        waiting.append((root, texts))
+    for level, table in enumerate(channel.tree.levels):
+        names = channel.levels[level].names
+        labels = channel.labels[level]
+        columns = ",".join(channel.levels[level].columns)
+        following: list[tuple[int, tuple[str, ...]]] = []
+        for node, texts in waiting:
+            first, end = np.searchsorted(table.slot_nodes, [node, node + 1]).tolist()
+            for slot in range(first, end):
+                output = labels[int(table.slot_outputs[slot])]
+                following.append((int(table.slot_children[slot]), (*texts, output)))
+                prefix = ", ".join(texts)
+                if table.constant[node]:
+                    writer.writerow([columns, prefix, output, "any", repr(1.0)])
+            first, end = np.searchsorted(table.pair_nodes, [node, node + 1]).tolist()
+            for pair in range(first, end):
+                symbol = names[int(table.pair_inputs[pair])]
+                span = slice(
+                    int(table.rows.indptr[pair]), int(table.rows.indptr[pair + 1])
+                )
+                slots = table.rows.indices[span].tolist()
+                values = table.rows.values[span].tolist()
+                for slot, value in zip(slots, values, strict=True):
+                    output = labels[int(table.slot_outputs[slot])]
+                    share = repr(value / DENOMINATOR)
+                    writer.writerow([columns, ", ".join(texts), output, symbol, share])
+        waiting = following
+    return stream.getvalue()

@@ -1,0 +1,344 @@
+"""The posteriors that a notion on averages allows: a convex set, or an interval for two secrets.
+
+The lift of an output with posterior v is w = A v, and sum_s P(s) w_s = 1. The averages
+
+    D_k(w) = sum_s P(s) |w_s - 1|^k,   N_a(w) = (sum_s P(s) w_s^a)^(1/a),   K(w) = sum_s P(s) w_s log w_s
+
+are convex, and so are N_a(1/w) and -sum_s P(s) log w_s; D_k(1/w) is not. Each function here supplies
+cuts from a dual inequality that holds for every normal, so that an error of the normal makes a cut
+looser, never wrong:
+
+    D_k   g (w - 1) <= |g/P|_q D_k^(1/k),  1/k + 1/q = 1                        (Hoelder)
+    N_a   g w       <= |g/P|_q N_a,        1/a + 1/q = 1                        (Hoelder)
+    K     sum P log(r) w <= K + log sum P r,  for every r > 0                   (Donsker and Varadhan)
+    -log  -log w_s >= 1 - log r_s - w_s / r_s,  for every r > 0                 (tangent)
+    N_a(1/w)  log N_a(1/w) >= -KL(q, P) / a - sum q log w,  for every law q     (Gibbs)
+
+With |x|_q = (sum_s P(s) |x_s|^q)^(1/q). For two secrets w_2 is a function of w_1, every average grows
+away from w = 1 on either side, and the allowed w_1 are an interval, for D_k(1/w) too. Its ends are
+found with the exact auditor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mechdesign.auditing.leakages import OutputMasses
+from mechdesign.auditing.verdict import budget_used
+from mechdesign.core.errors import InputError
+from mechdesign.core.limits import DistanceMean, DivergenceMean, MeanLimits, PowerMean
+from mechdesign.tables.joint import Joint
+from solvers import Array, ConvexFunction, ConvexSet, Cut
+
+OUTWARDS = 2.0**-48
+"""Relative widening of the bound of an average: its exponential and powers are wrong by a few units
+in the last place."""
+
+TINY = 1e-300
+"""Floor of lifts whose logarithm a cut needs; a cut is valid for every positive lift in its place."""
+
+
+def convex_set(joint: Joint, limits: MeanLimits) -> ConvexSet:
+    """The allowed posteriors as a convex set, for limits whose set is convex."""
+    functions: list[ConvexFunction] = []
+    if math.isfinite(limits.upper):
+        functions.append(_upper_function(joint.p_s, limits))
+    if math.isfinite(limits.lower):
+        functions.append(_lower_function(joint.p_s, limits))
+    return ConvexSet(joint.lift, functions)
+
+
+def _upper_function(p_s: Array, limits: MeanLimits) -> ConvexFunction:
+    """The average of the lifts."""
+    mean = limits.mean
+    if isinstance(mean, DistanceMean):
+        return DistanceFunction(p_s, mean, limits.upper)
+    if isinstance(mean, PowerMean):
+        return PowerFunction(p_s, mean, limits.upper)
+    return DivergenceFunction(p_s, mean, limits.upper)
+
+
+def _lower_function(p_s: Array, limits: MeanLimits) -> ConvexFunction:
+    """The average of the inverse lifts."""
+    mean = limits.mean
+    if isinstance(mean, PowerMean):
+        return InversePowerFunction(p_s, mean, limits.lower)
+    if isinstance(mean, DivergenceMean):
+        return ReverseDivergenceFunction(p_s, mean, limits.lower)
+    raise InputError(f"the inverse of {mean.name} is not convex")
+
+
+def weighted_norm(p_s: Array, values: Array, order: float) -> float:
+    """(sum_s P(s) x_s^order)^(1/order) of non-negative numbers; the largest number for order inf."""
+    largest = float(values.max())
+    if math.isinf(order) or largest == 0.0:
+        return largest
+    # Division by the largest keeps every power at most 1, so nothing overflows.
+    total = float(p_s @ (values / largest) ** order)
+    return largest * total ** (1.0 / order)
+
+
+def conjugate(order: float) -> float:
+    """The order q with 1/order + 1/q = 1."""
+    if order == 1.0:
+        return math.inf
+    return order / (order - 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceFunction:
+    """D_k(w) for a budget in nats."""
+
+    p_s: Array
+    mean: DistanceMean
+    budget: float
+
+    @property
+    def bound(self) -> float:
+        """The largest D_k allowed, rounded up."""
+        return self.mean.bound(self.budget) * (1.0 + OUTWARDS)
+
+    def values(self, images: Array) -> Array:
+        """D_k of every column."""
+        return self.mean.average(self.p_s, images)
+
+    def gradients(self, images: Array) -> Array:
+        """The gradient of D_k at every column."""
+        power = self.mean.power
+        distance = images - 1.0
+        slopes = power * np.abs(distance) ** (power - 1) * np.sign(distance)
+        return self.p_s[:, None] * slopes
+
+    def cut(self, image: Array) -> Cut | None:
+        """The supporting inequality with the gradient of D_k as its normal."""
+        power = self.mean.power
+        distance = image - 1.0
+        largest = float(np.abs(distance).max())
+        if largest == 0.0:
+            return None
+        # The gradient, up to a factor.
+        slope = np.sign(distance) * (np.abs(distance) / largest) ** (power - 1)
+        normal = self.p_s * slope
+        norm = weighted_norm(self.p_s, np.abs(slope), conjugate(power))
+        radius = self.bound ** (1.0 / power)
+        size = float(np.abs(normal).sum()) + radius * norm
+        return Cut(normal, float(normal.sum()) + radius * norm, size)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerFunction:
+    """N_a(w) for a budget in nats."""
+
+    p_s: Array
+    mean: PowerMean
+    budget: float
+
+    @property
+    def bound(self) -> float:
+        """The largest N_a allowed, rounded up."""
+        return self.mean.bound(self.budget) * (1.0 + OUTWARDS)
+
+    def values(self, images: Array) -> Array:
+        """N_a of every column."""
+        return self.mean.average(self.p_s, np.maximum(images, 0.0))
+
+    def gradients(self, images: Array) -> Array:
+        """The gradient of N_a at every column, P(s) (w_s / N_a)^(a - 1)."""
+        lifts = np.maximum(images, 0.0)
+        return self.p_s[:, None] * (lifts / self.values(images)) ** (
+            self.mean.order - 1.0
+        )
+
+    def cut(self, image: Array) -> Cut | None:
+        """The supporting inequality with the gradient of N_a as its normal."""
+        order = self.mean.order
+        lifts = np.maximum(image, 0.0)
+        slope = (lifts / lifts.max()) ** (order - 1.0)
+        norm = weighted_norm(self.p_s, slope, conjugate(order))
+        offset = self.bound * norm
+        return Cut(self.p_s * slope, offset, offset)
+
+
+@dataclass(frozen=True, eq=False)
+class InversePowerFunction:
+    """N_a(1/w) for a budget in nats."""
+
+    p_s: Array
+    mean: PowerMean
+    budget: float
+
+    @property
+    def bound(self) -> float:
+        """The largest N_a(1/w) allowed, rounded up."""
+        return self.mean.bound(self.budget) * (1.0 + OUTWARDS)
+
+    def values(self, images: Array) -> Array:
+        """N_a(1/w) of every column, inf where a lift is zero."""
+        with np.errstate(divide="ignore"):
+            inverse = 1.0 / np.maximum(images, 0.0)
+        return self.mean.average(self.p_s, inverse)
+
+    def gradients(self, images: Array) -> Array:
+        """The gradient of N_a(1/w) at every column, -P(s) / w_s^2 (1 / (w_s N_a))^(a - 1)."""
+        norms = self.values(images)
+        slopes = (1.0 / (images * norms)) ** (self.mean.order - 1.0) / images**2
+        return -self.p_s[:, None] * slopes
+
+    def cut(self, image: Array) -> Cut | None:
+        """-KL(q, P)/a - sum q log r - sum q (w/r - 1) <= budget, with q as in the gradient at r."""
+        if image.min() <= 0.0:
+            return None
+        order = self.mean.order
+        logs = np.log(image)
+        exponents = -order * logs
+        shares = self.p_s * np.exp(exponents - exponents.max())
+        shares /= shares.sum()
+        positive = shares > 0.0
+        quotients = shares[positive] / self.p_s[positive]
+        divergence_terms = shares[positive] * np.log(quotients) / order
+        log_terms = shares * logs
+        normal = -shares / image
+        total = float(shares.sum())
+        offset = self.budget + float(divergence_terms.sum() + log_terms.sum()) - total
+        size = self.budget + total
+        size += float(np.abs(divergence_terms).sum() + np.abs(log_terms).sum())
+        return Cut(normal, offset, size)
+
+
+@dataclass(frozen=True, eq=False)
+class DivergenceFunction:
+    """K(w) = KL(P(S|y), P(S)) for a budget in nats."""
+
+    p_s: Array
+    mean: DivergenceMean
+    budget: float
+
+    @property
+    def bound(self) -> float:
+        """The largest K allowed."""
+        return self.budget
+
+    def values(self, images: Array) -> Array:
+        """K of every column."""
+        return self.mean.average(self.p_s, np.maximum(images, 0.0))
+
+    def gradients(self, images: Array) -> Array:
+        """The gradient of K at every column, up to a multiple of P(S), which no step feels."""
+        return self.p_s[:, None] * np.log(np.maximum(images, TINY))
+
+    def cut(self, image: Array) -> Cut | None:
+        """sum P log(r) w <= budget + log sum P r."""
+        lifts = np.maximum(image, TINY)
+        normal = self.p_s * np.log(lifts)
+        total = math.log(float(self.p_s @ lifts))
+        # The logarithm of a sum next to 1 has the absolute error of that sum.
+        return Cut(normal, self.budget + total, self.budget + 1.0 + abs(total))
+
+
+@dataclass(frozen=True, eq=False)
+class ReverseDivergenceFunction:
+    """-sum_s P(s) log w_s = KL(P(S), P(S|y)) for a budget in nats."""
+
+    p_s: Array
+    mean: DivergenceMean
+    budget: float
+
+    @property
+    def bound(self) -> float:
+        """The largest divergence allowed."""
+        return self.budget
+
+    def values(self, images: Array) -> Array:
+        """The divergence of every column, inf where a lift is zero."""
+        return self.mean.inverse_average(self.p_s, np.maximum(images, 0.0))
+
+    def gradients(self, images: Array) -> Array:
+        """The gradient of the divergence at every column."""
+        return -self.p_s[:, None] / images
+
+    def cut(self, image: Array) -> Cut | None:
+        """sum P (1 - log r - w/r) <= budget."""
+        if image.min() <= 0.0:
+            return None
+        logs = self.p_s * np.log(image)
+        normal = -self.p_s / image
+        total = float(self.p_s.sum())
+        offset = self.budget - total + float(logs.sum())
+        return Cut(normal, offset, self.budget + total + float(np.abs(logs).sum()))
+
+
+@dataclass(frozen=True)
+class LiftInterval:
+    """Lifts of one of two secrets, by its position: `inside` are the least and the largest allowed
+    one, `outside` the next doubles, or the same ones where every lift on that side is allowed.
+    """
+
+    secret: int
+    inside: tuple[float, float]
+    outside: tuple[float, float]
+
+
+def lift_interval(joint: Joint, limits: MeanLimits) -> LiftInterval:
+    """The allowed lifts of the rarer of two secrets, decided exactly.
+
+    Every average grows from w = 1 to either side, so that bisection over doubles finds both ends.
+    """
+    counts = joint.sensitive_counts
+    secret = counts.index(min(counts))
+    rarer = counts[secret]
+    # The lift at which the other secret is impossible, rounded down.
+    largest = Fraction(sum(counts), rarer)
+    most = float(largest)
+    if Fraction(most) > largest:
+        most = math.nextafter(most, 0.0)
+    judge = _TwoSecrets(rarer, sum(counts), limits)
+    lowest, below = judge.last_allowed(0.0)
+    highest, above = judge.last_allowed(most)
+    return LiftInterval(secret, (lowest, highest), (below, above))
+
+
+@dataclass(frozen=True)
+class _TwoSecrets:
+    """The exact verdict on outputs of a table with two secrets; `rarer` of `total` records have the
+    first one.
+    """
+
+    rarer: int
+    total: int
+    limits: MeanLimits
+
+    def last_allowed(self, end: float) -> tuple[float, float]:
+        """The last allowed lift on the way from 1 to `end`, and the next double; `end` twice where
+        it is allowed.
+        """
+        if self.allows(end):
+            return end, end
+        inside = 1.0
+        outside = end
+        while True:
+            middle = 0.5 * (inside + outside)
+            if middle in (inside, outside):
+                return inside, outside
+            if self.allows(middle):
+                inside = middle
+            else:
+                outside = middle
+
+    def allows(self, lift: float) -> bool:
+        """Whether an output may have this lift of the first secret."""
+        top, bottom = lift.as_integer_ratio()
+        # P(s, y) in proportion to lift * P(s); the other secret has the rest of P(y).
+        first = self.rarer * top
+        whole = self.total * bottom
+        masses = [first, whole - first]
+        sums = [self.rarer, self.total - self.rarer]
+        output = OutputMasses(masses, whole, sums, self.total)
+        mean = self.limits.mean
+        # A budget of inf allows everything, an infinite average included.
+        if budget_used(output, mean, inverse=False) > self.limits.upper:
+            return False
+        return budget_used(output, mean, inverse=True) <= self.limits.lower

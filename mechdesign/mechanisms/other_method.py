@@ -1,0 +1,87 @@
+"""The envelope over a polytope by one method, and by another one where the first gets stuck.
+
+Listing vertices and generating columns fail on different tables: coordinates of probability 1e-9 are
+lost in the rounding of one and not of the other. A search that stalls, or a back end that gives up, is
+therefore followed by the other method, and the better channel and the better bound are kept.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from solvers import Array, Envelope, EnvelopeStatus, Polytope, lower_envelope
+from solvers.errors import BackendFailure, TooManyVertices
+
+STUCK = (EnvelopeStatus.STALLED, EnvelopeStatus.BACKEND_FAILED)
+"""How a search ends that more time would not help."""
+
+
+def envelope_by_any_method(
+    polytope: Polytope, point: Array, relaxation: Polytope, options: dict[str, Any]
+) -> Envelope:
+    """The envelope by the method of the options, rescued by the other method where that is stuck.
+
+    Raises
+    ------
+    SolverError
+        As `lower_envelope` does by the first method, where the other one fails, too.
+    """
+    started = time.perf_counter()
+    try:
+        first = lower_envelope(polytope, point, relaxation=relaxation, **options)
+    except BackendFailure:
+        other = _by_other_method(
+            polytope, point, relaxation, options, options["method"], started
+        )
+        if other is None:
+            raise
+        return other
+    if first.status not in STUCK or first.gap <= options["gap"]:
+        return first
+    other = _by_other_method(
+        polytope, point, relaxation, options, first.method, started
+    )
+    if other is None:
+        return first
+    return _better_of(first, other)
+
+
+def _by_other_method(
+    polytope: Polytope,
+    point: Array,
+    relaxation: Polytope,
+    options: dict[str, Any],
+    tried: str,
+    started: float,
+) -> Envelope | None:
+    """The envelope by the method that was not tried; None where there is none, or it fails."""
+    method = "columns"
+    if tried != "vertices":
+        # Lists the vertices if they are few, and generates columns otherwise.
+        method = "auto"
+    if method == options["method"]:
+        return None
+    left = options["time_limit"]
+    if left is not None:
+        left = max(0.0, left - (time.perf_counter() - started))
+    changed = options | {"method": method, "enumeration": "auto", "time_limit": left}
+    try:
+        return lower_envelope(polytope, point, relaxation=relaxation, **changed)
+    except (BackendFailure, TooManyVertices):
+        return None
+
+
+def _better_of(first: Envelope, second: Envelope) -> Envelope:
+    """The cheaper decomposition with the higher bound; both bounds are proven."""
+    cheaper = first
+    if second.value < first.value:
+        cheaper = second
+    proof = first
+    if second.bound > first.bound:
+        proof = second
+    status = cheaper.status
+    if EnvelopeStatus.OPTIMAL in (first.status, second.status):
+        status = EnvelopeStatus.OPTIMAL
+    return replace(cheaper, status=status, bound=proof.bound, dual=proof.dual)

@@ -1,0 +1,200 @@
+"""Sets of probability vectors bounded by convex functions of a few linear images.
+
+A member v satisfies f_i(A v) <= c_i for every function. For privacy promises u = A v are the lifts of
+an output, and f_i is an average of them. A function supplies cuts: inequalities ``g u <= h`` that hold
+for all members. The normal g may carry any rounding error, because h is computed from g itself
+(`ConvexFunction.cut`); the error of h is bounded here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.points import Array, Points
+
+BISECTIONS = 60
+"""Halvings of the way to the boundary: a double has no more digits."""
+
+PULLED_BACK = 2.0**-42
+"""Relative distance from the boundary of points that were pulled back to it."""
+
+UNIT_ROUNDOFF = 2.0**-53
+
+FEW_ROUNDINGS = 64
+"""Roundings of one term of a cut: its entry of A, its entry of the normal, a power or a logarithm
+with a few units in the last place, generously."""
+
+ROUNDINGS_A_SUM = 8
+"""Roundings for each summand of the sums over the images."""
+
+NEWTON_STEPS = 12
+"""Newton steps back to the boundary on the support of a point: they converge quadratically, and three
+to six are enough where the support has a member."""
+
+LONGEST_STEP = 0.9
+"""Largest share of an entry that one Newton step may take away, so that the support stays."""
+
+BINDING_SHARE = 0.5
+"""Functions that use less than this share of the largest use at a point give no cut there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """The inequality ``normal u <= offset`` for the images u of all members.
+
+    `size` is the sum of the absolute values of the terms of the offset: its rounding error is a few
+    units of that.
+    """
+
+    normal: Array
+    offset: float
+    size: float
+
+
+class ConvexFunction(Protocol):
+    """A convex function f of u (m,) with an upper bound c."""
+
+    @property
+    def bound(self) -> float:
+        """The bound c, rounded up: members have f(u) <= c."""
+        ...
+
+    def values(self, images: Array) -> Array:
+        """f of every column of `images` (m, k), as an array (k,); possibly inf."""
+        ...
+
+    def gradients(self, images: Array) -> Array:
+        """The gradients of f at every column of `images` (m, k), as columns (m, k)."""
+        ...
+
+    def cut(self, image: Array) -> Cut | None:
+        """A cut that is nearly tight at `image` (m,) where f has the value c; None if f has no
+        tangent there.
+
+        The offset must be valid for the normal as returned, whatever error that has.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ConvexSet:
+    """{v >= 0, sum v = 1, f_i(A v) <= c_i}.
+
+    Parameters
+    ----------
+    matrix : (m, n) array
+        A; its entries may be wrong by a few units in the last place.
+    functions : sequence of ConvexFunction
+    """
+
+    matrix: Array
+    functions: Sequence[ConvexFunction]
+
+    def restrict(self, members: NDArray[np.intp]) -> ConvexSet:
+        """The face on which only these coordinates are positive, in these coordinates."""
+        return ConvexSet(self.matrix[:, members], self.functions)
+
+    @property
+    def roundoff(self) -> float:
+        """Relative rounding error of a sum over the images, in units of its absolute terms."""
+        count = FEW_ROUNDINGS + ROUNDINGS_A_SUM * len(self.matrix)
+        return count * UNIT_ROUNDOFF
+
+    def excess(self, points: Points, margin: float = 0.0) -> Array:
+        """The largest f_i / c_i - (1 - margin) of every point, (k,); members have at most 0."""
+        return self.excess_of(points.images(self.matrix).T, margin)
+
+    def excess_of(self, images: Array, margin: float) -> Array:
+        """The same of points given by their images (m, k)."""
+        worst = np.full(images.shape[1], -np.inf)
+        for function in self.functions:
+            used = function.values(images) / function.bound
+            worst = np.maximum(worst, used - (1.0 - margin))
+        return worst
+
+    def shares_inside(self, origins: Array, images: Array, margin: float) -> Array:
+        """The largest t in [0, 1] with origin + t (image - origin) inside, for each pair; (k,).
+
+        Both are given by their images, as arrays (m, 1) or (m, k), and (m, k). The origins must be
+        members; by convexity every smaller t is inside, too.
+        """
+        ways = images - origins
+        low = np.zeros(images.shape[1])
+        high = np.ones(images.shape[1])
+        whole = self.excess_of(images, margin) <= 0.0
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            inside = self.excess_of(origins + middle * ways, margin) <= 0.0
+            low = np.where(inside, middle, low)
+            high = np.where(inside, high, middle)
+        # A little less than the crossing, so that rounding leaves the point inside.
+        return np.where(whole, 1.0, low * (1.0 - PULLED_BACK))
+
+    def repaired(self, points: Array, margin: float) -> Array:
+        """Points (k, n) moved to the boundary on their own supports; (k, n), members where it worked.
+
+        Newton's method for f(A v) = c along d_x = -v_x (a_x - a v) with a = A^T grad f, the gradient
+        in the metric in which no entry becomes zero before the others: f changes by minus the
+        variance of a under v.
+        """
+        moved = points.copy()
+        target = (1.0 - margin) * (1.0 - PULLED_BACK)
+        for _ in range(NEWTON_STEPS):
+            images = self.matrix @ moved.T
+            use, slopes = self._worst(images)
+            outside = use > target
+            if not outside.any():
+                break
+            sensitivity = slopes.T @ self.matrix
+            mean = (moved * sensitivity).sum(axis=1, keepdims=True)
+            centred = np.where(moved > 0.0, sensitivity - mean, 0.0)
+            variance = (moved * centred**2).sum(axis=1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steps = (use - target) / variance
+                steps = np.minimum(steps, LONGEST_STEP / centred.max(axis=1))
+            steps = np.where(outside & np.isfinite(steps), steps, 0.0)
+            moved *= 1.0 - steps[:, None] * centred
+            moved /= moved.sum(axis=1, keepdims=True)
+        return moved
+
+    def _worst(self, images: Array) -> tuple[Array, Array]:
+        """The largest f / c at every column of `images` (m, k), as (k,), and its gradient (m, k)."""
+        worst = np.full(images.shape[1], -np.inf)
+        slopes = np.zeros_like(images)
+        for function in self.functions:
+            use = function.values(images) / function.bound
+            larger = use > worst
+            with np.errstate(all="ignore"):
+                gradients = function.gradients(images) / function.bound
+            slopes = np.where(larger, gradients, slopes)
+            worst = np.where(larger, use, worst)
+        # Where a function is infinite there is no way along its gradient.
+        finite = np.isfinite(worst) & np.isfinite(slopes).all(axis=0)
+        return np.where(finite, worst, -np.inf), np.where(finite, slopes, 0.0)
+
+    def cuts_at(self, image: Array) -> list[Cut]:
+        """Cuts of the functions that bind at the image (m,), widened by their rounding errors."""
+        column = image[:, None]
+        # No image of a probability vector is larger than the largest entry of its row.
+        largest = np.abs(self.matrix).max(axis=1)
+        shares: list[float] = []
+        for function in self.functions:
+            shares.append(float(function.values(column)[0]) / function.bound)
+        cuts: list[Cut] = []
+        for share, function in zip(shares, self.functions, strict=True):
+            if not math.isfinite(share) or share < BINDING_SHARE * max(shares):
+                continue
+            cut = function.cut(image)
+            if cut is None or not np.isfinite(cut.normal).all():
+                continue
+            size = cut.size + float(np.abs(cut.normal) @ largest)
+            offset = cut.offset + self.roundoff * size
+            if math.isfinite(offset):
+                cuts.append(Cut(cut.normal, offset, size))
+        return cuts
