@@ -210,7 +210,7 @@ def _designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         unchanged = ((choice.released[0], w.percent_at_least(float(share))),)
     return Designed(
         title=f"A channel for {w.title(choice.released)}",
-        facts=_column_facts(result, choice),
+        facts=_column_facts(result, binned, choice),
         unchanged=unchanged,
         beliefs=_beliefs(internal),
         beliefs_note="Computed from the channel, rounded outwards.",
@@ -240,12 +240,14 @@ def _designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     )
 
 
-def _column_facts(result: md.Design, choice: Choice) -> tuple[tuple[str, str], ...]:
+def _column_facts(
+    result: md.Design, joint: md.Joint, choice: Choice
+) -> tuple[tuple[str, str], ...]:
     """The promise for the table and for the population, kept and bound, and the worst cell."""
     from mechdesign.report import wording as w
 
     secret = w.title(choice.sensitive)
-    verdict = md.audit(result.channel, result.channel.joint, result.notion)
+    verdict = md.audit(result.channel, joint, result.notion)
     facts = [
         (
             "Promise for the table",

@@ -53,12 +53,11 @@ def pictures_of(table: MemoryTable) -> tuple[ColumnPicture, ...]:
 
 def _picture(name: str, column: Any) -> ColumnPicture:
     import pyarrow
-    import pyarrow.compute as pc
 
     missing = column.null_count
     present = column.drop_null()
     try:
-        counted = pc.value_counts(present).to_pylist()
+        counted = present.value_counts().to_pylist()
     except pyarrow.ArrowException:
         # Lists and structures have no values to count.
         return ColumnPicture(name, 0, False, 0, missing, ())

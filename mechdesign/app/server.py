@@ -222,6 +222,8 @@ class LocalServer:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((HOST, port))
+            # From now on a browser waits, even if the server is not yet there.
+            self._socket.listen()
         except OSError as error:
             self._socket.close()
             raise InputError(

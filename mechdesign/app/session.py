@@ -169,9 +169,11 @@ class Session:
             case Designed() as designed:
                 self.designed = designed
                 self.place = "result"
-            case curve:
+            case tuple() as curve:
                 self.curve = curve
                 self.place = "budget"
+            case answer:
+                raise TypeError(f"a task answered with {type(answer).__name__}")
 
     def cancel(self) -> None:
         """End the task."""
