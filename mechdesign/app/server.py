@@ -36,7 +36,7 @@ NEEDED = ("starlette", "uvicorn", "matplotlib")
 HEADERS = {
     # Nothing is loaded from, or sent to, another place.
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "default-src 'none'; img-src data:; style-src 'self'; script-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     # The address has the token: no other page may see it.

@@ -19,7 +19,7 @@ class AppOptions:
     """The page"""
 
     table: str | None = argument(
-        "[TABLE]",
+        "TABLE",
         "CSV or Parquet file, one record a row; or choose one on the page.",
         default=None,
         public=o.PUBLIC_TABLE,

@@ -170,6 +170,7 @@ def test_the_walk(served, people, tmp_path, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_rows(served, people):
     _, address = served
     post(address + "upload?name=people.csv", people.read_bytes())
@@ -183,6 +184,7 @@ def test_rows(served, people):
     assert "here whole rows are released" in get(address)
 
 
+@pytest.mark.slow
 def test_another_choice_drops_the_design(served, people):
     """No promise stands beside a choice that it does not belong to."""
     _, address = served
