@@ -36,8 +36,8 @@ NEEDED = ("starlette", "uvicorn", "matplotlib")
 HEADERS = {
     # Nothing is loaded from, or sent to, another place.
     "Content-Security-Policy": (
-        "default-src 'none'; img-src data:; style-src 'self'; script-src 'self'; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        "default-src 'none'; img-src data:; style-src 'self'; script-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     # The address has the token: no other page may see it.
     "Referrer-Policy": "no-referrer",
