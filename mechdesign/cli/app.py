@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from dataclasses import dataclass
 
 import typer
@@ -32,12 +31,15 @@ class AppOptions:
 
 
 def app(reporter: Reporter, page: AppOptions) -> int:
-    """Choose a release by looking: a page on this computer, for your browser.
+    """Choose a release by looking, on a local page.
 
-    Give every column a role, choose the promise, see what it keeps, and download the channel, its
-    reports, and the script, command and job file that do the same. The page answers to its whole
-    address alone, and keeps the table in memory. Ctrl-C ends it.
+    The page is for your browser, on this computer alone. Give every column a role, choose the
+    promise, see what it keeps, and download the channel, its reports, and the script, command and
+    job file that do the same. Only its whole address is answered, and the table stays in memory.
+    Ctrl-C ends it.
     """
+    import webbrowser
+
     from mechdesign.app.server import LocalServer, check_installed
     from mechdesign.app.session import Session
 
