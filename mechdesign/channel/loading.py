@@ -1,4 +1,4 @@
-"""One function that opens the file of either kind of channel."""
+"""Open the file of either kind of channel, or of one column alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from mechdesign.channel import box_file, file, row_file
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.errors import InputError
 from mechdesign.core.files import read_errors, text_of
 
 HEAD = 4096
@@ -22,12 +23,54 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
     InputError
         If the file is neither, or was edited or damaged.
     """
-    with read_errors(text_of(path)), open(path, "rb") as source:
-        head = source.read(HEAD)
-    # Only the kind is guessed here; the reader of the kind checks the format itself.
-    kind = f'"{row_file.RowChannelDocument.FORMAT}"'.encode()
-    if kind in head:
+    head = _head(path)
+    if _is_of(head, row_file.RowChannelDocument.FORMAT):
         return row_file.read(path)
-    if f'"{box_file.BoxChannelDocument.FORMAT}"'.encode() in head:
+    if _is_of(head, box_file.BoxChannelDocument.FORMAT):
         return box_file.read(path)
     return file.read(path)
+
+
+def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
+    """Open a channel for work on files and ledgers, which channels for boxes of rows do not have.
+
+    Raises
+    ------
+    InputError
+        If the file is a channel for boxes of rows, or no channel, or was edited or damaged.
+    """
+    channel = load(path)
+    if isinstance(channel, BoxChannel):
+        raise InputError(
+            f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
+            f"it releases data frames in Python, mechdesign.load({text_of(path)!r}).apply(frame)"
+        )
+    return channel
+
+
+def load_single(path: str | os.PathLike[str]) -> Channel:
+    """Open the file of a channel of one column, for work that row channels do not have.
+
+    Raises
+    ------
+    InputError
+        If the file is a row channel, or no channel, or was edited or damaged.
+    """
+    channel = load(path)
+    if isinstance(channel, (RowChannel, BoxChannel)):
+        raise InputError(
+            f"{text_of(path)} is a channel of whole rows, and this needs a channel of one column: "
+            "design one with --useful"
+        )
+    return channel
+
+
+def _head(path: str | os.PathLike[str]) -> bytes:
+    """The first bytes of a file, which name its format."""
+    with read_errors(text_of(path)), open(path, "rb") as source:
+        return source.read(HEAD)
+
+
+def _is_of(head: bytes, kind: str) -> bool:
+    """Whether the head of a file names this format; the reader of the format checks it."""
+    return f'"{kind}"'.encode() in head

@@ -81,7 +81,15 @@ def design(
     reports.check((table.table,), {"--output": output.output}, force=force)
     rows.refuse_alone()
     if rows.asked:
-        _refuse_with_rows(budget, confidence, after, search, reports)
+        _refuse_with_rows(budget, confidence, after, search)
+        report_path = None
+        if reports.asked:
+            if population.level is not None:
+                raise InputError(
+                    "a channel for boxes of rows (--release with --confidence) has no report yet: "
+                    "leave --report out; `show` and `audit` describe it"
+                )
+            report_path = reports.row_report
         return _design_rows(
             reporter,
             table,
@@ -93,13 +101,19 @@ def design(
             output,
             common,
             force,
+            report_path,
         )
     if rows.merging:
         if population.level is None:
             raise InputError(
                 "--merge-rare needs --confidence: without it no symbol is too rare"
             )
-        _refuse_with_rows(budget, confidence, after, search, reports)
+        if reports.asked:
+            raise InputError(
+                "a channel for merged symbols has no report yet: leave --report out; `show` and "
+                "`audit` describe it"
+            )
+        _refuse_with_rows(budget, confidence, after, search)
         return _design_merged(
             reporter,
             table,
@@ -215,7 +229,6 @@ def _refuse_with_rows(
     confidence: o.ConfidenceOptions,
     after: o.AfterOptions,
     search: DesignOptions,
-    reports: ReportOptions,
 ) -> None:
     """Refuse options that a release of rows does not have."""
     refused: list[str] = []
@@ -229,8 +242,6 @@ def _refuse_with_rows(
         refused.append("--after")
     if search.mechanism != "optimal":
         refused.append("--mechanism")
-    if reports.asked:
-        refused.append("--report")
     if refused:
         raise InputError(
             f"{refused[0]} is not built for a release of rows (--release): leave it out"
@@ -248,8 +259,9 @@ def _design_rows(
     output: OutputOptions,
     common: o.CommonOptions,
     force: bool,
+    report_path: str | None,
 ) -> int:
-    """Design a channel for whole rows, write it and print its promise."""
+    """Design a channel for whole rows, write it and its report, print its promise."""
     from mechdesign.mechanisms.box_design import BoxDesign
 
     with reporter.work("reading the table"):
@@ -289,6 +301,7 @@ def _design_rows(
         public=output.public,
         force=force,
         groups=groups,
+        report_path=report_path,
     )
 
 

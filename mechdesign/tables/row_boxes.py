@@ -94,8 +94,8 @@ class Boxes:
 
 
 def boxes_merging_rare(codes: Integers, counts: Integers, least: float) -> Boxes | None:
-    """Boxes of one column: each symbol with `least` records of the slice or more is a box of its own,
-    and all others are one box together; None where that leaves one box.
+    """Boxes of one column: a box for each symbol with `least` records of the slice or more, and one
+    box for all others together; None where that leaves one box.
     """
     sums = np.bincount(codes[:, 0], counts)
     common = np.flatnonzero(sums >= max(least, 1.0)).tolist()
