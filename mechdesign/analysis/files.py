@@ -1,4 +1,6 @@
-"""Released files against their channel: is one a plausible draw, and what does it tell? Each is read once."""
+"""Released files against their channel: is one a plausible draw, and what does it tell? Each is
+read once.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +55,8 @@ def check_release(
     released : path
         CSV or Parquet.
     original : path, optional
-        Then rows, pairs of symbol and label, and all other columns are compared, and the frequencies of the labels
-        are tested symbol by symbol.
+        Then rows, pairs of symbol and label, and all other columns are compared, and the
+        frequencies of the labels are tested symbol by symbol.
     columns : mapping, optional
         The files' name of a column of the channel where it has another one there.
     released_columns : sequence of str, optional
@@ -65,18 +67,21 @@ def check_release(
     level : float
         Chance that a faithful release is called implausible for its frequencies.
     any_data : bool
-        Without the original: do not expect the frequencies of the channel's table, only some that the channel can give.
+        Without the original: do not expect the frequencies of the channel's table, only some that
+        the channel can give.
     keep_sensitive : bool
         Whether the sensitive columns may be in the released file.
     ignored : sequence of str
         Columns that are not compared: removed, or released by another channel.
     identity : sequence of str
-        Columns that identify a record, where the job drew by them: records with the same identifier must have the same
-        label, and count once. Takes about 150 bytes of memory for each identifier.
+        Columns that identify a record, where the job drew by them: records with the same identifier
+        must have the same label, and count once. Takes about 150 bytes of memory for each
+        identifier.
     correlated : sequence of str
         Further columns that must not be in the released file (unless `keep_sensitive`).
     escape_formulas : bool
-        Whether the release was written with an apostrophe before what spreadsheets take for a formula.
+        Whether the release was written with an apostrophe before what spreadsheets take for a
+        formula.
     text : TextOptions, optional
         How CSV files are written: delimiter, quotes, encoding.
     advance : callable, optional
@@ -85,7 +90,8 @@ def check_release(
     Raises
     ------
     InputError
-        If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
+        If a file cannot be read, a column is not there, or the original has a symbol that the
+        channel does not know.
     """
     channel, released = _in_order(channel, released)
     level = checking.check_chance(level)
@@ -167,8 +173,8 @@ def released_file(
 ) -> counting.Released:
     """The file with what the channel says of it; as in `check_release`.
 
-    `hidden` may not be in the release, nor may the sensitive columns; all may if it is None. `more` are further fields
-    of `counting.Released`.
+    `hidden` may not be in the release, nor may the sensitive columns; all may if it is None. `more`
+    are further fields of `counting.Released`.
     """
     names = renamed or {}
     sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
@@ -215,7 +221,9 @@ def _tested_labels(
     fixed: bool,
     any_data: bool,
 ) -> tuple[checking.FrequencyTest, checking.FrequencyTest | None, list[str]]:
-    """The test of labels without their symbols, a second one that holds for any data, and notices about them."""
+    """The test of labels without their symbols, a second one that holds for any data, and notices
+    about them.
+    """
     anything = checking.check_any_data(
         model.labels, rows[rows.any(axis=1)], counts, level
     )
@@ -232,20 +240,26 @@ def _tested_labels(
 _NO_SENSITIVE = (
     "the channel does not say which columns are sensitive: see that none is in the file"
 )
-_SHUFFLED = "its manifest says that the records are in random order: it is checked without the original"
+_SHUFFLED = (
+    "its manifest says that the records are in random order: it is checked without the "
+    "original"
+)
 _NOT_PAIRED = (
     "the records do not match those of the original, so frequencies were not tested"
 )
 _TABLE = (
-    "without the original the frequencies are compared with those that the channel's own table predicts; data of "
-    "another origin may differ from them (--any-data)"
+    "without the original the frequencies are compared with those that the channel's "
+    "own table predicts; data of another origin may differ from them (--any-data)"
 )
 _ANY_DATA = (
-    "without original and table only what no frequencies of the useful column could give is found; a wrong channel "
-    "may pass"
+    "without original and table only what no frequencies of the useful column could "
+    "give is found; a wrong channel may pass"
 )
 _PUBLIC = "a public channel carries no table, so there are no expected frequencies"
-_FIXED = "a fixed label for missing or unknown symbols has no expected frequency without the original"
+_FIXED = (
+    "a fixed label for missing or unknown symbols has no expected frequency without "
+    "the original"
+)
 
 
 def estimate_file(
@@ -262,7 +276,9 @@ def estimate_file(
     advance: counting.Advance | None = None,
     **how: Any,
 ) -> Frequencies | JointFrequencies:
-    """Estimate frequencies of a released file: `how` is for `estimate_frequencies`, with `by` for `estimate_joint`."""
+    """Estimate frequencies of a released file: `how` is for `estimate_frequencies`, with `by` for
+    `estimate_joint`.
+    """
     more: dict[str, Any] = {"identity": tuple(identity), "escaped": escape_formulas}
     more |= {"text": text, "advance": advance}
     file = released_file(channel, released, columns, released_columns, form, **more)

@@ -1,4 +1,6 @@
-"""The trade-off curve of a report, in a bounded time: as many budgets around the chosen one as it allows."""
+"""The trade-off curve of a report, in a bounded time: as many budgets around the chosen one as it
+allows.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint
 
 LONGEST = 6.0
-"""Seconds for the whole curve unless told otherwise: a report is a by-product, `compare` is there for more."""
+"""Seconds for the whole curve unless told otherwise: a report is a by-product, `compare` is there
+for more.
+"""
 
 OF_ALL = 0.2
 """Share of these seconds for one budget at most; the search then stops with its proven gap."""
@@ -41,7 +45,9 @@ MORE = "`mechdesign compare` computes the curve without a limit."
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, what the budget axis is."""
+    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, what the budget
+    axis is.
+    """
 
     axis: str
     chosen: ComparisonRow
@@ -50,7 +56,9 @@ class Curve:
 
 
 class Axis(NamedTuple):
-    """The budget axis through a notion: its name in a comparison, the chosen budget and how it is split."""
+    """The budget axis through a notion: its name in a comparison, the chosen budget and how it is
+    split.
+    """
 
     notion: str
     epsilon: float
@@ -97,7 +105,8 @@ def curve_through(
         return None, f"No curve: it was not asked for. {MORE}"
     if design.seconds > seconds:
         return None, (
-            f"No curve: the channel took {design.seconds:.0f} s, and a report takes {seconds:g} s for its curve. {MORE}"
+            f"No curve: the channel took {design.seconds:.0f} s, and a report takes "
+            f"{seconds:g} s for its curve. {MORE}"
         )
     made_by = (
         design.mechanism
@@ -152,8 +161,9 @@ def curve_through(
         )
     if cut_short > 0:
         remarks.append(
-            f"{cut_short} of its searches ended early ({OF_ALL * seconds:.2g} s each): there the best channel "
-            "may keep more than the line shows, never more than the proven bound."
+            f"{cut_short} of its searches ended early ({OF_ALL * seconds:.2g} s each): "
+            "there the best channel may keep more than the line shows, never more "
+            "than the proven bound."
         )
     if not all(math.isfinite(row.min_log_lift) for row in rows):
         remarks.append(
@@ -165,7 +175,9 @@ def curve_through(
 
 
 def _bounded(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """With bounds of larger budgets too, which hold for smaller ones: their channels keep the larger promise."""
+    """With bounds of larger budgets too, which hold for smaller ones: their channels keep the
+    larger promise.
+    """
     best: dict[float | None, float] = {}
     found: list[ComparisonRow] = []
     for row in sorted(with_bounds(rows), key=lambda row: -row.epsilon):

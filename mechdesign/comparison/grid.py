@@ -1,4 +1,6 @@
-"""Which mechanism is run on which notion at which budget: grids as people type them, and the cases they make."""
+"""Which mechanism is run on which notion at which budget: grids as people type them, and the cases
+they make.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ AT = "@"
 
 @dataclass(frozen=True)
 class Case:
-    """One run: a mechanism, a notion (with its order, as in `alpha:2`), a budget and how it is split.
+    """One run: a mechanism, a notion (with its order, as in `alpha:2`), a budget and how it is
+    split.
 
-    `optimal@0.95` is a mechanism with confidence, at this level; `lam` is None for notions that take their budget
-    whole.
+    `optimal@0.95` is a mechanism with confidence, at this level; `lam` is None for notions that
+    take their budget whole.
     """
 
     mechanism: str
@@ -40,7 +43,9 @@ class Case:
 
     @property
     def confidence(self) -> float | None:
-        """The level at which the promise is to hold for the population; None for one about the table."""
+        """The level at which the promise is to hold for the population; None for one about the
+        table.
+        """
         level = self.mechanism.partition(AT)[2]
         return float(level) if level else None
 
@@ -53,7 +58,9 @@ class Case:
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:
-    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture: decimals, each rounded once."""
+    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture: decimals, each
+    rounded once.
+    """
     values: list[float] = []
     for part in text.split(","):
         ends = part.split(":")
@@ -91,8 +98,8 @@ def _steps(
         )
     if stop < start:
         raise InputError(
-            f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); write START:STOP:STEP, "
-            "as in 0.25:8:0.25"
+            f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); "
+            "write START:STOP:STEP, as in 0.25:8:0.25"
         )
     if (stop - start) / step >= MOST_VALUES:
         raise InputError(
@@ -171,7 +178,9 @@ def curves(
     epsilons: Iterable[float],
     lams: Iterable[float] | None,
 ) -> list[list[Case]]:
-    """The cases of every curve, budgets ascending; notions that take theirs whole have one curve, whatever the lams."""
+    """The cases of every curve, budgets ascending; notions that take theirs whole have one curve,
+    whatever the lams.
+    """
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(
             f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam"

@@ -1,6 +1,7 @@
 """The rows of a comparison and their CSV, which reads back as what was written.
 
-Beside it lies a manifest that makes a run resumable: rows are kept only if they come from its table and settings.
+Beside it lies a manifest that makes a run resumable: rows are kept only if they come from its table
+and settings.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ LARGEST_CSV = 2**28
 class ComparisonRow(Case):
     """One line of the CSV: what a mechanism achieves at one budget.
 
-    Budgets, log-lifts (natural logarithms, rounded outwards) and `nmi` = I(X;Y)/H(X) are those of the integers
-    of a channel. `lam`, `eps_l` and `eps_u` are None for notions that do not have them, `upper_bound_nmi` where no
-    optimum was computed for the same notion and budget. `satisfied` is the exact verdict. What follows `seconds` is
-    there for channels of least cost, whose objective is their mechanism.
+    Budgets, log-lifts (natural logarithms, rounded outwards) and `nmi` = I(X;Y)/H(X) are those of
+    the integers of a channel. `lam`, `eps_l` and `eps_u` are None for notions that do not have
+    them, `upper_bound_nmi` where no optimum was computed for the same notion and budget.
+    `satisfied` is the exact verdict. What follows `seconds` is there for channels of least cost,
+    whose objective is their mechanism.
     """
 
     eps_l: float | None
@@ -74,7 +76,9 @@ def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
 
 
 def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
-    """The rows with the best bound proven for their notion, budget and confidence; one that violates is left alone."""
+    """The rows with the best bound proven for their notion, budget and confidence; one that
+    violates is left alone.
+    """
     keys = [(*row.curve, row.epsilon, row.confidence) for row in rows]
     best: dict[tuple[object, ...], float] = {}
     for key, row in zip(keys, rows, strict=True):
@@ -89,7 +93,9 @@ def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
 def write_csv(
     path: PathLike, rows: Iterable[ComparisonRow], *, overwrite: bool
 ) -> None:
-    """Write the rows whole or not at all: shortest decimals that read back as the same double, nothing for None."""
+    """Write the rows whole or not at all: shortest decimals that read back as the same double,
+    nothing for None.
+    """
     check_target(path, force=overwrite)
     rows = list(rows)
     columns = columns_of(rows)
@@ -126,7 +132,8 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
         ) from None
     if tuple(header) not in (COLUMNS, ALL_COLUMNS):
         raise InputError(
-            f"{name} does not have the columns of a comparison; choose another name, or start over with --force"
+            f"{name} does not have the columns of a comparison; choose another name, or "
+            "start over with --force"
         )
     rows: dict[Case, ComparisonRow] = {}
     for number, cells in enumerate(lines, start=2):
@@ -209,7 +216,8 @@ class ComparisonFile:
             _check(found, made, self.path, manifest.name)
             self.kept = read_rows(self.path)
         else:
-            # A crash between the two steps leaves a manifest without rows, never rows of another table.
+            # A crash between the two steps leaves a manifest without rows, never rows of another
+            # table.
             self.path.unlink(missing_ok=True)
             write_document(manifest, made, overwrite=True)
 
@@ -232,8 +240,8 @@ def _check(
     """Refuse to go on with rows of another table or of other settings."""
     if found is None:
         raise InputError(
-            f"{path} exists and is no comparison to go on with (there is no {manifest}); choose another name, or "
-            "overwrite it with force (--force)"
+            f"{path} exists and is no comparison to go on with (there is no "
+            f"{manifest}); choose another name, or overwrite it with force (--force)"
         )
     wrong = "belongs to another table" if found.table != wanted.table else ""
     if not wrong and found.settings != wanted.settings:
