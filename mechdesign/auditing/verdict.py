@@ -2,16 +2,16 @@
 
 Decided is, for every output y and every sensitive symbol s of the table,
 
-    e^-eps_l <= l(s, y) <= e^eps_u  and  l(s, y) <= e^eps_ldp l(t, y),   l(s, y) = P(s, y) / (P(s)
-    P(y)),
+    e^-eps_l <= l(s, y) <= e^eps_u  and  l(s, y) <= e^eps_ldp l(t, y),
 
-or, for notions on averages over S, that the mean of each output is at most its budget. Nothing here
-is computed in floating point. Lifts are quotients of integers, formed anew from the counts of the
-joint table and the rows of the channel. Their logarithms are enclosed in Arb balls at growing
-precision until the ball lies between two neighbouring doubles; the upper one is the budget that is
-used (`auditing.demands.log_upper`, `budget_used`). Rounding is outward, so that a budget that is
-reported as achieved always holds. The true value is 0, infinite, or no double at all, so it is at
-most a budget exactly where the reported one is: rounding never changes a verdict.
+where l(s, y) = P(s, y) / (P(s) P(y)) is the lift; or, for notions on averages over S, that the mean
+of each output is at most its budget. Nothing here is computed in floating point. Lifts are
+quotients of integers, formed anew from the counts of the joint table and the rows of the channel.
+Their logarithms are enclosed in Arb balls at growing precision until the ball lies between two
+neighbouring doubles; the upper one is the budget that is used (`auditing.demands.log_upper`,
+`budget_used`). Rounding is outward, so that a budget that is reported as achieved always holds. The
+true value is 0, infinite, or no double at all, so it is at most a budget exactly where the reported
+one is: rounding never changes a verdict.
 
 This module knows neither the polytopes nor the solvers that designed the channel: one mistake
 cannot hide in both.
