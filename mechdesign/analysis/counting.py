@@ -251,12 +251,13 @@ def count_pairs(
         ]
         olds = slices(before, file.useful, common)
         news = slices(after, file.columns, [*common, *file.identity])
-        gone = 0
-        come = 0
+        # Records that one of the two files has beyond the end of the other.
+        only_before = 0
+        only_after = 0
         for old, new in pairs(olds, news):
             if old is None or new is None:
-                gone = gone + len(old or ())
-                come = come + len(new or ())
+                only_before += len(old or ())
+                only_after += len(new or ())
                 continue
             ys = counting.label_codes(new)
             cells = [
@@ -264,39 +265,55 @@ def count_pairs(
                 for cells in cells_of(old, file.useful)
             ]
             xs = symbol_codes(before, cells, useful, counting.records, policy)
-            wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
-            if wrong.size:
-                at = int(wrong[0])
-                names = (*useful.names, "an empty cell", "an unknown symbol")
-                what = (
-                    f"the channel never gives {quoted(counting.labels.names[ys[at]])} "
-                    f"for {quoted(names[xs[at]])}"
-                )
-                counting.offend("pair", at, what, len(wrong))
-            found = first_difference(
+            _refuse_impossible_pairs(counting, xs, ys, useful, possible)
+            difference = first_difference(
                 old, new, common, before.kind != after.kind, file.escaped
             )
-            if found is not None:
-                position, name, was, now = found
-                what = (
-                    f"the column {quoted(name)} holds {quoted(now)}, but the original "
-                    f"{quoted(was)}"
-                )
-                counting.offend(
-                    "cells",
-                    position,
-                    f"{what}; a release leaves other columns as they are",
-                    1,
-                )
+            if difference is not None:
+                _refuse_difference(counting, *difference)
             counting.add(new, xs, ys)
-    records = counting.records + come
-    if gone or come:
-        what = f"{after.name} has {records:,} records and the original {counting.records + gone:,}"
+    records = counting.records + only_after
+    if only_before or only_after:
+        original_records = counting.records + only_before
+        what = f"{after.name} has {records:,} records and the original {original_records:,}"
         findings.insert(0, Finding("rows", f"{what}; a release has the same, in order"))
+        # Pairs of records that do not belong together must not be tested.
         counting.counts[:] = 0
     return CountedFile(
         records, counting.counts, (*findings, *counting.offenders.values())
     )
+
+
+def _refuse_impossible_pairs(
+    counting: Counting,
+    xs: Counts,
+    ys: Counts,
+    useful: Variable,
+    possible: NDArray[np.bool_],
+) -> None:
+    """Note the labels that the channel never gives for their symbols.
+
+    A label with a negative position is unknown, and was noted when it was read.
+    """
+    wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
+    if not wrong.size:
+        return
+    first = int(wrong[0])
+    names = (*useful.names, "an empty cell", "an unknown symbol")
+    label = counting.labels.names[ys[first]]
+    what = f"the channel never gives {quoted(label)} for {quoted(names[xs[first]])}"
+    counting.offend("pair", first, what, len(wrong))
+
+
+def _refuse_difference(
+    counting: Counting, position: int, name: str, original: str, released: str
+) -> None:
+    """Note a cell of another column that the release changed."""
+    what = (
+        f"the column {quoted(name)} holds {quoted(released)}, but the original "
+        f"{quoted(original)}; a release leaves other columns as they are"
+    )
+    counting.offend("cells", position, what, 1)
 
 
 def symbol_codes(

@@ -1,5 +1,6 @@
-"""Released files against their channel: is one a plausible draw, and what does it tell? Each is
-read once.
+"""Checks of released files against their channel, and estimates from them.
+
+Every file is read once, in batches.
 """
 
 from __future__ import annotations
@@ -97,31 +98,42 @@ def check_release(
     level = checking.check_chance(level)
     policy = policy or counting.STRICT
     hidden = None if keep_sensitive else correlated
-    own: dict[str, Any] = {
-        "ignored": tuple(ignored),
-        "identity": tuple(identity),
-        "escaped": escape_formulas,
-    }
-    own |= {"text": text, "advance": advance}
     file = released_file(
-        channel, released, columns, released_columns, form, hidden, **own
+        channel,
+        released,
+        columns,
+        released_columns,
+        form,
+        hidden,
+        ignored=tuple(ignored),
+        identity=tuple(identity),
+        escaped=escape_formulas,
+        text=text,
+        advance=advance,
     )
     model = release_model(channel, form)
-    rules = {"null": policy.null, "unknown": policy.unknown}
+    # Rows of the channel, and behind them those of a missing and an unknown symbol.
     rows = np.vstack(
-        [model.matrix, *(_policy_row(channel, form, *rule) for rule in rules.items())]
+        [
+            model.matrix,
+            _policy_row(channel, form, "null", policy.null),
+            _policy_row(channel, form, "unknown", policy.unknown),
+        ]
     )
-    notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
+    notices: list[str] = []
+    if channel.sensitive is None:
+        notices.append(_NO_SENSITIVE)
     if original is not None and _is_shuffled(released):
         original = None
         any_data = True
         notices.append(_SHUFFLED)
     if original is None:
         counted = counting.count_release(file)
-        fixed = any(rule.startswith(OUTPUT) for rule in rules.values())
-        test, also, told = _tested_labels(
+        fixed = policy.null.startswith(OUTPUT) or policy.unknown.startswith(OUTPUT)
+        test, also, test_notices = _tested_labels(
             model, rows, counted.counts[0], level, fixed, any_data
         )
+        notices += test_notices
     else:
         counted = counting.count_pairs(
             file, original, channel.useful, rows > 0.0, policy
@@ -129,13 +141,10 @@ def check_release(
         names = (*model.symbols, "(missing)", "(unknown)")
         test = checking.check_pairs(names, rows, counted.counts, level)
         also = None
-        told = (
-            [_NOT_PAIRED]
-            if any(found.kind == "rows" for found in counted.findings)
-            else []
-        )
+        if any(finding.kind == "rows" for finding in counted.findings):
+            notices.append(_NOT_PAIRED)
     return checking.ReleaseCheck(
-        counted.records, counted.findings, test, also, (*notices, *told)
+        counted.records, counted.findings, test, also, tuple(notices)
     )
 
 
@@ -177,24 +186,31 @@ def released_file(
     are further fields of `counting.Released`.
     """
     names = renamed or {}
-    sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
-    known = [*channel.useful.columns, *sensitive]
-    if unknown := [name for name in names if name not in known]:
+    sensitive: tuple[str, ...] = ()
+    if channel.sensitive is not None:
+        sensitive = channel.sensitive.columns
+    columns = [*channel.useful.columns, *sensitive]
+    unknown = [name for name in names if name not in columns]
+    if unknown:
         raise InputError(
-            f"the channel has no column {listed(unknown)} to rename (it has {listed(known)})"
+            f"the channel has no column {listed(unknown)} to rename (it has {listed(columns)})"
         )
     useful = tuple(names.get(name, name) for name in channel.useful.columns)
-    usual = (",".join(useful),) if form == LABEL else useful
-    published = usual if released_columns is None else tuple(released_columns)
-    if len(published) != len(usual):
+    published = useful
+    if form == LABEL:
+        # One label for the whole symbol, under the joined names.
+        published = (",".join(useful),)
+    size = len(published)
+    if released_columns is not None:
+        published = tuple(released_columns)
+    if len(published) != size:
         raise InputError(
-            f"the channel releases {len(usual)} column(s), not {listed(list(published))}"
+            f"the channel releases {size} column(s), not {listed(list(published))}"
         )
-    private = (
-        ()
-        if hidden is None
-        else (*(names.get(name, name) for name in sensitive), *hidden)
-    )
+    private: tuple[str, ...] = ()
+    if hidden is not None:
+        sensitive_in_file = [names.get(name, name) for name in sensitive]
+        private = (*sensitive_in_file, *hidden)
     labels = replace(released_variable(channel, form), columns=published)
     return counting.Released(
         path=path, labels=labels, useful=useful, private=private, **more
@@ -274,14 +290,24 @@ def estimate_file(
     escape_formulas: bool = False,
     text: TextOptions | None = None,
     advance: counting.Advance | None = None,
-    **how: Any,
+    **settings: Any,
 ) -> Frequencies | JointFrequencies:
-    """Estimate frequencies of a released file: `how` is for `estimate_frequencies`, with `by` for
+    """Estimate frequencies of a released file.
+
+    The `settings` are those of `estimate_frequencies`; with `by`, a kept column, those of
     `estimate_joint`.
     """
-    more: dict[str, Any] = {"identity": tuple(identity), "escaped": escape_formulas}
-    more |= {"text": text, "advance": advance}
-    file = released_file(channel, released, columns, released_columns, form, **more)
+    file = released_file(
+        channel,
+        released,
+        columns,
+        released_columns,
+        form,
+        identity=tuple(identity),
+        escaped=escape_formulas,
+        text=text,
+        advance=advance,
+    )
     if by is not None:
         if identity:
             raise InputError(
@@ -291,15 +317,13 @@ def estimate_file(
             raise InputError(
                 f"--by {by!r} is the released column itself; name a column that was kept"
             )
-        return estimate_joint(channel, _crossed(file, by), form=form, **how)
+        return estimate_joint(channel, _crossed(file, by), form=form, **settings)
     counted = counting.count_release(file)
-    wrong = [
-        finding for finding in counted.findings if finding.kind in ("label", "identity")
-    ]
-    if wrong:
-        raise InputError(wrong[0].text)
+    for finding in counted.findings:
+        if finding.kind in ("label", "identity"):
+            raise InputError(finding.text)
     counts = dict(zip(file.labels.names, counted.counts[0].tolist(), strict=True))
-    return estimate_frequencies(channel, counts, form=form, **how)
+    return estimate_frequencies(channel, counts, form=form, **settings)
 
 
 def _crossed(file: counting.Released, by: str) -> dict[tuple[str, str], int]:
