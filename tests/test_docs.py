@@ -159,9 +159,9 @@ def helps():
     """What every command says of itself."""
     run = [
         "-c",
-        "import mechdesign.cli as c\nfrom mechdesign.cli.app import application\nimport typer.main as m\n"
+        "import mechdesign.cli as c\nfrom mechdesign.cli.application import application\nimport typer.main as m\n"
         "def walk(g, path):\n"
-        "    c.main([*path, '--help' if hasattr(g, 'commands') or path[:1] in (['nonstochastic'], ['run']) else '--help-all'])\n"
+        "    c.main([*path, '--help' if hasattr(g, 'commands') or path[:1] in (['nonstochastic'], ['run'], ['app']) else '--help-all'])\n"
         "    for name, sub in getattr(g, 'commands', {}).items(): walk(sub, [*path, name])\n"
         "walk(m.get_command(application()), [])",
     ]

@@ -155,7 +155,7 @@ def test_releases_load_no_engine_before_it_is_used():
 
 def test_the_command_line_loads_nothing_heavy_before_it_has_to():
     assert not (HEAVY | {"cryptography"}) & loaded_by(
-        "from mechdesign.cli.app import application; application()"
+        "from mechdesign.cli.application import application; application()"
     )
     others = {
         "mechdesign.cli.nonstochastic",
@@ -163,7 +163,7 @@ def test_the_command_line_loads_nothing_heavy_before_it_has_to():
         "mechdesign.cli.design",
     }
     assert not others & loaded_by(
-        "from mechdesign.cli.app import application; application('apply')"
+        "from mechdesign.cli.application import application; application('apply')"
     )
 
 

@@ -372,8 +372,14 @@ class Channel(Displayed):
         file.write(self.public() if public else self, path, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Channel:
-        """Read a channel file, or refuse it with InputError and say why."""
-        from mechdesign.channel import file
+    def load(cls, path: str | os.PathLike[str]) -> Any:
+        """Read a channel file of either kind, or refuse it with InputError and say why.
 
-        return file.read(path)
+        Returns
+        -------
+        Channel or RowChannel
+            As the file has it (`mechdesign.load` has both in its type).
+        """
+        from mechdesign.channel import loading
+
+        return loading.load(path)

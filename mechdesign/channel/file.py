@@ -121,17 +121,29 @@ def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
     if channel.record.unwritable:
         raise InputError(channel.record.unwritable)
     check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
-    texts = _texts(channel) | {"sha256": [json.dumps(digest(channel))]}
     with (
         replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
         open(temporary, "w", encoding="utf-8", newline="\n") as out,
     ):
-        start = "{"
-        for key, pieces in texts.items():
-            out.write(f"{start}\n{json.dumps(key)}: ")
-            out.writelines(pieces)
-            start = ","
-        out.write("\n}\n")
+        out.writelines(_pieces(channel))
+
+
+def text_of(channel: Channel) -> str:
+    """The whole text of the file, for a place that is no file."""
+    if channel.record.unwritable:
+        raise InputError(channel.record.unwritable)
+    return "".join(_pieces(channel))
+
+
+def _pieces(channel: Channel) -> Iterator[str]:
+    """The text of the file in pieces."""
+    texts = _texts(channel) | {"sha256": [json.dumps(digest(channel))]}
+    start = "{"
+    for key, pieces in texts.items():
+        yield f"{start}\n{json.dumps(key)}: "
+        yield from pieces
+        start = ","
+    yield "\n}\n"
 
 
 def _texts(channel: Channel) -> dict[str, list[str]]:

@@ -52,7 +52,7 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
 
     trace: dict[str, object] = {}
     try:
-        from mechdesign.cli.app import application
+        from mechdesign.cli.application import application
 
         code = application(*arguments[:1])(
             arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter

@@ -1,89 +1,56 @@
-"""The commands of `mechdesign`, one file each. Nothing heavy is imported before a command runs."""
+"""`mechdesign app [TABLE]`: a local page to choose a release by looking."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Annotated
+from dataclasses import dataclass
 
 import typer
 
-from mechdesign.cli.first_options import COMMANDS, FIRST_OPTIONS
-from mechdesign.cli.line import PlainCommand, PlainGroup, command
-from mechdesign.cli.options import ConsoleOptions
+from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import argument, flag, option
 
-GROUP = "nonstochastic"
-"""The module with commands of its own."""
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        import mechdesign
-
-        typer.echo(f"mechdesign {mechdesign.__version__}")
-        raise typer.Exit
+EXAMPLE = "Example:  mechdesign app people.csv"
 
 
-@command
-def _root(
-    console: ConsoleOptions,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            metavar="",
-            help="Print the version.",
-            callback=_version,
-            is_eager=True,
-        ),
-    ] = False,
-) -> None: ...
+@dataclass(frozen=True, kw_only=True)
+class AppOptions:
+    """The page"""
+
+    table: str | None = argument(
+        "TABLE",
+        "CSV or Parquet file, one record a row; or choose one on the page.",
+        default=None,
+        public=o.PUBLIC_TABLE,
+    )
+    port: int = option("NUMBER", "Port of 127.0.0.1; 0 takes a free one.", 0)
+    open: bool = flag(
+        "Open the page in the default browser. Its command line then shows the address, with the "
+        "token, to everybody who is logged in to this computer."
+    )
 
 
-def application(first: str = "") -> typer.Typer:
-    """All commands, or the one alone that is the `first` word of the line: the others
-    need not be imported.
+def app(reporter: Reporter, page: AppOptions) -> int:
+    """Choose a release by looking, on a local page.
+
+    The page is for your browser, on this computer alone. Give every column a role, choose the
+    promise, see what it keeps, and download the channel, its reports, and the script, command and
+    job file that do the same. Only its whole address is answered, and the table stays in memory.
+    Ctrl-C ends it.
     """
-    app = typer.Typer(
-        name="mechdesign",
-        cls=PlainGroup,
-        rich_markup_mode="rich",
-        pretty_exceptions_enable=False,
-        help="Optimal release channels for data correlated with a sensitive attribute, proven "
-        "private in exact arithmetic.",
-    )
-    app.callback(
-        epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 "
-        "--output channel.json"
-    )(_root)
-    names = list(COMMANDS)
-    if first in COMMANDS:
-        names = [first]
-    for name in names:
-        if name == GROUP:
-            ranges = import_module(f"mechdesign.cli.{GROUP}")
-            app.add_typer(
-                ranges.app,
-                name=GROUP,
-                help="Privacy without probabilities: measure ranges.",
-                rich_help_panel=COMMANDS[name],
-            )
-        else:
-            _add_command(app, name)
-    return app
+    import webbrowser
 
+    from mechdesign.app.server import LocalServer, check_installed
+    from mechdesign.app.session import Session
 
-def _add_command(app: typer.Typer, name: str) -> None:
-    """Add the command that the module of this name declares."""
-    module = import_module(f"mechdesign.cli.{name}")
-    run = getattr(module, name)
-    # Without the line breaks inside of paragraphs, which the help would keep.
-    about = "\n\n".join(
-        " ".join(paragraph.split()) for paragraph in run.__doc__.split("\n\n")
-    )
-    app.command(
-        name,
-        cls=PlainCommand,
-        help=about,
-        epilog=module.EXAMPLE,
-        rich_help_panel=COMMANDS[name],
-    )(command(run, has_whole_help=name in FIRST_OPTIONS))
+    check_installed()
+    session = Session()
+    if page.table is not None:
+        session.open_path(page.table)
+    server = LocalServer(session, port=page.port)
+    typer.echo(f"Open {server.address}")
+    reporter.notice("Ctrl-C ends the page and forgets the table.")
+    if page.open:
+        webbrowser.open(server.address)
+    server.run()
+    return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
@@ -11,6 +12,12 @@ from mechdesign.cli import released as f
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import names, number
+from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.analysis.checking import ReleaseCheck
+    from mechdesign.formats.cells import Encoded
+    from mechdesign.leaks.coded_table import CodedTable
 
 EXAMPLE = "Example:  mechdesign check released.csv --channel channel.json --original people.csv"
 
@@ -73,20 +80,31 @@ def check(
     else:
         from mechdesign.report.releases import check_record, check_text
 
+        loaded = md.load(channel)
         with reporter.work("checking", unit="records") as advance:
-            channel_check = md.check_release(
-                md.Channel.load(channel),
-                released,
-                original=compared.original,
-                level=false_alarm,
-                any_data=compared.any_data,
-                ignored=names("--ignore", compared.ignore),
-                text=text.text(),
-                advance=advance,
-                **columns.arguments(),
-                **published.arguments(),
-                **reading.arguments(),
-            )
+            if isinstance(loaded, md.RowChannel):
+                channel_check = _check_rows(
+                    loaded,
+                    released,
+                    compared,
+                    text,
+                    false_alarm,
+                    (columns, published, reading),
+                )
+            else:
+                channel_check = md.check_release(
+                    loaded,
+                    released,
+                    original=compared.original,
+                    level=false_alarm,
+                    any_data=compared.any_data,
+                    ignored=names("--ignore", compared.ignore),
+                    text=text.text(),
+                    advance=advance,
+                    **columns.arguments(),
+                    **published.arguments(),
+                    **reading.arguments(),
+                )
         plausible = channel_check.plausible
         records = channel_check.records
         record = check_record(channel_check)
@@ -94,3 +112,47 @@ def check(
     reporter.done("checked", f"{name} is checked", plausible=plausible, records=records)
     common.answer(lambda: record, lambda: verdict)
     return 0 if plausible else NO
+
+
+def _check_rows(
+    channel: md.RowChannel,
+    released: str,
+    compared: CheckOptions,
+    text: o.TextFormat,
+    level: float,
+    others: tuple[object, ...],
+) -> ReleaseCheck:
+    """Check a file of released rows; `others` are groups of options that only single columns have."""
+    from mechdesign.analysis.row_checking import check_rows
+    from mechdesign.leaks.coded_table import coded_table
+
+    for options in others:
+        if options != type(options)():
+            raise InputError(
+                "a channel of whole rows is checked under the columns' own names: leave out the options for columns, "
+                "labels and identifiers, or rename the columns of the file"
+            )
+    if compared.ignore:
+        raise InputError(
+            "a check of whole rows compares the given and released columns only: leave --ignore out"
+        )
+    original = None
+    if compared.original is not None:
+        original = _encoded(coded_table(compared.original, text.text()))
+    return check_rows(
+        channel,
+        _encoded(coded_table(released, text.text())),
+        original,
+        level=level,
+        any_data=compared.any_data,
+    )
+
+
+def _encoded(table: CodedTable) -> dict[str, Encoded]:
+    """The columns of a table as `check_rows` reads them."""
+    from mechdesign.formats.cells import Encoded
+
+    columns: dict[str, Encoded] = {}
+    for name, column in table.columns.items():
+        columns[name] = Encoded(column.codes, column.values)
+    return columns

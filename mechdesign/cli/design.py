@@ -80,9 +80,21 @@ def design(
     reports.check((table.table,), {"--output": output.output}, force=force)
     rows.refuse_alone()
     if rows.asked:
-        _refuse_with_rows(budget, confidence, after, search, reports)
+        _refuse_with_rows(budget, confidence, after, search)
+        report_path = None
+        if reports.asked:
+            report_path = reports.row_report
         return _design_rows(
-            reporter, table, budget, rows, search, objective, output, common, force
+            reporter,
+            table,
+            budget,
+            rows,
+            search,
+            objective,
+            output,
+            common,
+            force,
+            report_path,
         )
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -188,7 +200,6 @@ def _refuse_with_rows(
     confidence: o.ConfidenceOptions,
     after: o.AfterOptions,
     search: DesignOptions,
-    reports: ReportOptions,
 ) -> None:
     """Refuse options that a release of rows does not have."""
     refused: list[str] = []
@@ -202,8 +213,6 @@ def _refuse_with_rows(
         refused.append("--after")
     if search.mechanism != "optimal":
         refused.append("--mechanism")
-    if reports.asked:
-        refused.append("--report")
     if refused:
         raise InputError(
             f"{refused[0]} is not built for a release of rows (--release): leave it out"
@@ -220,8 +229,9 @@ def _design_rows(
     output: OutputOptions,
     common: o.CommonOptions,
     force: bool,
+    report_path: str | None,
 ) -> int:
-    """Design a channel for whole rows, write it and print its promise."""
+    """Design a channel for whole rows, write it and its report, print its promise."""
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
     with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
@@ -245,6 +255,7 @@ def _design_rows(
         public=output.public,
         force=force,
         groups=groups,
+        report_path=report_path,
     )
 
 

@@ -151,8 +151,9 @@ def answer_rows(
     public: bool,
     force: bool,
     groups: tuple[object, ...],
+    report_path: str | None = None,
 ) -> int:
-    """Write the file of a row channel, and print its promise."""
+    """Write the file of a row channel and its report, and print its promise."""
     from mechdesign.report.rows import row_design_record, row_design_text
 
     channel = design.channel
@@ -168,9 +169,16 @@ def answer_rows(
             f"Written to {output}. To release a data frame, in Python:  "
             f"mechdesign.RowChannel.load({output!r}).apply(frame)"
         )
+    report_record: dict[str, Any] = {}
+    if report_path is not None:
+        from mechdesign.report.rows_page import save_row_report
+
+        save_row_report(channel, report_path, overwrite=force)
+        end += f"\nInternal report: {report_path}."
+        report_record = {"report": report_path}
     reporter.done("designed", end)
     common.answer(
-        lambda: row_design_record(design, output),
+        lambda: row_design_record(design, output) | report_record,
         lambda: f"{row_design_text(design)}\n\n{end}",
     )
     return 0 if design.audit.satisfied else NO

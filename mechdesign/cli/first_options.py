@@ -13,6 +13,7 @@ VERIFY = "Verify"
 STUDY = "Study"
 
 COMMANDS = {
+    "app": CHOOSE,
     "assess": CHOOSE,
     "compare": CHOOSE,
     "design": CHOOSE,

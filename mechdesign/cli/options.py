@@ -421,7 +421,9 @@ class AfterOptions:
 
     def channels(self) -> list[md.Channel]:
         """The channels."""
-        return [md.Channel.load(path) for path in self.after or ()]
+        from mechdesign.channel.loading import load_single
+
+        return [load_single(path) for path in self.after or ()]
 
 
 @dataclass(frozen=True, kw_only=True)

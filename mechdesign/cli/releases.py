@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
-from mechdesign.channel.loading import load
 from mechdesign.cli import options as o
 from mechdesign.cli.apply import LedgerOption
 from mechdesign.cli.console import Reporter
@@ -97,6 +96,7 @@ def _total(
     common: o.CommonOptions,
 ) -> None:
     """Print the releases of one data set, and the joint budget of all its draws."""
+    from mechdesign.channel.loading import load
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
 

@@ -55,6 +55,16 @@ class ReportOptions:
         """Whether any report is asked for."""
         return self.report is not None or self.public_report is not None
 
+    @property
+    def row_report(self) -> str:
+        """The path of the report on a channel of whole rows, which has no public one."""
+        if self.public_report is not None or self.report is None:
+            raise InputError(
+                "a channel of whole rows has no public report: leave --public-report out; --report FILE writes the "
+                "internal one"
+            )
+        return self.report
+
     def check(
         self, sources: tuple[str, ...], others: Mapping[str, str | None], *, force: bool
     ) -> None:
@@ -165,7 +175,9 @@ def report(
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
-    loaded = md.Channel.load(channel)
+    loaded = md.load(channel)
+    if isinstance(loaded, md.RowChannel):
+        return _report_rows(loaded, channel, reports, reporter, common, force=force)
     notion = promise_of(loaded, channel)
     if loaded.joint is None and reports.report is not None:
         raise InputError(
@@ -185,6 +197,38 @@ def report(
         lambda: f"{notion.text}: {VERDICTS[satisfied]}.\n{reports.text()}",
     )
     return NO if satisfied is False else 0
+
+
+def _report_rows(
+    channel: md.RowChannel,
+    name: str,
+    reports: ReportOptions,
+    reporter: Reporter,
+    common: o.CommonOptions,
+    *,
+    force: bool,
+) -> int:
+    """Write the report of a channel of whole rows."""
+    from mechdesign.report.rows_page import save_row_report
+
+    path = reports.row_report
+    if channel.table is None:
+        raise InputError(
+            f"{name} is a public channel without its table, and the report of a row channel is computed from the "
+            "table: report on the file that has it"
+        )
+    started = time.perf_counter()
+    with reporter.work("reporting"):
+        audit = save_row_report(channel, path, overwrite=force).audit
+    reporter.done(
+        "reported", reports.text(), **reports.files, satisfied=audit.satisfied
+    )
+    seconds = time.perf_counter() - started
+    common.answer(
+        lambda: {**reports.files, "satisfied": audit.satisfied, "seconds": seconds},
+        lambda: f"{audit.notion.text}: {VERDICTS[audit.satisfied]}.\n{reports.text()}",
+    )
+    return 0 if audit.satisfied else NO
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:

@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.loading import load_single
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
@@ -173,7 +174,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         table = self._table(X, reset=True)
         channel = self._released_by()
         if isinstance(channel, (str, os.PathLike)):
-            channel = Channel.load(channel)
+            channel = load_single(channel)
         if channel is None:
             self.channel_ = self._designed(table, y)
         else:

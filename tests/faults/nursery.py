@@ -56,7 +56,7 @@ PRELOADED = (
     "pyarrow.parquet",
     "mechdesign.channel.channel",
     "mechdesign.channel.file",
-    "mechdesign.cli.app",
+    "mechdesign.cli.application",
     "mechdesign.cli.console",
     "mechdesign.report.wording",
 )

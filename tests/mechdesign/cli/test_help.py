@@ -10,7 +10,7 @@ import sys
 import pytest
 import typer.main
 
-from mechdesign.cli.app import application
+from mechdesign.cli.application import application
 from mechdesign.cli.first_options import COMMANDS as GROUPED
 from mechdesign.cli.first_options import FIRST_OPTIONS
 

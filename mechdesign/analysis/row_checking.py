@@ -1,0 +1,358 @@
+"""Is a released table a plausible draw of a row channel? All levels jointly.
+
+*Impossible* is a released row that has no path in the tree or, with the original, one that its own
+row could not have produced: a symbol whose row at the node has no mass on the released output.
+
+*Frequencies with the original.* Given the outputs of the levels before, of all records, the outputs
+of level j are independent, record i with the law W_j(. | x_ij, prefix_i). For every symbol x of the
+level the counts of the outputs are compared with the sum of these laws over the records with
+x_ij = x: each output alone by Hoeffding's bound, all together by the bound on the relative entropy
+(`checking.check_table`). Both hold for independent records with different laws. So every p-value is
+valid given the past, and hence valid. The symbols and levels are fixed before anything is drawn;
+Bonferroni's correction over all (level, symbol) therefore keeps the level, whatever the dependence
+between the tests.
+
+*Frequencies without it.* If the records are those of the channel's table, in any order, or an
+independent sample with its law, the released rows are independent draws whose laws have the mean
+P(leaf). So any fixed map from rows to cells gives counts for which the same two bounds hold. The
+maps are every group of released columns by itself, every pair of groups, and the whole row, with
+rare cells pooled. They depend on the channel, its table and the number of records, never on the
+released values; Bonferroni's correction over them keeps the level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.analysis import checking
+from mechdesign.analysis.checking import Finding, FrequencyTest, ReleaseCheck, Suspect
+from mechdesign.analysis.row_paths import RowPaths, paths_of
+from mechdesign.auditing.row_leaves import RowLaw, row_law
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, LevelTable
+from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.cells import Encoded
+from mechdesign.tables.columns import positions_of
+
+Columns = Mapping[str, Encoded]
+
+LEAST_EXPECTED = 20.0
+"""Expected records of a cell that is counted by itself. Rarer cells are pooled: the bound on the
+relative entropy pays for every cell, and rare cells say little."""
+
+ABSENT = -1
+"""Cell of a record that has none."""
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A test of one map to cells, and what it is about."""
+
+    name: str
+    test: FrequencyTest
+
+
+def check_rows(
+    channel: RowChannel,
+    released: Columns,
+    original: Columns | None = None,
+    *,
+    level: float = checking.LEVEL,
+    any_data: bool = False,
+) -> ReleaseCheck:
+    """Check released rows against their channel, and against the original rows where they are there.
+
+    Parameters
+    ----------
+    channel : RowChannel
+    released : mapping of str to Encoded
+        The columns of the released table.
+    original : mapping of str to Encoded, optional
+        The same records in the same order, before the release.
+    level : float
+        Chance that a faithful release is called implausible for its frequencies.
+    any_data : bool
+        Without the original: do not expect the frequencies of the channel's table.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or the original has a row that the channel does not know.
+    """
+    level = checking.check_chance(level)
+    paths = paths_of(channel, released)
+    findings = _column_findings(channel, released)
+    impossible = paths.impossible
+    if len(impossible):
+        findings.append(
+            Finding(
+                "row",
+                f"the row of record {impossible[0] + 1} cannot come from this channel",
+                len(impossible),
+            )
+        )
+    notices: list[str] = []
+    if original is not None:
+        pairing = _paired(paths, original)
+        findings += pairing.findings
+        tests = pairing.tests(level)
+        test = _together("originals", tests, level, len(paths))
+    elif any_data:
+        notices.append(_ANY_DATA)
+        test = _together("any data", [], level, 0)
+    elif channel.table is None:
+        notices += [_PUBLIC, _ANY_DATA]
+        test = _together("any data", [], level, 0)
+    else:
+        notices.append(_TABLE)
+        possible = paths.slots[-1] >= 0
+        tests = _table_tests(paths, row_law(channel), possible, level)
+        test = _together("table", tests, level, int(possible.sum()))
+    return ReleaseCheck(len(paths), tuple(findings), test, None, tuple(notices))
+
+
+_TABLE = (
+    "without the original the frequencies are compared with those that the channel's own table predicts; data of "
+    "another origin may differ from them (--any-data)"
+)
+_ANY_DATA = "without original and table only impossible rows are found; a wrong channel may pass"
+_PUBLIC = "a public channel carries no table, so there are no expected frequencies"
+
+
+def _column_findings(channel: RowChannel, released: Columns) -> list[Finding]:
+    """The sensitive columns, where they are in the release."""
+    present = [name for name in channel.sensitive.columns if name in released]
+    if not present:
+        return []
+    text = f"the released table has the sensitive column {listed([quoted(name) for name in present])}"
+    return [Finding("columns", text)]
+
+
+def _together(
+    against: str, tests: Sequence[_Test], level: float, records: int
+) -> FrequencyTest:
+    """All tests as one, by Bonferroni's correction; a suspect for each that fails by itself."""
+    smallest = 1.0
+    suspects: list[Suspect] = []
+    methods: dict[str, int] = {}
+    for part in tests:
+        adjusted = min(1.0, len(tests) * part.test.p_value)
+        smallest = min(smallest, adjusted)
+        if adjusted <= level:
+            suspects.append(Suspect(part.name, part.test.records, adjusted))
+        for method, times in part.test.methods.items():
+            methods[method] = methods.get(method, 0) + times
+    suspects.sort(key=lambda suspect: suspect.p_value)
+    return FrequencyTest(against, smallest, level, tuple(suspects), records, methods)
+
+
+# Without the original: the released rows against the law of the table
+
+
+def _table_tests(
+    paths: RowPaths, law: RowLaw, possible: NDArray[np.bool_], level: float
+) -> list[_Test]:
+    """Tests of every group of columns, of every pair of groups, and of the whole row."""
+    channel = paths.channel
+    observed = _group_codes(paths)[possible]
+    strata = np.array(channel.strata, dtype=np.int64).reshape(len(channel.strata), -1)
+    expected = np.column_stack([strata[law.strata], law.outputs])
+    groups = [",".join(variable.columns) for variable in channel.groups]
+    places: list[tuple[int, ...]] = [(place,) for place in range(len(groups))]
+    places += list(combinations(range(len(groups)), 2))
+    if len(groups) > 2:
+        places.append(tuple(range(len(groups))))
+    tests: list[_Test] = []
+    for chosen in places:
+        columns = list(chosen)
+        cells = _pooled(expected[:, columns], law.shares, len(observed))
+        test = _cell_test(cells, observed[:, columns], level)
+        tests.append(_Test(" x ".join(groups[place] for place in chosen), test))
+    return tests
+
+
+def _group_codes(paths: RowPaths) -> Integers:
+    """(records, groups) codes of the given symbols and of the outputs of the levels."""
+    columns = list(paths.given)
+    for table, slots in zip(paths.channel.tree.levels, paths.slots, strict=True):
+        columns.append(table.slot_outputs[np.maximum(slots, 0)])
+    return np.column_stack(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Combinations of codes with a cell each, and the expected share of every cell."""
+
+    combinations: Integers
+    cells: Integers
+    shares: NDArray[np.float64]
+
+
+def _pooled(codes: Integers, shares: NDArray[np.float64], records: int) -> _Cells:
+    """A cell for every combination with enough expected records, and one for all others."""
+    different, place = np.unique(codes, axis=0, return_inverse=True)
+    masses = np.bincount(place.ravel(), weights=shares, minlength=len(different))
+    is_common = masses * records >= LEAST_EXPECTED
+    cells = np.where(is_common, np.cumsum(is_common), 0)
+    pooled = np.bincount(cells, weights=masses)
+    return _Cells(different, cells, pooled / pooled.sum())
+
+
+def _cell_test(cells: _Cells, observed: Integers, level: float) -> FrequencyTest:
+    """The test of the counts of cells; every observed combination is one of the law's."""
+    both = np.concatenate([cells.combinations, observed])
+    _, rank = np.unique(both, axis=0, return_inverse=True)
+    cell_of_rank = np.zeros(int(rank.max()) + 1, dtype=np.int64)
+    rank = rank.ravel()
+    cell_of_rank[rank[: len(cells.combinations)]] = cells.cells
+    counts = np.bincount(
+        cell_of_rank[rank[len(cells.combinations) :]], minlength=len(cells.shares)
+    )
+    labels = [str(cell) for cell in range(len(cells.shares))]
+    return checking.check_table(labels, cells.shares, counts, level)
+
+
+# With the original: every record against the law of its own row
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairing:
+    """Released rows beside their originals.
+
+    `inputs` and `pairs` have a (records,) array for each level; a pair is `ABSENT` at constant
+    nodes, and from the first output on that the original cannot have produced.
+    """
+
+    paths: RowPaths
+    inputs: tuple[Integers, ...]
+    pairs: tuple[Integers, ...]
+    findings: tuple[Finding, ...]
+
+    def tests(self, level: float) -> list[_Test]:
+        """A test for every level and symbol, also where no record has the symbol."""
+        tests: list[_Test] = []
+        channel = self.paths.channel
+        for place, variable in enumerate(channel.levels):
+            table = channel.tree.levels[place]
+            for symbol, name in enumerate(variable.names):
+                records = np.flatnonzero(
+                    (self.inputs[place] == symbol) & (self.pairs[place] >= 0)
+                )
+                test = self._symbol_test(place, table, records, level)
+                title = ",".join(variable.columns)
+                tests.append(_Test(f"{title} {name}", test))
+        return tests
+
+    def _symbol_test(
+        self, place: int, table: LevelTable, records: Integers, level: float
+    ) -> FrequencyTest:
+        """Counts of the outputs of some records against the sum of their laws."""
+        labels = self.paths.channel.labels[place]
+        pairs, times = np.unique(self.pairs[place][records], return_counts=True)
+        owner, entries = table.expanded(pairs)
+        values = table.rows.values[entries].astype(np.float64) / DENOMINATOR
+        expected = np.bincount(
+            table.slot_outputs[table.rows.indices[entries]],
+            weights=values * times[owner],
+            minlength=len(labels),
+        )
+        slots = self.paths.slots[place][records]
+        counts = np.bincount(table.slot_outputs[slots], minlength=len(labels))
+        # Outputs that no record could get have no count either, for impossible ones are left out.
+        is_possible = expected > 0.0
+        # No record leaves no possible output, and nothing is divided by zero then.
+        shares = expected[is_possible] / max(1, len(records))
+        names = [label for label, used in zip(labels, is_possible, strict=True) if used]
+        if not names:
+            return _together("originals", [], level, 0)
+        return checking.check_table(names, shares, counts[is_possible], level)
+
+
+def _paired(paths: RowPaths, original: Columns) -> _Pairing:
+    """The originals of the released rows, and what in them is impossible."""
+    channel = paths.channel
+    absent = [name for name in channel.released_columns if name not in original]
+    if absent:
+        raise InputError(f"the original has no column {listed(absent)}")
+    cells = [original[name] for name in channel.released_columns]
+    records = len(cells[0])
+    if records != len(paths):
+        text = f"the release has {len(paths):,} records, the original {records:,}"
+        return _Pairing(
+            paths,
+            inputs=tuple(np.full(len(paths), ABSENT) for _ in channel.levels),
+            pairs=tuple(np.full(len(paths), ABSENT) for _ in channel.levels),
+            findings=(Finding("rows", text),),
+        )
+    codes = _original_codes(channel, cells)
+    findings: list[Finding] = []
+    given = codes[:, : len(channel.given)]
+    released_given = np.zeros_like(given)
+    for place, values in enumerate(paths.given):
+        released_given[:, place] = values
+    differ = (given != released_given).any(axis=1)
+    if differ.any():
+        first = int(np.flatnonzero(differ)[0])
+        text = f"record {first + 1} has other given values than its original"
+        findings.append(Finding("given", text, int(differ.sum())))
+    alive = ~differ & (paths.slots[-1] >= 0)
+    impossible = np.zeros(records, dtype=np.bool_)
+    pairs: list[Integers] = []
+    inputs: list[Integers] = []
+    for place, table in enumerate(channel.tree.levels):
+        symbols = codes[:, len(channel.given) + place]
+        nodes = paths.nodes[place]
+        pair = table.pairs(nodes, symbols)
+        is_constant = table.constant[nodes]
+        unreachable = alive & ~is_constant & (pair == NO_PAIR)
+        is_tested = alive & ~is_constant & (pair != NO_PAIR)
+        without_mass = np.zeros(records, dtype=np.bool_)
+        tested = np.flatnonzero(is_tested)
+        without_mass[tested] = ~_has_mass(
+            table, pair[tested], paths.slots[place][tested]
+        )
+        impossible |= unreachable | without_mass
+        alive = alive & ~unreachable & ~without_mass
+        pairs.append(np.where(is_tested & ~without_mass, pair, ABSENT))
+        inputs.append(symbols)
+    if impossible.any():
+        first = int(np.flatnonzero(impossible)[0])
+        text = f"record {first + 1} cannot have been released from its original row"
+        findings.append(Finding("pairs", text, int(impossible.sum())))
+    return _Pairing(paths, tuple(inputs), tuple(pairs), tuple(findings))
+
+
+def _original_codes(channel: RowChannel, cells: Sequence[Encoded]) -> Integers:
+    """(records, groups) codes of the true symbols."""
+    columns: list[Any] = []
+    start = 0
+    for variable in channel.groups:
+        end = start + len(variable.columns)
+        codes = positions_of(cells[start:end], variable)
+        unknown = np.flatnonzero(codes < 0)
+        if len(unknown):
+            raise InputError(
+                f"record {unknown[0] + 1} of the original has a value of "
+                f"{quoted(','.join(variable.columns))} that the channel does not know"
+            )
+        columns.append(codes)
+        start = end
+    return np.column_stack(columns).astype(np.int64)
+
+
+def _has_mass(table: LevelTable, pairs: Integers, slots: Integers) -> NDArray[np.bool_]:
+    """Whether the row of each pair has a positive integer on the slot beside it."""
+    width = len(table.slot_nodes)
+    # Entries are sorted by pair, and by slot within a pair.
+    keys = table.rows.row_of * width + table.rows.indices
+    wanted = pairs * width + slots
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return (keys[place] == wanted) & (table.rows.values[place] > 0)

@@ -1,0 +1,250 @@
+"""What the user of the page has chosen, as one frozen value.
+
+Everything that the page computes, and the script, the command and the job file that compute the
+same, come from a `Choice`; so they cannot differ in what they ask for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, Literal
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
+
+if TYPE_CHECKING:
+    from mechdesign.notions import Notion
+    from mechdesign.tables.joint import Joint
+
+LEAVE_OUT = "leave out"
+PROTECT = "protect"
+RELEASE = "release"
+GIVE = "give"
+ROLES = {
+    LEAVE_OUT: "leave out",
+    PROTECT: "protect",
+    RELEASE: "release",
+    GIVE: "give as it is",
+}
+"""Every role with its words on the page."""
+
+INFORMATION = "information"
+TRUTH = "truth"
+OBJECTIVES = {
+    INFORMATION: "most information (may release groups of values)",
+    TRUTH: "most cells unchanged (releases the column's own values)",
+}
+
+TOTAL = "total"
+RELATIVE = "relative"
+PROMISES = {
+    TOTAL: "somebody of whom nothing is known",
+    RELATIVE: "somebody whose given columns are known",
+}
+
+MISSING = {
+    "refuse": "refuse the table",
+    "symbol": "a value of its own",
+    "drop": "drop the record",
+}
+
+SMALLEST_FACTOR = Decimal("1.05")
+LARGEST_FACTOR = Decimal(20)
+FACTOR_STEP = Decimal("0.05")
+
+SHARE_STEP = Decimal("0.0001")
+"""The last digit of a lower factor; rounding it up promises more, never less."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A role for every column, the budget and the limits.
+
+    Attributes
+    ----------
+    roles : dict of str to str
+        Column to one of `ROLES`, in the order of the table.
+    bins : dict of str to str
+        Column to its bins, as ``--bin`` takes them, for released and given columns.
+    factor : str
+        No protected value becomes more than `factor` times, or less than 1/`factor` times, as
+        probable.
+    level : str
+        Confidence of the promise for the population; empty for a promise about the table.
+    time_limit : str
+        Seconds of the search.
+    """
+
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
+    bins: Mapping[str, str] = field(default_factory=dict[str, str])
+    factor: str = "2"
+    objective: str = INFORMATION
+    promise: str = TOTAL
+    missing: Literal["refuse", "symbol", "drop"] = "refuse"
+    level: str = ""
+    time_limit: str = "30"
+
+    def columns_with(self, role: str) -> tuple[str, ...]:
+        """The columns of a role in the order of the table."""
+        return tuple(name for name, other in self.roles.items() if other == role)
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns to protect; several are crossed."""
+        return self.columns_with(PROTECT)
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The columns to release."""
+        return self.columns_with(RELEASE)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns to release as they are."""
+        return self.columns_with(GIVE)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Every column that a design reads."""
+        return (*self.sensitive, *self.given, *self.released)
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether whole rows are released: several columns, or one beside given ones."""
+        return len(self.released) > 1 or bool(self.given)
+
+    @property
+    def used_bins(self) -> dict[str, str]:
+        """The bins of the columns that are released or given."""
+        bins: dict[str, str] = {}
+        for name in (*self.given, *self.released):
+            if self.bins.get(name):
+                bins[name] = self.bins[name]
+        return bins
+
+    @property
+    def at_most_times(self) -> str:
+        """The largest factor, without trailing zeros."""
+        return f"{self._factor.normalize():f}"
+
+    @property
+    def at_least_times(self) -> str:
+        """The smallest factor, 1/`factor` rounded up."""
+        smallest = (1 / self._factor).quantize(SHARE_STEP, ROUND_CEILING)
+        return f"{smallest.normalize():f}"
+
+    @property
+    def seconds(self) -> float:
+        """The time limit as a number."""
+        return float(self.time_limit)
+
+    @property
+    def confidence(self) -> float | None:
+        """The level of the promise for the population, if one is asked for."""
+        if not self.level:
+            return None
+        return float(self.level)
+
+    @property
+    def _factor(self) -> Decimal:
+        return Decimal(self.factor)
+
+    def check_secret(self) -> None:
+        """Refuse a choice that protects nothing."""
+        if not self.sensitive:
+            raise InputError("No column is protected: give one the role 'protect'.")
+
+    def check(self) -> None:
+        """Refuse a choice from which no channel can be designed."""
+        self.check_numbers()
+        self.check_secret()
+        if not self.released:
+            raise InputError("No column is released: give one the role 'release'.")
+        if self.is_rows and self.level:
+            raise InputError(
+                "The promise for the population is built for one released column alone: "
+                "release one column, or choose the promise for the table."
+            )
+        if self.is_rows:
+            self._check_row_names()
+        if self.promise == RELATIVE and not self.given:
+            raise InputError(
+                "The promise compares with given columns, and no column is given: give one, or "
+                "compare with somebody of whom nothing is known."
+            )
+
+    def _check_row_names(self) -> None:
+        """Refuse names that the command and the job file could not write."""
+        for name in (*self.given, *self.released):
+            if "," in name or "*" in name:
+                raise InputError(
+                    f"The column {quoted(name)} has a comma or an asterisk in its name, which a "
+                    "release of rows cannot have: rename it, or leave it out."
+                )
+
+    def check_numbers(self) -> None:
+        """Refuse numbers out of range, whatever the roles."""
+        try:
+            is_factor = SMALLEST_FACTOR <= self._factor <= LARGEST_FACTOR
+        except InvalidOperation:
+            is_factor = False
+        if not is_factor:
+            raise InputError(
+                f"The factor must be a number from {SMALLEST_FACTOR} to {LARGEST_FACTOR}."
+            )
+        if not _is_within(self.time_limit, 1.0, 86_400.0):
+            raise InputError(
+                "The time limit must be a number of seconds from 1 to 86400."
+            )
+        if self.level and not _is_within(self.level, 0.5, 0.9999):
+            raise InputError("The level must be a number from 0.5 to 0.9999.")
+
+    def notion(self, joint: Joint) -> Notion:
+        """The promise in nats."""
+        import mechdesign as md
+
+        return md.budget_for(
+            joint,
+            at_most_times=self.at_most_times,
+            at_least_times=self.at_least_times,
+        )
+
+
+def _is_within(text: str, low: float, high: float) -> bool:
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return math.isfinite(number) and low <= number <= high
+
+
+def choice_of_form(columns: tuple[str, ...], form: Mapping[str, str]) -> Choice:
+    """The choice that a form of the page sends.
+
+    Columns are numbered in the form, because their names may be any text.
+    """
+    roles: dict[str, str] = {}
+    bins: dict[str, str] = {}
+    for number, name in enumerate(columns):
+        roles[name] = _one_of(ROLES, form.get(f"role-{number}", LEAVE_OUT), "role")
+        bins[name] = form.get(f"bins-{number}", "").strip()
+    missing: Any = _one_of(MISSING, form.get("missing", "refuse"), "empty cells")
+    return Choice(
+        roles=roles,
+        bins=bins,
+        factor=form.get("factor", "2").strip(),
+        objective=_one_of(OBJECTIVES, form.get("objective", INFORMATION), "objective"),
+        promise=_one_of(PROMISES, form.get("promise", TOTAL), "promise"),
+        missing=missing,
+        level=form.get("level", "").strip(),
+        time_limit=form.get("time_limit", "30").strip(),
+    )
+
+
+def _one_of(allowed: Mapping[str, str], value: str, what: str) -> str:
+    if value not in allowed:
+        raise InputError(f"{what}: {quoted(value)} is none of {', '.join(allowed)}")
+    return value

@@ -1,0 +1,136 @@
+"""The table of the page: read once, kept in memory, every cell as text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mechdesign.core.errors import InputError, errors_naming
+from mechdesign.core.wording import quoted
+
+DELIMITERS = (",", ";", "\t")
+"""What may stand between cells; the one that the header has most often is taken."""
+
+PARQUET = b"PAR1"
+"""The first bytes of every Parquet file."""
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryTable:
+    """A table in memory.
+
+    Attributes
+    ----------
+    path : str
+        Where the file is; of an upload its name alone, because browsers tell no more.
+    frame : pyarrow.Table
+        The cells; those of a CSV are text, and empty ones are null, as on the command line.
+    delimiter : str or None
+        Between the cells of a CSV; None for Parquet.
+    """
+
+    path: str
+    frame: Any
+    delimiter: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns in the order of the file."""
+        return tuple(self.frame.column_names)
+
+    @property
+    def records(self) -> int:
+        """The number of rows."""
+        return self.frame.num_rows
+
+    def with_columns(self, names: tuple[str, ...]) -> MemoryTable:
+        """The same table with these columns alone."""
+        return MemoryTable(self.path, self.frame.select(list(names)), self.delimiter)
+
+
+def read_path(path: str) -> MemoryTable:
+    """Read the file that the command line names."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    return read_content(path, content)
+
+
+def read_content(path: str, content: bytes) -> MemoryTable:
+    """Read the bytes of a CSV or Parquet file.
+
+    Raises
+    ------
+    InputError
+        If they are neither, a name is missing or appears twice, or there are no records.
+    """
+    name = os.path.basename(path)
+    with errors_naming(name):
+        if content.startswith(PARQUET):
+            table = MemoryTable(path, _parquet(content), None)
+        else:
+            table = _csv(path, content)
+        _check(table)
+    return table
+
+
+def _parquet(content: bytes) -> Any:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        return pyarrow.parquet.read_table(io.BytesIO(content))
+    except pyarrow.ArrowException:
+        raise InputError("this is no Parquet file that can be read") from None
+
+
+def _csv(path: str, content: bytes) -> MemoryTable:
+    import pyarrow
+    import pyarrow.csv
+
+    line, _, _ = content.partition(b"\n")
+    try:
+        header = line.decode("utf-8-sig").rstrip("\r")
+    except UnicodeDecodeError:
+        raise InputError("the text is not UTF-8: save the file as UTF-8") from None
+    delimiter = max(DELIMITERS, key=header.count)
+    names = next(csv.reader([header], delimiter=delimiter), [])
+    try:
+        frame = pyarrow.csv.read_csv(
+            io.BytesIO(content),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True
+            ),
+            # A code such as 01234 stays as it is written.
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pyarrow.string()),
+                strings_can_be_null=True,
+                null_values=[""],
+            ),
+        )
+    except pyarrow.ArrowException:
+        # The message of the library quotes the row, which is a person's.
+        raise InputError(
+            "this is no CSV file with a header and the same number of cells in every row, in UTF-8"
+        ) from None
+    return MemoryTable(path, frame, delimiter)
+
+
+def _check(table: MemoryTable) -> None:
+    names = table.columns
+    for name in names:
+        if not name:
+            raise InputError("a column has no name: write one into the first line")
+        if names.count(name) > 1:
+            raise InputError(f"two columns are called {quoted(name)}: rename one")
+    if len(names) < 2:
+        raise InputError(
+            "there is a single column; one to protect and one to release are needed"
+        )
+    if table.records == 0:
+        raise InputError("there are no records below the header")

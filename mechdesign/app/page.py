@@ -1,0 +1,55 @@
+"""The page as HTML, from its template; every text is escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from mechdesign.app import choice as c
+from mechdesign.app.pictures import HEIGHT, WIDTH, curve_line
+from mechdesign.app.session import Session
+
+
+def rendered(session: Session) -> str:
+    """The whole page for the state of the session."""
+    running = session.running
+    assessed: dict[str, str] = {}
+    if session.assessed is not None:
+        assessed = {entry.column: entry.text for entry in session.assessed.columns}
+    return _template().render(
+        session=session,
+        running=running,
+        choice=session.choice,
+        assessed=assessed,
+        curve_line=curve_line(session.curve),
+        width=WIDTH,
+        height=HEIGHT,
+        roles=c.ROLES,
+        objectives=c.OBJECTIVES,
+        promises=c.PROMISES,
+        missing=c.MISSING,
+        smallest_factor=c.SMALLEST_FACTOR,
+        largest_factor=c.LARGEST_FACTOR,
+        factor_step=c.FACTOR_STEP,
+    )
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("mechdesign.app", "."),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("app.html.jinja")
+
+
+@cache
+def resource(name: str) -> bytes:
+    """A file of this package that the page needs."""
+    return (files("mechdesign.app") / name).read_bytes()

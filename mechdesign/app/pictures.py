@@ -1,0 +1,134 @@
+"""Bars of the values of a column, and the points of the trade-off curve, as numbers to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mechdesign.app.choice import Choice
+from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.outcome import CurvePoint
+
+SHOWN_VALUES = 8
+"""Bars of a column; the other values share one."""
+
+RARE = 10
+"""A value with fewer records than this is called rare."""
+
+MOST_NUMBERS = 12
+"""A column of more different numbers than this is worth sorting into bins."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A value (or several) and its records; `width` is in per cent of the largest."""
+
+    label: str
+    records: int
+    width: float
+
+
+@dataclass(frozen=True)
+class ColumnPicture:
+    """A column at a glance."""
+
+    name: str
+    values: int
+    is_number: bool
+    rare: int
+    missing: int
+    bars: tuple[Bar, ...]
+
+    @property
+    def wants_bins(self) -> bool:
+        """Whether bins would help."""
+        return self.is_number and self.values > MOST_NUMBERS
+
+
+def pictures_of(table: MemoryTable) -> tuple[ColumnPicture, ...]:
+    """A picture of every column."""
+    return tuple(_picture(name, table.frame[name]) for name in table.columns)
+
+
+def _picture(name: str, column: Any) -> ColumnPicture:
+    import pyarrow
+
+    missing = column.null_count
+    present = column.drop_null()
+    try:
+        counted = present.value_counts().to_pylist()
+    except pyarrow.ArrowException:
+        # Lists and structures have no values to count.
+        return ColumnPicture(name, 0, False, 0, missing, ())
+    entries = [(str(entry["values"]), entry["counts"]) for entry in counted]
+    rare = sum(1 for _, records in entries if records < RARE)
+    entries.sort(key=lambda entry: (-entry[1], entry[0]))
+    is_number = bool(entries) and all(_is_number(text) for text, _ in entries)
+    return ColumnPicture(
+        name=name,
+        values=len(entries),
+        is_number=is_number,
+        rare=rare,
+        missing=missing,
+        bars=_bars(entries),
+    )
+
+
+def _bars(entries: Sequence[tuple[str, int]]) -> tuple[Bar, ...]:
+    """The most frequent values, and one bar for the others."""
+    shown = list(entries[:SHOWN_VALUES])
+    others = entries[SHOWN_VALUES:]
+    if others:
+        records = sum(count for _, count in others)
+        shown.append((f"{len(others):,} other values", records))
+    return _scaled(shown)
+
+
+def _scaled(entries: Sequence[tuple[str, int]]) -> tuple[Bar, ...]:
+    largest = max((records for _, records in entries), default=1)
+    bars: list[Bar] = []
+    for label, records in entries:
+        bars.append(Bar(label, records, 100.0 * records / largest))
+    return tuple(bars)
+
+
+def binned_bars(table: MemoryTable, choice: Choice, name: str) -> tuple[Bar, ...]:
+    """The bins of a column in their order, with their records."""
+    import mechdesign as md
+
+    joint = md.Joint.from_table(
+        table.frame,
+        sensitive=list(choice.sensitive),
+        useful=name,
+        missing=choice.missing,
+    ).binned(choice.bins[name])
+    entries = list(zip(joint.useful.names, joint.useful_counts, strict=True))
+    bins = joint.useful.bins_of(0)
+    if bins is not None:
+        order = {label: position for position, label in enumerate(bins.labels)}
+        entries.sort(key=lambda entry: order.get(entry[0], len(order)))
+    return _scaled(entries)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+WIDTH = 320.0
+HEIGHT = 160.0
+"""Units of the picture of the curve."""
+
+
+def curve_line(points: Sequence[CurvePoint]) -> str:
+    """The corners of the curve: budgets at equal distances, 100 % at the top."""
+    corners: list[str] = []
+    for position, point in enumerate(points):
+        x = WIDTH * position / max(len(points) - 1, 1)
+        y = HEIGHT * (1.0 - point.kept)
+        corners.append(f"{x:.1f},{y:.1f}")
+    return " ".join(corners)

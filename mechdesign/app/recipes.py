@@ -1,0 +1,196 @@
+"""The script, the command and the job file that design the same channel as the page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from mechdesign.app.choice import Choice
+from mechdesign.app.memory_table import MemoryTable
+
+CHANNEL = "channel.json"
+
+
+def command_of(choice: Choice, table: MemoryTable) -> str:
+    """One line for a shell."""
+    words = ["mechdesign", "design", table.path]
+    if table.delimiter not in (",", None):
+        words += ["--delimiter", _delimiter(table)]
+    words += ["--sensitive", _names(choice.sensitive)]
+    if choice.is_rows:
+        words += ["--release", ",".join(choice.released)]
+        if choice.given:
+            words += ["--given", ",".join(choice.given), "--promise", choice.promise]
+    else:
+        words += ["--useful", _names(choice.released)]
+    words += ["--at-most-times", choice.at_most_times]
+    words += ["--at-least-times", choice.at_least_times]
+    words += ["--objective", choice.objective]
+    words += ["--missing", choice.missing]
+    for name, bins in choice.used_bins.items():
+        words += ["--bin", f"{name}={bins}"]
+    if choice.level:
+        words += ["--confidence", choice.level]
+    words += ["--time-limit", choice.time_limit, "--output", CHANNEL]
+    return shlex.join(words)
+
+
+def job_of(choice: Choice, table: MemoryTable) -> str:
+    """A file for `mechdesign run`."""
+    keys: dict[str, Any] = {"table": table.path}
+    if table.delimiter not in (",", None):
+        keys["delimiter"] = _delimiter(table)
+    keys["sensitive"] = _names(choice.sensitive)
+    if choice.is_rows:
+        keys["release"] = ",".join(choice.released)
+        if choice.given:
+            keys["given"] = ",".join(choice.given)
+            keys["promise"] = choice.promise
+    else:
+        keys["useful"] = _names(choice.released)
+    keys["at-most-times"] = choice.at_most_times
+    keys["at-least-times"] = choice.at_least_times
+    keys["objective"] = choice.objective
+    keys["missing"] = choice.missing
+    if choice.used_bins:
+        keys["bin"] = [f"{name}={bins}" for name, bins in choice.used_bins.items()]
+    if choice.level:
+        keys["confidence"] = choice.level
+    keys["time-limit"] = choice.time_limit
+    lines = [
+        "# The nightly job of this release: mechdesign run job.toml",
+        f"channel = {_toml(CHANNEL)}",
+        "",
+        "[design]",
+    ]
+    lines += [f"{key} = {_toml(value)}" for key, value in keys.items()]
+    lines += [
+        "",
+        "# A release, once there is a file to release:",
+        "# [[apply]]",
+        '# in = "people.csv"',
+        '# out = "released.csv"',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def script_of(choice: Choice, table: MemoryTable) -> str:
+    """A Python script."""
+    lines = [
+        '"""Design the release channel that was chosen on the page of mechdesign app."""',
+        "",
+        "import mechdesign as md",
+        *_reading(choice, table),
+        "joint = md.Joint.from_table(",
+        "    table,",
+        f"    sensitive={_literal(choice.sensitive)},",
+        f"    useful={_literal(choice.released)},",
+        f"    missing={choice.missing!r},",
+        ")",
+        "notion = md.budget_for(",
+        f"    joint, at_most_times={choice.at_most_times!r}, "
+        f"at_least_times={choice.at_least_times!r}",
+        ")",
+    ]
+    if choice.is_rows:
+        lines += _row_design(choice)
+    else:
+        lines += _column_design(choice)
+    lines += [
+        "print(design.summary())",
+        f"design.channel.save({CHANNEL!r})",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _reading(choice: Choice, table: MemoryTable) -> list[str]:
+    """Lines that read the columns as the page does."""
+    columns = _literal(choice.used)
+    if table.delimiter is None:
+        return [
+            "import pyarrow.parquet",
+            "",
+            f"table = pyarrow.parquet.read_table({table.path!r}, columns={columns})",
+        ]
+    return [
+        "import pyarrow",
+        "import pyarrow.csv",
+        "",
+        f"columns = {columns}",
+        "table = pyarrow.csv.read_csv(",
+        f"    {table.path!r},",
+        "    parse_options=pyarrow.csv.ParseOptions(",
+        f"        delimiter={table.delimiter!r}, newlines_in_values=True",
+        "    ),",
+        "    # Every cell stays as it is written; empty ones are missing.",
+        "    convert_options=pyarrow.csv.ConvertOptions(",
+        "        include_columns=columns,",
+        "        column_types=dict.fromkeys(columns, pyarrow.string()),",
+        "        strings_can_be_null=True,",
+        '        null_values=[""],',
+        "    ),",
+        ")",
+    ]
+
+
+def _column_design(choice: Choice) -> list[str]:
+    lines = ["design = md.design(", "    joint,", "    notion,"]
+    lines.append(f"    objective={choice.objective!r},")
+    if choice.used_bins:
+        lines.append(f"    bins={choice.used_bins!r},")
+    if choice.confidence is not None:
+        lines.append(f"    confidence={choice.confidence!r},")
+    lines += [f"    time_limit={choice.seconds!r},", ")"]
+    return lines
+
+
+def _row_design(choice: Choice) -> list[str]:
+    lines = [
+        "design = md.design_rows(",
+        "    table,",
+        f"    sensitive={_literal(choice.sensitive)},",
+        f"    release={_literal(choice.released)},",
+        f"    given={_literal(choice.given)},",
+        "    notion=notion,",
+        f"    promise={choice.promise!r},",
+        f"    objective={choice.objective!r},",
+    ]
+    if choice.used_bins:
+        lines.append(f"    bins={choice.used_bins!r},")
+    lines += [
+        f"    missing={choice.missing!r},",
+        f"    time_limit={choice.seconds!r},",
+        ")",
+    ]
+    return lines
+
+
+def _literal(names: Sequence[str]) -> str:
+    return repr(list(names))
+
+
+def _names(names: Sequence[str]) -> str:
+    """Names as ``--sensitive`` takes them: like a CSV line where a name has a comma or a quote."""
+    if len(names) == 1 and '"' not in names[0]:
+        return names[0]
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
+
+
+def _delimiter(table: MemoryTable) -> str:
+    if table.delimiter == "\t":
+        return "tab"
+    return table.delimiter or ","
+
+
+def _toml(value: str | list[str]) -> str:
+    # A JSON string with ASCII alone is a basic string of TOML, once DEL is escaped too. JSON writes
+    # characters beyond the first plane as two surrogates, which TOML refuses: they stay themselves.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

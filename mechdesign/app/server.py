@@ -1,0 +1,256 @@
+"""The server of the page: addresses, the token, and headers that keep data on this machine."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from mechdesign.app.page import rendered, resource
+from mechdesign.app.session import Session
+from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+HOST = "127.0.0.1"
+"""The only address that the page is served on."""
+
+TOKEN_BYTES = 24
+"""192 random bits: nobody guesses them."""
+
+LARGEST_UPLOAD = 2**30
+"""Bytes of a file that a browser may send."""
+
+LARGEST_FORM = 2**24
+
+NEEDED = ("starlette", "uvicorn", "matplotlib")
+"""The packages of the extra `app`."""
+
+HEADERS = {
+    # Nothing is loaded from, or sent to, another place.
+    "Content-Security-Policy": (
+        "default-src 'none'; img-src data:; style-src 'self'; script-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    # The address has the token: no other page may see it.
+    "Referrer-Policy": "no-referrer",
+    # What browsers keep on disk would outlive the program.
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+}
+
+ASSETS = {
+    "app.css": "text/css; charset=utf-8",
+    "app.js": "text/javascript; charset=utf-8",
+}
+
+
+def check_installed() -> None:
+    """Refuse to start without the packages of the extra."""
+    for package in NEEDED:
+        if find_spec(package) is None:
+            raise InputError(
+                f"mechdesign app needs {package}, which is not installed: "
+                "pip install 'mechdesign[app]'"
+            )
+
+
+def new_token() -> str:
+    """A token for an address."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def application(session: Session, token: str) -> Starlette:
+    """The pages below ``/TOKEN/``; every other address is refused."""
+    from starlette.applications import Starlette
+    from starlette.middleware.base import BaseHTTPMiddleware
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Mount, Route
+
+    pages = _Pages(session)
+    routes = [
+        Route("/", pages.page),
+        Route("/upload", pages.upload, methods=["POST"]),
+        Route("/act", pages.act, methods=["POST"]),
+        Route("/cancel", pages.cancel, methods=["POST"]),
+        Route("/forget", pages.forget, methods=["POST"]),
+        Route("/progress", pages.progress),
+        Route("/files/{name}", pages.file),
+        Route("/assets/{name}", pages.asset),
+    ]
+
+    async def guarded(
+        request: Request, answer: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        """Refuse whoever lacks the token, and pages of others that name this server their own."""
+        part = request.url.path.split("/")[1]
+        has_token = secrets.compare_digest(part.encode(), token.encode())
+        if has_token and request.url.hostname in (HOST, "localhost"):
+            response = await answer(request)
+        else:
+            text = "The address is not complete: use the one that mechdesign app printed.\n"
+            response = PlainTextResponse(text, status_code=403)
+        response.headers.update(HEADERS)
+        return response
+
+    server = Starlette(routes=[Mount(f"/{token}", routes=routes)])
+    server.add_middleware(BaseHTTPMiddleware, dispatch=guarded)
+    return server
+
+
+class _Pages:
+    """The answers; a lock keeps two requests from changing the state at once."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+
+    def page(self, request: Request) -> Response:
+        from starlette.responses import HTMLResponse
+
+        with self._lock:
+            return HTMLResponse(rendered(self._session))
+
+    async def upload(self, request: Request) -> Response:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import PlainTextResponse
+
+        # The bytes as they are: the parser of multipart forms would write them to a temporary file.
+        content = await _body(request, LARGEST_UPLOAD)
+        if content is None:
+            return PlainTextResponse("The file is too large.", status_code=413)
+        name = request.query_params.get("name") or "table.csv"
+        await run_in_threadpool(self._open, name, content)
+        return PlainTextResponse(self._session.place)
+
+    def _open(self, name: str, content: bytes) -> None:
+        with self._lock:
+            self._session.open_upload(name, content)
+
+    async def act(self, request: Request) -> Response:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import PlainTextResponse
+
+        content = await _body(request, LARGEST_FORM)
+        if content is None:
+            return PlainTextResponse("The form is too large.", status_code=413)
+        form = dict(parse_qsl(content.decode(), keep_blank_values=True))
+        await run_in_threadpool(self._act, form)
+        return self._back()
+
+    def _act(self, form: dict[str, str]) -> None:
+        with self._lock:
+            self._session.act(form.get("action", ""), form)
+
+    def cancel(self, request: Request) -> Response:
+        with self._lock:
+            self._session.cancel()
+        return self._back()
+
+    def forget(self, request: Request) -> Response:
+        with self._lock:
+            self._session.forget()
+            self._session.error = ""
+        return self._back()
+
+    def progress(self, request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
+        with self._lock:
+            running = self._session.running
+            text = ""
+            if self._session.work is not None:
+                text = self._session.work.text
+            state = {"running": running, "text": text, "place": self._session.place}
+        return JSONResponse(state)
+
+    def file(self, request: Request) -> Response:
+        from starlette.responses import PlainTextResponse, Response
+
+        with self._lock:
+            file = self._session.download(request.path_params["name"])
+        if file is None:
+            return PlainTextResponse("There is no such file.\n", status_code=404)
+        disposition = f'attachment; filename="{file.name}"'
+        return Response(
+            file.text.encode(),
+            media_type=file.media_type,
+            headers={"Content-Disposition": disposition},
+        )
+
+    def asset(self, request: Request) -> Response:
+        from starlette.responses import PlainTextResponse, Response
+
+        name = request.path_params["name"]
+        if name not in ASSETS:
+            return PlainTextResponse("There is no such file.\n", status_code=404)
+        return Response(resource(name), media_type=ASSETS[name])
+
+    def _back(self) -> Response:
+        """To the part of the page that the action leads to."""
+        from starlette.responses import RedirectResponse
+
+        return RedirectResponse(f"./#{self._session.place}", status_code=303)
+
+
+async def _body(request: Request, largest: int) -> bytes | None:
+    """The bytes of a request, or None if they are too many."""
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > largest:
+            return None
+    return bytes(content)
+
+
+class LocalServer:
+    """The page on a free port of 127.0.0.1, to be entered and left."""
+
+    def __init__(self, session: Session, *, port: int = 0) -> None:
+        import uvicorn
+
+        self._session = session
+        token = new_token()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((HOST, port))
+            # From now on a browser waits, even if the server is not yet there.
+            self._socket.listen()
+        except OSError as error:
+            self._socket.close()
+            raise InputError(
+                f"port {port} of {HOST} cannot be used ({error.strerror}): leave --port out"
+            ) from None
+        self.address = f"http://{HOST}:{self._socket.getsockname()[1]}/{token}/"
+        # No log: addresses hold the token.
+        config = uvicorn.Config(
+            application(session, token),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+        )
+        self._server: Any = uvicorn.Server(config)
+
+    def run(self) -> None:
+        """Serve until the user stops the program, then forget everything."""
+        try:
+            self._server.run(sockets=[self._socket])
+        except KeyboardInterrupt:
+            # The usual way to end it.
+            pass
+        finally:
+            self._session.forget()
+            self._socket.close()
+
+    def stop(self) -> None:
+        """Let `run` return, from another thread."""
+        self._server.should_exit = True

@@ -1,0 +1,195 @@
+"""The state of the page: one user, one table, one choice, at most one task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mechdesign.app.choice import PROTECT, RELEASE, Choice, choice_of_form
+from mechdesign.app.memory_table import MemoryTable, read_content, read_path
+from mechdesign.app.outcome import (
+    Assessed,
+    CurvePoint,
+    Designed,
+    Download,
+    assess_table,
+    compare_budgets,
+    design_channel,
+)
+from mechdesign.app.pictures import Bar, ColumnPicture, binned_bars, pictures_of
+from mechdesign.app.work import Work
+from mechdesign.core.errors import InputError
+
+TASKS: dict[str, tuple[str, Any]] = {
+    "assess": ("Assessing the columns", assess_table),
+    "curve": ("Comparing budgets", compare_budgets),
+    "design": ("Searching for the best channel", design_channel),
+}
+"""Buttons with a task: its title, and its function."""
+
+BINS = "bins"
+"""The button that shows bins."""
+
+
+class Session:
+    """What the page shows.
+
+    `place` is the part of the page that the last action leads to, where the focus goes.
+    """
+
+    def __init__(self) -> None:
+        self.place = "file"
+        self.error = ""
+        self.work: Work[Any] | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop the table and everything that was computed from it."""
+        self.cancel()
+        self.table: MemoryTable | None = None
+        self.choice = Choice()
+        self.pictures: tuple[ColumnPicture, ...] = ()
+        self.binned: dict[str, tuple[Bar, ...]] = {}
+        self._drop_results()
+        self.place = "file"
+
+    def _drop_results(self) -> None:
+        self.assessed: Assessed | None = None
+        self.curve: tuple[CurvePoint, ...] = ()
+        self.designed: Designed | None = None
+
+    def open_path(self, path: str) -> None:
+        """Take the file that the command line names."""
+        self._take(read_path(path))
+
+    def open_upload(self, name: str, content: bytes) -> None:
+        """Take a file that the browser sends; a file that cannot be used changes nothing."""
+        try:
+            table = read_content(name, content)
+        except InputError as error:
+            self._refuse(str(error))
+            return
+        self._take(table)
+
+    def _take(self, table: MemoryTable) -> None:
+        pictures = pictures_of(table)
+        self.forget()
+        self.error = ""
+        self.table = table
+        self.pictures = pictures
+        self.choice = Choice(roles=dict.fromkeys(table.columns, "leave out"))
+        self.place = "roles"
+
+    def act(self, action: str, form: dict[str, str]) -> None:
+        """Take the choice of a form and do what its button says."""
+        self.error = ""
+        if self.table is None:
+            self._refuse("Choose a file first.")
+            return
+        if self.running:
+            self._refuse("Something is running: wait for it, or cancel it.")
+            return
+        try:
+            choice = choice_of_form(self.table.columns, form)
+            choice.check_numbers()
+            self._change(choice)
+            if action == BINS:
+                self._show_bins()
+                return
+            if action not in TASKS:
+                raise InputError("This button is not known.")
+            if action == "assess":
+                choice.check_secret()
+            else:
+                choice.check()
+        except InputError as error:
+            self._refuse(str(error))
+            return
+        title, task = TASKS[action]
+        table = self.table
+        if action != "assess":
+            table = table.with_columns(choice.used)
+        self.work = Work(title, task, table, choice)
+        self.place = "progress"
+
+    def _change(self, choice: Choice) -> None:
+        """Take a choice; results of another one are dropped, so that none stands beside a choice
+        that it does not belong to.
+        """
+        if choice.sensitive != self.choice.sensitive:
+            self.assessed = None
+        if choice != self.choice:
+            self.designed = None
+            # The curve has its own budgets.
+            if replace(choice, factor=self.choice.factor) != self.choice:
+                self.curve = ()
+                self.binned = {}
+        self.choice = choice
+
+    def _show_bins(self) -> None:
+        """Count the records of every bin."""
+        table = self.table
+        if table is None:
+            return
+        self.choice.check_secret()
+        binned: dict[str, tuple[Bar, ...]] = {}
+        for name, bins in self.choice.bins.items():
+            if bins and self.choice.roles[name] != PROTECT:
+                binned[name] = binned_bars(table, self.choice, name)
+        if not binned:
+            raise InputError(
+                f"No column has bins: write some beside a column with the role '{RELEASE}'."
+            )
+        self.binned = binned
+        self.place = "roles"
+
+    @property
+    def running(self) -> bool:
+        """Whether a task runs; the answer of one that has ended is taken."""
+        work = self.work
+        if work is None:
+            return False
+        if work.running:
+            return True
+        self.work = None
+        self._answer(work)
+        return False
+
+    def _answer(self, work: Work[Any]) -> None:
+        if work.cancelled:
+            self._refuse("Cancelled. Nothing was changed.")
+            return
+        if work.refusal:
+            self._refuse(work.refusal)
+            return
+        match work.answer:
+            case Assessed() as assessed:
+                self.assessed = assessed
+                self.place = "roles"
+            case Designed() as designed:
+                self.designed = designed
+                self.place = "result"
+            case tuple() as curve:
+                self.curve = curve
+                self.place = "budget"
+            case answer:
+                raise TypeError(f"a task answered with {type(answer).__name__}")
+
+    def cancel(self) -> None:
+        """End the task."""
+        if self.work is not None:
+            self.work.cancel()
+            _ = self.running
+
+    def download(self, name: str) -> Download | None:
+        """A file of the design."""
+        if self.designed is None:
+            return None
+        for file in self.designed.files:
+            if file.name == name:
+                return file
+        return None
+
+    def _refuse(self, text: str) -> None:
+        self.error = text
+        self.place = "error"

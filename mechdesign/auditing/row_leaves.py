@@ -1,0 +1,185 @@
+"""The law of what a row channel releases: P(s, leaf) for every leaf, from exact integers.
+
+A leaf is a prefix after which nothing depends on the record, so all that can be learned from a
+released row is which leaf it belongs to. The outputs of the constant levels below a leaf are part
+of it, and hence every leaf is one whole released row.
+
+`LeafMasses` gives N(s) of a prefix of the length j in units of 2^(-53 j). Here all leaves have the
+unit of the longest prefix, so that their integers can be added and compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.rows import LeafMasses, table_on
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.integers import Integers
+from mechdesign.core.row_tree import DENOMINATOR
+
+
+@dataclass(frozen=True, eq=False)
+class RowLaw:
+    """The exact joint law of the secret and the released row.
+
+    Attributes
+    ----------
+    channel : RowChannel
+    strata : (leaves,) array
+        Stratum of the given columns of every leaf.
+    outputs : (leaves, levels) array
+        Code of the output of every level.
+    masses : (leaves, |S|) array of Python integers
+        N(s, leaf) in units of one record divided by 2^(53 levels).
+    priors : (strata, |S|) array of Python integers
+        Records of every secret in every stratum.
+    """
+
+    channel: RowChannel
+    strata: Integers
+    outputs: Integers
+    masses: NDArray[Any]
+    priors: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.strata)
+
+    @cached_property
+    def total(self) -> int:
+        """Sum of all masses: the number of records in their unit."""
+        return int(self.masses.sum())
+
+    @cached_property
+    def joint(self) -> NDArray[np.float64]:
+        """(leaves, |S|) array of P(s, leaf), each correctly rounded."""
+        total = self.total
+        shares = [[mass / total for mass in row] for row in self.masses.tolist()]
+        return np.array(shares, dtype=np.float64).reshape(self.masses.shape)
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """(leaves,) array of P(leaf), each correctly rounded."""
+        total = self.total
+        return np.array([sum(row) / total for row in self.masses.tolist()])
+
+    @cached_property
+    def prior(self) -> NDArray[np.float64]:
+        """(|S|,) array of P(s) in the whole table."""
+        sums = self.priors.sum(axis=0).tolist()
+        return np.array([count / sum(sums) for count in sums])
+
+    def texts(self, leaf: int) -> tuple[str, ...]:
+        """Given and released texts of a leaf."""
+        texts: tuple[str, ...] = ()
+        codes = self.channel.strata[int(self.strata[leaf])]
+        for variable, code in zip(self.channel.given, codes, strict=True):
+            texts += variable.symbols[code]
+        for level, output in enumerate(self.outputs[leaf].tolist()):
+            texts += self.channel.texts_of(level, output)
+        return texts
+
+
+def row_law(channel: RowChannel, table: Any = None) -> RowLaw:
+    """The law of the released row on a table; by default on that of the channel.
+
+    Parameters
+    ----------
+    channel : RowChannel
+    table : frame or Records, optional
+
+    Raises
+    ------
+    InputError
+        If the channel carries no table and none is given, or the table has rows that the channel
+        does not know.
+    """
+    records = table_on(channel, table)
+    leaf_masses = LeafMasses(channel, records)
+    priors = np.array(
+        [
+            records.sensitive_counts(np.flatnonzero(leaf_masses.strata == stratum))
+            for stratum in range(len(channel.strata))
+        ],
+        dtype=object,
+    )
+    levels = len(channel.levels)
+    paths = _paths_of_slots(channel)
+    parts = [_leaves_without_levels(channel, leaf_masses.strata, priors)]
+    for level, slots, masses in leaf_masses:
+        is_leaf = channel.tree.ends(level)[slots]
+        leaves = slots[is_leaf]
+        unit = DENOMINATOR ** (levels - level - 1)
+        below = _constants_below(channel, level, leaves)
+        outputs = np.column_stack([paths[level].outputs[leaves], below])
+        strata = paths[level].strata[leaves]
+        parts.append((strata, outputs, masses[is_leaf] * unit))
+    return RowLaw(
+        channel,
+        strata=np.concatenate([strata for strata, _, _ in parts]),
+        outputs=np.concatenate([outputs for _, outputs, _ in parts]),
+        masses=np.concatenate([masses for _, _, masses in parts]),
+        priors=priors,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SlotPaths:
+    """Stratum (slots,) and outputs so far (slots, level + 1) of the slots of one level."""
+
+    strata: Integers
+    outputs: Integers
+
+
+def _paths_of_slots(channel: RowChannel) -> list[SlotPaths]:
+    """How every slot is reached; of slots of shared constant nodes any one way."""
+    tree = channel.tree
+    strata = np.zeros(tree.levels[0].nodes, dtype=np.int64)
+    strata[tree.roots] = np.arange(len(tree.roots))
+    before = np.zeros((tree.levels[0].nodes, 0), dtype=np.int64)
+    paths: list[SlotPaths] = []
+    for level, table in enumerate(tree.levels):
+        slot_strata = strata[table.slot_nodes]
+        outputs = np.column_stack([before[table.slot_nodes], table.slot_outputs])
+        paths.append(SlotPaths(slot_strata, outputs))
+        if level + 1 < len(tree.levels):
+            nodes = tree.levels[level + 1].nodes
+            strata = np.zeros(nodes, dtype=np.int64)
+            strata[table.slot_children] = slot_strata
+            before = np.zeros((nodes, level + 1), dtype=np.int64)
+            before[table.slot_children] = outputs
+    return paths
+
+
+def _constants_below(channel: RowChannel, level: int, slots: Integers) -> Integers:
+    """(slots, levels below) outputs of the constant nodes that follow leaves of a level."""
+    tree = channel.tree
+    children = tree.levels[level].slot_children[slots]
+    return _constants(channel, level + 1, children)
+
+
+def _constants(channel: RowChannel, first: int, nodes: Integers) -> Integers:
+    """Outputs of a chain of constant nodes from the level `first` on."""
+    columns: list[Integers] = []
+    for table in channel.tree.levels[first:]:
+        slots = table.first_slot[nodes]
+        columns.append(table.slot_outputs[slots])
+        nodes = table.slot_children[slots]
+    if not columns:
+        return np.zeros((len(nodes), 0), dtype=np.int64)
+    return np.column_stack(columns)
+
+
+def _leaves_without_levels(
+    channel: RowChannel, strata: Integers, priors: NDArray[Any]
+) -> tuple[Integers, Integers, NDArray[Any]]:
+    """Strata of which nothing but the given columns is released: their roots are constant."""
+    roots = channel.tree.roots
+    constant = np.flatnonzero(channel.tree.levels[0].constant[roots])
+    reached = constant[np.isin(constant, strata)]
+    unit = DENOMINATOR ** len(channel.levels)
+    return reached, _constants(channel, 0, roots[reached]), priors[reached] * unit

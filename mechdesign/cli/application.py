@@ -1,0 +1,89 @@
+"""The commands of `mechdesign`, one file each. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from mechdesign.cli.first_options import COMMANDS, FIRST_OPTIONS
+from mechdesign.cli.line import PlainCommand, PlainGroup, command
+from mechdesign.cli.options import ConsoleOptions
+
+GROUP = "nonstochastic"
+"""The module with commands of its own."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import mechdesign
+
+        typer.echo(f"mechdesign {mechdesign.__version__}")
+        raise typer.Exit
+
+
+@command
+def _root(
+    console: ConsoleOptions,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            metavar="",
+            help="Print the version.",
+            callback=_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None: ...
+
+
+def application(first: str = "") -> typer.Typer:
+    """All commands, or the one alone that is the `first` word of the line: the others
+    need not be imported.
+    """
+    app = typer.Typer(
+        name="mechdesign",
+        cls=PlainGroup,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        help="Optimal release channels for data correlated with a sensitive attribute, proven "
+        "private in exact arithmetic.",
+    )
+    app.callback(
+        epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 "
+        "--output channel.json"
+    )(_root)
+    names = list(COMMANDS)
+    if first in COMMANDS:
+        names = [first]
+    for name in names:
+        if name == GROUP:
+            ranges = import_module(f"mechdesign.cli.{GROUP}")
+            app.add_typer(
+                ranges.app,
+                name=GROUP,
+                help="Privacy without probabilities: measure ranges.",
+                rich_help_panel=COMMANDS[name],
+            )
+        else:
+            _add_command(app, name)
+    return app
+
+
+def _add_command(app: typer.Typer, name: str) -> None:
+    """Add the command that the module of this name declares."""
+    module = import_module(f"mechdesign.cli.{name}")
+    run = getattr(module, name)
+    # Without the line breaks inside of paragraphs, which the help would keep.
+    about = "\n\n".join(
+        " ".join(paragraph.split()) for paragraph in run.__doc__.split("\n\n")
+    )
+    app.command(
+        name,
+        cls=PlainCommand,
+        help=about,
+        epilog=module.EXAMPLE,
+        rich_help_panel=COMMANDS[name],
+    )(command(run, has_whole_help=name in FIRST_OPTIONS))

@@ -1,0 +1,428 @@
+"""The report on a row channel: its promise, where the information went, and the worst rows.
+
+Everything is computed again from the channel file: the exact audit, and the law of the released row
+(`auditing.row_leaves`). So `report` on a file and `design --report` write the same page.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.row_leaves import RowLaw, row_law
+from mechdesign.auditing.rows import RowAudit, audit_rows
+from mechdesign.channel.row_channel import RELATIVE, TRUTH, RowChannel
+from mechdesign.core.errors import InputError
+from mechdesign.notions import to_record
+from mechdesign.report import blocks as b
+from mechdesign.report import plots
+from mechdesign.report import wording as w
+from mechdesign.report.writing import document_text, save_text
+
+MOST_WORST = 10
+"""Rows whose posterior moves most that the page lists."""
+
+FORMAT, VERSION = "mechdesign.row-report", 1
+
+LIMITS = (
+    "The promise is about this table, not about the population behind it: there the leakage is "
+    "larger, and it grows as the number of records shrinks.",
+    "Any other column released beside these ends the promise.",
+    "It hides the protected column, not who somebody is: a released row may still be unusual.",
+)
+
+COVERS = (
+    "It covers a released row and every part of it, against an observer who knows this table and "
+    "the channel."
+)
+
+COVERS_RELATIVE = (
+    "It covers a released row with all of its given columns, compared with somebody of whom only "
+    "the given columns are known."
+)
+
+
+@dataclass(frozen=True)
+class ColumnLedger:
+    """Where the information of the columns of one level went, in nats.
+
+    `kept` is I(X_j; Y_j), `entropy` H(X_j); the difference is lost to privacy. `truth` is the share
+    of unchanged cells (None with free outputs). `spent` has the smallest and the largest factor by
+    which prefixes up to here change the probability of a secret.
+    """
+
+    columns: tuple[str, ...]
+    entropy: float
+    kept: float
+    truth: float | None
+    spent: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class WorstRow:
+    """A released row, its probability, and the prior and posterior of every secret."""
+
+    row: tuple[str, ...]
+    share: float
+    prior: tuple[float, ...]
+    posterior: tuple[float, ...]
+
+    @property
+    def move(self) -> float:
+        """Largest absolute log-lift of a secret."""
+        largest = 0.0
+        for before, after in zip(self.prior, self.posterior, strict=True):
+            if before == 0.0:
+                continue
+            if after == 0.0:
+                return math.inf
+            largest = max(largest, abs(math.log(after / before)))
+        return largest
+
+
+@dataclass(frozen=True)
+class RowReport:
+    """What the page shows."""
+
+    channel: RowChannel
+    audit: RowAudit
+    ledgers: tuple[ColumnLedger, ...]
+    worst: tuple[WorstRow, ...]
+    nmi: float | None
+    upper_bound_nmi: float | None
+
+
+def row_report(channel: RowChannel) -> RowReport:
+    """Compute the report of a channel on its own table.
+
+    Raises
+    ------
+    InputError
+        If the channel is a public one, without its table.
+    """
+    if channel.table is None:
+        raise InputError(
+            "this row channel carries no table (a public one), and its report is computed from "
+            "the table: report on the file that has it"
+        )
+    audit = audit_rows(channel)
+    law = row_law(channel)
+    utility = channel.record.utility or {}
+    certificate = channel.record.certificate or {}
+    return RowReport(
+        channel=channel,
+        audit=audit,
+        ledgers=_ledgers(channel, audit, law),
+        worst=worst_rows(law),
+        nmi=utility.get("nmi"),
+        upper_bound_nmi=certificate.get("upper_bound_nmi"),
+    )
+
+
+def worst_rows(law: RowLaw, most: int = MOST_WORST) -> tuple[WorstRow, ...]:
+    """The released rows whose posterior moves most, measured as the promise measures it."""
+    rows: list[WorstRow] = []
+    own_prior = _priors(law)
+    posteriors = law.joint / law.shares[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lifts = np.abs(np.log(posteriors / own_prior))
+    moves = np.nan_to_num(lifts, nan=0.0, posinf=math.inf).max(axis=1)
+    for leaf in np.argsort(-moves, kind="stable")[:most].tolist():
+        row = WorstRow(
+            row=law.texts(leaf),
+            share=float(law.shares[leaf]),
+            prior=tuple(own_prior[leaf].tolist()),
+            posterior=tuple(posteriors[leaf].tolist()),
+        )
+        rows.append(row)
+    return tuple(rows)
+
+
+def _priors(law: RowLaw) -> NDArray[np.float64]:
+    """(leaves, |S|) prior that the promise compares with: the table's, or the stratum's."""
+    if law.channel.record.promise != RELATIVE:
+        return np.broadcast_to(law.prior, law.masses.shape)
+    counts = law.priors.astype(np.float64)[law.strata]
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _ledgers(
+    channel: RowChannel, audit: RowAudit, law: RowLaw
+) -> tuple[ColumnLedger, ...]:
+    joints = level_joints(channel)
+    ledgers: list[ColumnLedger] = []
+    for level, joint in enumerate(joints):
+        truth = None
+        if channel.record.objective == TRUTH:
+            truth = float(np.trace(joint))
+        spent = audit.spent[level]
+        ledger = ColumnLedger(
+            columns=channel.levels[level].columns,
+            entropy=_entropy(joint.sum(axis=1)),
+            kept=max(0.0, _information(joint)),
+            truth=truth,
+            spent=(math.exp(-spent.eps_l), math.exp(spent.eps_u)),
+        )
+        ledgers.append(ledger)
+    return tuple(ledgers)
+
+
+def level_joints(channel: RowChannel) -> list[NDArray[np.float64]]:
+    """P(x_j, y_j) of every level on the channel's own table, as (symbols, outputs) arrays.
+
+    Rows go down the tree together: a pair of a row and a node has the probability that the row
+    reaches the node.
+    """
+    records = channel.table
+    if records is None:
+        raise TypeError("a public channel has no table")
+    strata = channel.strata_of(records.codes[:, : len(channel.given)])
+    rows = np.arange(len(records))
+    nodes = channel.tree.roots[strata]
+    weights = records.masses
+    joints: list[NDArray[np.float64]] = []
+    for level, table in enumerate(channel.tree.levels):
+        inputs = records.codes[rows, len(channel.given) + level]
+        joint = np.zeros((len(channel.levels[level]), len(channel.labels[level])))
+        constant = table.constant[nodes]
+        moving = np.flatnonzero(~constant)
+        pairs = table.pairs(nodes[moving], inputs[moving])
+        owner, entries = table.expanded(pairs)
+        slots = np.concatenate(
+            [table.first_slot[nodes[constant]], table.rows.indices[entries]]
+        )
+        sources = np.concatenate([np.flatnonzero(constant), moving[owner]])
+        shares = np.ones(len(sources))
+        shares[int(constant.sum()) :] = table.rows.values[entries] / 2.0**53
+        weights = weights[sources] * shares
+        np.add.at(joint, (inputs[sources], table.slot_outputs[slots]), weights)
+        joints.append(joint)
+        rows = rows[sources]
+        nodes = table.slot_children[slots]
+    return joints
+
+
+def _entropy(shares: NDArray[np.float64]) -> float:
+    positive = shares[shares > 0.0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def _information(joint: NDArray[np.float64]) -> float:
+    """I(X;Y) of a joint table, in nats."""
+    return (
+        _entropy(joint.sum(axis=0))
+        + _entropy(joint.sum(axis=1))
+        - _entropy(joint.ravel())
+    )
+
+
+def report_record(report: RowReport) -> dict[str, Any]:
+    """The report as plain values, for JSON."""
+    channel = report.channel
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "sensitive": list(channel.sensitive.columns),
+        "secrets": list(channel.sensitive.names),
+        "given": [list(variable.columns) for variable in channel.given],
+        "notion": to_record(report.audit.notion),
+        "promise": report.audit.promise,
+        "satisfied": report.audit.satisfied,
+        "achieved": asdict(report.audit.achieved),
+        "given_lift": None
+        if report.audit.given is None
+        else asdict(report.audit.given),
+        "nmi": report.nmi,
+        "upper_bound_nmi": report.upper_bound_nmi,
+        "columns": [asdict(ledger) for ledger in report.ledgers],
+        "worst": [asdict(row) for row in report.worst],
+    }
+
+
+def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
+    """The report as a page for those who may see the table; `pictures` need matplotlib."""
+    channel = report.channel
+    sensitive = w.title(channel.sensitive.columns)
+    released = ", ".join(w.title(variable.columns) for variable in channel.levels)
+    picture: list[b.Block] = []
+    if pictures:
+        picture.append(ledger_picture(report.ledgers))
+    return b.Document(
+        title=f"Release of {released}, protecting {sensitive}",
+        banner="Internal report: it is computed from the table. Do not publish.",
+        internal=True,
+        lead=f"{released} are released together; {sensitive} is protected.",
+        highlights=_highlights(report),
+        sections=(
+            b.Section(
+                "promise", "What is promised", tuple(_promise(report, sensitive))
+            ),
+            b.Section(
+                "columns",
+                "Where each column's information went",
+                (*picture, *_columns(report)),
+            ),
+            b.Section("worst", "Before and after", tuple(_worst(report, sensitive))),
+            b.Section("scope", "Where the promise ends", (_scope(report),)),
+        ),
+        footer="Written by mechdesign.",
+    )
+
+
+def _factors(eps_l: float, eps_u: float) -> str:
+    low = w.factor_text(eps_l, upper=False)
+    high = w.factor_text(eps_u, upper=True)
+    return f"{low} to {high}"
+
+
+def _highlights(report: RowReport) -> tuple[tuple[str, str], ...]:
+    achieved = report.audit.achieved
+    verified = "VIOLATED"
+    if report.audit.satisfied:
+        verified = "yes, exactly"
+    cards = [
+        ("Times as likely as before", _factors(achieved.eps_l, achieved.eps_u)),
+        ("Promise", report.audit.notion.text),
+        ("Verified", verified),
+    ]
+    if report.nmi is not None:
+        cards.append(("Information kept", w.percent_at_least(report.nmi)))
+    if report.upper_bound_nmi is not None:
+        bound = w.percent_at_most(report.upper_bound_nmi)
+        cards.append(("No mechanism keeps more than", bound))
+    return tuple(cards)
+
+
+def _promise(report: RowReport, sensitive: str) -> list[b.Block]:
+    achieved = report.audit.achieved
+    factors = _factors(achieved.eps_l, achieved.eps_u).replace(" to ", " and ")
+    verdict = "keeps" if report.audit.satisfied else "VIOLATES"
+    texts = [
+        f"Seeing a released row changes the probability of every value of {sensitive} by a factor "
+        f"between {factors}.",
+        f"The channel {verdict} {report.audit.notion.text}, {report.audit.promise} promise, "
+        f"decided in exact arithmetic on {w.count(report.audit.leaves, 'prefix', 'prefixes')}.",
+    ]
+    given = report.audit.given
+    if given is not None:
+        alone = _factors(given.eps_l, given.eps_u).replace(" to ", " and ")
+        texts.append(
+            "The given columns are released as they are. Alone they change these probabilities by "
+            f"a factor between {alone}."
+        )
+    return [b.Text(text) for text in texts]
+
+
+def _columns(report: RowReport) -> list[b.Block]:
+    rows: list[tuple[b.Cell, ...]] = []
+    for ledger in report.ledgers:
+        unchanged = "-"
+        if ledger.truth is not None:
+            unchanged = w.percent_at_least(ledger.truth)
+        share = 0.0
+        if ledger.entropy > 0.0:
+            share = min(1.0, ledger.kept / ledger.entropy)
+        low, high = ledger.spent
+        row = b.cells(
+            b.short(w.title(ledger.columns)),
+            unchanged,
+            w.percent(share),
+            w.percent(1.0 - share),
+            f"{w.about(ledger.entropy)}",
+            f"{w.at_least(low)} to {w.at_most(high)}",
+        )
+        rows.append(row)
+    header = (
+        "column",
+        "unchanged cells",
+        "kept",
+        "lost to privacy",
+        "information (nats)",
+        "factor so far",
+    )
+    explanation = (
+        "The released value of a column tells this share of the information in its true value, "
+        "each column by itself. The factor so far is the range that the row has used up to this "
+        "column."
+    )
+    caption = "What each column keeps and spends, in the order of the release"
+    return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]
+
+
+def _worst(report: RowReport, sensitive: str) -> list[b.Block]:
+    names = report.channel.sensitive.names
+    header = ["released row", "share of rows"]
+    header += [f"{b.short(name)}: before, after" for name in names]
+    rows: list[tuple[b.Cell, ...]] = []
+    for worst in report.worst:
+        texts = [b.short(", ".join(worst.row)), w.percent(worst.share)]
+        for before, after in zip(worst.prior, worst.posterior, strict=True):
+            texts.append(f"{w.percent(before)}, {w.percent(after)}")
+        rows.append(b.cells(*texts))
+    caption = f"The released rows that move the belief about {sensitive} most"
+    return b.grid(caption, tuple(header), rows, "rows")
+
+
+def _scope(report: RowReport) -> b.Bullets:
+    covers = COVERS
+    if report.audit.promise == RELATIVE:
+        covers = COVERS_RELATIVE
+    return b.Bullets((covers, *LIMITS))
+
+
+def save_row_report(channel: RowChannel, path: str, *, overwrite: bool) -> RowReport:
+    """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
+    report = row_report(channel)
+    ending = Path(path).suffix.lower()
+    # Markdown shows no pictures, so it needs no matplotlib.
+    has_pictures = ending == ".html"
+    text = document_text(
+        report_record(report),
+        lambda: report_page(report, pictures=has_pictures),
+        ending,
+    )
+    save_text(path, text, overwrite=overwrite)
+    return report
+
+
+PICTURE_WIDTH = 5.5
+"""Inches, which fit a telephone when the page scales them down."""
+
+KEPT_COLOUR = "#2b6cb0"
+LOST_COLOUR = "#d9d9d9"
+
+
+def ledger_picture(ledgers: tuple[ColumnLedger, ...]) -> b.Picture:
+    """A bar for every column, of the length H(X_j): what is kept, and what privacy took."""
+    words = (
+        "For every column, the information that is kept and what is lost to privacy; "
+        "the table below has the numbers."
+    )
+    names = [b.short(w.title(ledger.columns)) for ledger in ledgers]
+    kept = [min(ledger.kept, ledger.entropy) for ledger in ledgers]
+    lost = [max(0.0, ledger.entropy - ledger.kept) for ledger in ledgers]
+    with plots.settings(**plots.PAGE):
+        height = 1.1 + 0.4 * len(ledgers)
+        figure = plots.new_figure(figsize=(PICTURE_WIDTH, height), layout="constrained")
+        axes = figure.subplots()
+        places = list(range(len(ledgers)))
+        axes.barh(places, kept, color=KEPT_COLOUR, label="kept")
+        axes.barh(
+            places,
+            lost,
+            left=kept,
+            color=LOST_COLOUR,
+            hatch="//",
+            label="lost to privacy",
+        )
+        # A dollar sign in the name of a column is no formula.
+        axes.set_yticks(places, labels=names, parse_math=False)
+        axes.invert_yaxis()
+        axes.set_xlabel("information in the column (nats)")
+        figure.legend(loc="outside upper center", ncols=2, frameon=False)
+        return plots.picture_of(figure, words)

@@ -1,0 +1,233 @@
+"""The page in a real browser, by keyboard alone: Chromium through Playwright."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import time
+
+import pytest
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed (pip install playwright)"
+)
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+MOST_TABS = 120
+SECONDS = 12_000  # in milliseconds, as Playwright counts
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        # Its sandbox needs a user who is not root.
+        arguments = []
+        if os.getuid() == 0:
+            arguments = ["--no-sandbox"]
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 400, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(SECONDS)
+    page.problems = []
+    # From the beginning: a listener that comes with the key may come too late.
+    page.choosers = []
+    page.on("filechooser", lambda chooser: page.choosers.append(chooser))
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on(
+        "console",
+        lambda line: line.type == "error" and page.problems.append(line.text),
+    )
+    page.on(
+        "request",
+        lambda request: (
+            page.problems.append(request.url)
+            if not request.url.startswith(("http://127.0.0.1:", "data:"))
+            else None
+        ),
+    )
+    yield page
+    context.close()
+
+
+def focused_name(page):
+    """The accessible name of what has the focus."""
+    return page.evaluate(
+        """() => {
+            const element = document.activeElement;
+            if (element.labels && element.labels.length) {
+                return element.labels[0].textContent.trim();
+            }
+            return (element.getAttribute("aria-label") || element.textContent || "").trim();
+        }"""
+    )
+
+
+def tab_to(page, name):
+    """Press Tab until the element of this name has the focus."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if focused_name(page) == name:
+            return
+    raise AssertionError(f"no way to {name!r} by keyboard")
+
+
+def heading_with_focus(page, text):
+    """Wait until the focus is on the heading that an action leads to."""
+    page.wait_for_function(
+        "text => document.activeElement.textContent.includes(text)", arg=text
+    )
+
+
+def choose(page, label, words):
+    """Choose an option of a list by typing its first letters."""
+    tab_to(page, label)
+    page.keyboard.type(words)
+
+
+def fits(page):
+    return page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
+
+
+def open_by_keyboard(page, address, path):
+    page.goto(address)
+    tab_to(page, "CSV or Parquet file, one record a row")
+    page.keyboard.press("Space")
+    end = time.monotonic() + SECONDS / 1000
+    while not page.choosers and time.monotonic() < end:
+        page.wait_for_timeout(50)
+    page.choosers.pop().set_files(path)
+    tab_to(page, "Open")
+    page.keyboard.press("Enter")
+    heading_with_focus(page, "2. Columns")
+
+
+@pytest.mark.slow
+def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path):
+    _, address = served
+    open_by_keyboard(page, address, people)
+    assert fits(page)
+    choose(page, "Role of illness", "protect")
+    choose(page, "Role of job", "release")
+    tab_to(page, "What do the columns tell?")
+    page.keyboard.press("Enter")
+    heading_with_focus(page, "2. Columns")
+    assert "of the protected information" in page.inner_text("main")
+    tab_to(page, "A factor of at most")
+    before = page.input_value("#factor")
+    page.keyboard.press("ArrowRight")
+    after = page.input_value("#factor")
+    assert float(after) > float(before)
+    assert f"more than {after} times" in page.inner_text("#factor-words")
+    tab_to(page, "Design the channel")
+    page.keyboard.press("Enter")
+    heading_with_focus(page, "4. A channel for job")
+    text = page.inner_text("main")
+    assert "verified exactly" in text
+    assert "no channel with this promise keeps more than" in text
+    assert fits(page)
+    # Roles and budget are still there, so that another one can be tried.
+    assert page.input_value("#factor") == after
+    tab_to(page, "Channel file (channel.json)")
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    target = tmp_path / "downloaded.json"
+    download.value.save_as(target)
+    assert json.loads(target.read_text())["format"] == "mechdesign.channel"
+    assert page.problems == []
+
+
+def test_every_control_has_an_accessible_name(served, people, page):
+    _, address = served
+    open_by_keyboard(page, address, people)
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll("input, select, button, a")].filter(
+            element => !(element.labels && element.labels.length)
+                && !element.textContent.trim()
+        ).map(element => element.outerHTML)"""
+    )
+    assert unnamed == []
+    tree = page.locator("main").aria_snapshot()
+    for name in (
+        'combobox "Role of illness"',
+        'slider "A factor of at most"',
+        'textbox "Bins of age"',
+        'button "Design the channel"',
+        'group "illness"',
+        'heading "1. File"',
+    ):
+        assert name in tree, tree
+
+
+def test_a_mistake_gets_the_focus(served, people, page):
+    _, address = served
+    open_by_keyboard(page, address, people)
+    tab_to(page, "Design the channel")
+    page.keyboard.press("Enter")
+    heading_with_focus(page, "No column is protected")
+    assert page.locator('[role="alert"]').count() == 1
+    assert page.problems == []
+
+
+@pytest.mark.slow
+def test_cancel_by_keyboard(served, people, page, monkeypatch):
+    from mechdesign.app import session as s
+    from tests.mechdesign.app.tasks import endless
+
+    monkeypatch.setitem(s.TASKS, "design", ("Searching", endless))
+    _, address = served
+    open_by_keyboard(page, address, people)
+    choose(page, "Role of illness", "protect")
+    choose(page, "Role of job", "release")
+    tab_to(page, "Design the channel")
+    page.keyboard.press("Enter")
+    heading_with_focus(page, "Searching")
+    page.wait_for_function(
+        "() => document.getElementById('status').textContent === 'one step'"
+    )
+    tab_to(page, "Cancel")
+    page.keyboard.press("Enter")
+    heading_with_focus(page, "Cancelled.")
+    assert page.problems == []
+
+
+@pytest.mark.slow
+def test_a_large_table(served, page, tmp_path):
+    """100,000 rows and 20 columns: every step answers in time, at 400 pixels."""
+    rng = random.Random(2)
+    path = tmp_path / "large.csv"
+    with path.open("w") as file:
+        print(*(f"c{number}" for number in range(20)), sep=",", file=file)
+        for _ in range(100_000):
+            print(
+                *(rng.randrange(2 + number) for number in range(20)), sep=",", file=file
+            )
+    _, address = served
+    started = time.monotonic()
+    open_by_keyboard(page, address, path)
+    assert time.monotonic() - started < 20
+    assert "100,000 records, 20 columns" in page.inner_text("main")
+    assert fits(page)
+    choose(page, "Role of c2", "protect")
+    choose(page, "Role of c9", "release")
+    tab_to(page, "What do the columns tell?")
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "() => document.body.dataset.running === 'no' && document.body.innerText.includes('of the protected information')"
+    )
+    tab_to(page, "Design the channel")
+    page.keyboard.press("Enter")
+    heading_with_focus(page, "4. A channel for c9")
+    assert "verified exactly" in page.inner_text("main")
+    assert page.problems == []

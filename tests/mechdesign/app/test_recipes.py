@@ -1,0 +1,133 @@
+"""Script, command and job file design the channel of the page, column for column."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from mechdesign.app.choice import Choice
+from mechdesign.app.memory_table import read_path
+from mechdesign.app.outcome import design_channel
+from mechdesign.app.recipes import command_of, job_of, script_of
+from mechdesign.cli import main
+
+COLUMN = {"illness": "protect", "job": "release"}
+ROWS = {"illness": "protect", "job": "release", "town": "give", "age": "release"}
+CHOICES = {
+    "column": Choice(roles=COLUMN),
+    "truth": Choice(roles=COLUMN, objective="truth", factor="1.5"),
+    "level": Choice(roles=COLUMN, level="0.9", factor="3"),
+    "bins": Choice(
+        roles={"illness": "protect", "age": "release"}, bins={"age": "quantiles:4"}
+    ),
+    "crossed": Choice(
+        roles={"illness": "protect", "town": "protect", "job": "release"}
+    ),
+    "missing": Choice(
+        roles={"illness": "protect", "note": "release"}, missing="symbol"
+    ),
+    "rows": Choice(roles=ROWS, bins={"age": "20"}, objective="truth", factor="3"),
+    "relative": Choice(
+        roles=ROWS, bins={"age": "20"}, objective="truth", promise="relative"
+    ),
+}
+
+CONTENT = (
+    "useful",
+    "sensitive",
+    "outputs",
+    "denominator",
+    "rows",
+    "joint",
+    "notion",
+    "levels",
+    "given",
+    "strata",
+    "tree",
+    "bins",
+    "confidence",
+    "objective",
+    "promise",
+)
+"""Keys of what a channel does; the others say when and by what it was made."""
+
+
+def content_of(text):
+    document = json.loads(text)
+    return {key: document[key] for key in CONTENT if key in document}
+
+
+def page_channel(choice, table):
+    designed = design_channel(
+        table.with_columns(choice.used), choice, lambda line: None
+    )
+    (channel,) = [file for file in designed.files if file.name == "channel.json"]
+    return content_of(channel.text)
+
+
+@pytest.fixture(params=CHOICES)
+def choice(request):
+    return CHOICES[request.param]
+
+
+def test_script_command_and_job_design_the_same_channel(
+    choice, people, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    table = read_path("people.csv")
+    expected = page_channel(choice, table)
+    channel = tmp_path / "channel.json"
+    recipes = {"script": script_of, "command": command_of, "job": job_of}
+    for name, recipe in recipes.items():
+        text = recipe(choice, table)
+        if name == "script":
+            exec(compile(text, "design.py", "exec"), {"__name__": "__main__"})
+        elif name == "command":
+            assert main(shlex.split(text)[1:]) == 0
+        else:
+            (tmp_path / "job.toml").write_text(text)
+            assert main(["run", "job.toml"]) == 0
+        assert content_of(channel.read_text()) == expected, name
+        os.remove(channel)
+    capsys.readouterr()
+
+
+def test_awkward_names_and_delimiters(tmp_path, monkeypatch, people, capsys):
+    """Names with quotes, commas and spaces survive a shell, TOML and Python."""
+    monkeypatch.chdir(tmp_path)
+    lines = people.read_text().split("\n")
+    lines[0] = "its \"secret\", 'told';what; it is;town;age;note"
+    header = ['"its ""secret"", \'told\'"', "job, of all", "$(town)", "age", "note"]
+    rows = [";".join(header)] + [line.replace(",", ";") for line in lines[1:]]
+    (tmp_path / "a file.csv").write_text("\n".join(rows))
+    table = read_path("a file.csv")
+    secret, job, *_ = table.columns
+    choice = Choice(roles={secret: "protect", job: "release"})
+    expected = page_channel(choice, table)
+    channel = tmp_path / "channel.json"
+    exec(compile(script_of(choice, table), "design.py", "exec"), {})
+    assert content_of(channel.read_text()) == expected
+    channel.unlink()
+    assert main(shlex.split(command_of(choice, table))[1:]) == 0
+    assert content_of(channel.read_text()) == expected
+    channel.unlink()
+    (tmp_path / "job.toml").write_text(job_of(choice, table))
+    assert main(["run", "job.toml"]) == 0
+    assert content_of(channel.read_text()) == expected
+    capsys.readouterr()
+
+
+@pytest.mark.slow
+def test_script_runs_by_itself(people, tmp_path):
+    choice = CHOICES["column"]
+    table = read_path(str(people))
+    (tmp_path / "design.py").write_text(script_of(choice, table))
+    subprocess.run([sys.executable, "design.py"], cwd=tmp_path, check=True)
+    assert content_of((tmp_path / "channel.json").read_text()) == page_channel(
+        choice, table
+    )

@@ -1,0 +1,288 @@
+"""The server: token, headers, upload, the whole walk over HTTP, cancel, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+
+import mechdesign as md
+from mechdesign.app.server import HOST, LocalServer
+from mechdesign.app.session import Session
+from mechdesign.core.errors import InputError
+from tests.mechdesign.app.tasks import broken, endless
+
+FORM = {
+    "role-0": "protect",
+    "role-1": "release",
+    "factor": "2",
+    "missing": "refuse",
+    "objective": "information",
+    "promise": "total",
+    "level": "",
+    "time_limit": "30",
+}
+
+
+def get(address):
+    with urllib.request.urlopen(address) as answer:
+        return answer.read().decode()
+
+
+def post(address, content=b""):
+    with urllib.request.urlopen(address, data=content) as answer:
+        return answer.read().decode()
+
+
+def act(address, action, **changes):
+    form = {**FORM, "action": action, **changes}
+    return post(address + "act", urllib.parse.urlencode(form).encode())
+
+
+def wait(address, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        state = json.loads(get(address + "progress"))
+        if not state["running"]:
+            return state
+        time.sleep(0.05)
+    raise AssertionError("the task did not end")
+
+
+def refusal_of(request):
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        urllib.request.urlopen(request)
+    with refusal.value as answer:
+        return answer.code, answer.read().decode()
+
+
+def test_every_address_without_the_token_is_refused(served):
+    _, address = served
+    base = address.split("/")
+    paths = ("", "/wrong/", "/assets/app.css", "/files/channel.json", "/%C3%A9/")
+    for path in (*paths, address[:-2].partition(base[2])[2] + "/"):
+        for content in (None, b"x"):
+            request = urllib.request.Request(f"http://{base[2]}{path}", data=content)
+            code, text = refusal_of(request)
+            assert code == 403
+            assert base[3] not in text
+
+
+def test_another_host_name_is_refused(served):
+    """A page of another site may give its own name this address; the browser then tells that name."""
+    _, address = served
+    request = urllib.request.Request(address, headers={"Host": "evil.example"})
+    assert refusal_of(request)[0] == 403
+
+
+def test_tokens_differ():
+    first = LocalServer(Session())
+    second = LocalServer(Session())
+    tokens = {server.address.split("/")[3] for server in (first, second)}
+    for server in (first, second):
+        server._socket.close()
+    assert len(tokens) == 2
+    assert min(map(len, tokens)) >= 32
+
+
+def test_it_listens_on_the_loopback_alone(served):
+    _, address = served
+    parts = urllib.parse.urlsplit(address)
+    assert parts.hostname == HOST == "127.0.0.1"
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.2", parts.port), timeout=2)
+
+
+def test_a_used_port_is_refused(served):
+    _, address = served
+    port = urllib.parse.urlsplit(address).port
+    with pytest.raises(InputError, match=f"port {port} of 127.0.0.1 cannot be used"):
+        LocalServer(Session(), port=port)
+
+
+def test_headers_keep_the_page_to_itself(served):
+    _, address = served
+    with urllib.request.urlopen(address) as answer:
+        headers = answer.headers
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "http" not in headers["Content-Security-Policy"]
+
+
+def test_the_walk(served, people, tmp_path, monkeypatch, capfd):
+    """Upload, bins, design, download; nothing is written or logged."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    before = sorted(os.listdir(tmp_path))
+    _, address = served
+    assert post(address + "upload?name=people.csv", people.read_bytes()) == "roles"
+    page = get(address)
+    assert "600 records, 5 columns" in page
+    act(address, "bins", **{"bins-3": "quantiles:4"})
+    assert "Records in each bin of age" in get(address)
+    act(address, "design")
+    assert wait(address)["place"] == "result"
+    page = get(address)
+    for words in (
+        "Promise for the table",
+        "Promise for the population",
+        "no channel with this promise",
+    ):
+        assert words in page
+    assert "verified exactly" in page
+    path = tmp_path / "downloaded.json"
+    path.write_text(get(address + "files/channel.json"))
+    channel = md.Channel.load(path)
+    assert md.audit(channel, channel.joint, md.LIP(0.6931471805599454)).satisfied
+    assert "<html" in get(address + "files/report.html")
+    public = get(address + "files/public-report.html")
+    assert "<html" in public
+    path.unlink()
+    assert refusal_of(address + "files/other.json")[0] == 404
+    post(address + "forget")
+    assert "people.csv" not in get(address)
+    assert refusal_of(address + "files/channel.json")[0] == 404
+    assert sorted(os.listdir(tmp_path)) == before
+    assert list(temporary.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_assess_and_curve(served, people):
+    _, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "assess")
+    assert wait(address)["place"] == "roles"
+    assert "of the protected information" in get(address)
+    act(address, "curve")
+    assert wait(address)["place"] == "budget"
+    assert "What the best channel keeps" in get(address)
+
+
+@pytest.mark.slow
+def test_rows(served, people):
+    _, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "design", **{"role-2": "release", "objective": "truth"})
+    assert wait(address)["place"] == "result"
+    page = get(address)
+    assert "Unchanged cells" in page
+    assert "Worst released row" in page
+    act(address, "curve", **{"role-2": "release"})
+    wait(address)
+    assert "here whole rows are released" in get(address)
+
+
+@pytest.mark.slow
+def test_another_choice_drops_the_design(served, people):
+    """No promise stands beside a choice that it does not belong to."""
+    _, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "design")
+    wait(address)
+    assert "verified exactly" in get(address)
+    act(address, "assess", factor="3")
+    wait(address)
+    assert "verified exactly" not in get(address)
+
+
+def alert_of(address):
+    """The message of the page."""
+    _, _, alert = get(address).partition('role="alert" tabindex="-1">')
+    return alert.partition("</p>")[0]
+
+
+def test_a_mistake_is_one_sentence_on_the_page(served, people):
+    _, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    mistakes = (
+        ("design", {"role-0": "leave out"}, "No column is protected"),
+        ("design", {"role-1": "leave out"}, "No column is released"),
+        ("design", {"role-1": "publish"}, "none of leave out"),
+        ("design", {"factor": "x"}, "The factor must be"),
+        ("delete", {}, "This button is not known"),
+        ("bins", {"bins-1": "3"}, "job"),
+        # Only the search itself notices this one.
+        ("design", {"role-1": "leave out", "role-4": "release"}, "note"),
+    )
+    for action, changes, message in mistakes:
+        act(address, action, **changes)
+        assert wait(address)["place"] == "error"
+        alert = alert_of(address)
+        assert message in alert
+        assert "Internal error" not in alert
+
+
+def test_an_unreadable_upload_keeps_the_table(served, people):
+    session, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    assert post(address + "upload?name=b.csv", b"a,b\n1\n") == "error"
+    assert session.table.path == "people.csv"
+    assert "b.csv: this is no CSV file" in get(address)
+
+
+def test_cells_are_escaped(served):
+    _, address = served
+    content = "<b>x</b>,job\n" + "<script>1</script>,a\nill,b\n" * 30
+    post(address + "upload?name=%3Ci%3E.csv", content.encode())
+    page = get(address)
+    assert "<script>1" not in page
+    assert "<b>x" not in page
+    assert "<i>" not in page
+    assert "&lt;script&gt;1" in page
+
+
+def test_cancel_ends_the_process(served, people, monkeypatch):
+    from mechdesign.app import session as s
+
+    session, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    monkeypatch.setitem(s.TASKS, "design", ("Searching", endless))
+    act(address, "design")
+    process = session.work._process
+    state = json.loads(get(address + "progress"))
+    assert state["running"]
+    assert "Cancel</button>" in get(address)
+    act(address, "assess")
+    assert session.work is not None
+    post(address + "cancel")
+    process.join(10)
+    assert not process.is_alive()
+    assert "Cancelled." in alert_of(address)
+    assert session.work is None
+
+
+def test_the_end_of_the_page_ends_its_search(people):
+    from mechdesign.app.choice import Choice
+    from mechdesign.app.memory_table import read_path
+    from mechdesign.app.work import Work
+
+    session = Session()
+    session.open_path(str(people))
+    session.work = Work("Searching", endless, read_path(str(people)), Choice())
+    process = session.work._process
+    session.forget()
+    process.join(10)
+    assert not process.is_alive()
+    assert session.table is None
+
+
+def test_an_error_in_a_search_is_not_printed(people, capfd):
+    from mechdesign.app.choice import Choice
+    from mechdesign.app.memory_table import read_path
+    from mechdesign.app.work import Work
+
+    work = Work("Searching", broken, read_path(str(people)), Choice())
+    work.wait(60)
+    assert work.refusal.startswith("Internal error (")
+    assert capfd.readouterr() == ("", "")

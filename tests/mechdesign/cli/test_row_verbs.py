@@ -1,0 +1,98 @@
+"""`check`, `report`, `compose`, `inspect`, `measure` and `compare` on channels of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import mechdesign as md
+from tests.mechdesign.analysis.test_row_frequencies import people
+
+DESIGN = ("design", "people.csv", "--sensitive", "secret", "--epsilon", "0.8")
+
+
+@pytest.fixture
+def table(folder, run):
+    frame = people()
+    frame.to_csv("people.csv", index=False)
+    run(*DESIGN, "--release", "a,b", "--output", "row.json")
+    return frame
+
+
+@pytest.fixture
+def released(table):
+    channel = md.Channel.load("row.json")
+    assert isinstance(channel, md.RowChannel)
+    frame = channel.apply(table[["a", "b"]], insecure_seed=1)
+    frame.to_csv("out.csv", index=False)
+    return frame
+
+
+def test_check_of_released_rows(released, run):
+    arguments = ("check", "out.csv", "--channel", "row.json")
+    assert run(*arguments).code == 0
+    record = run(*arguments, "--original", "people.csv", "--json").record
+    assert record["plausible"] is True
+    assert record["frequencies"]["against"] == "originals"
+    shuffled = released["b"].sample(frac=1, random_state=2).to_numpy()
+    released.assign(b=shuffled).to_csv("out.csv", index=False)
+    answer = run(*arguments, "--original", "people.csv")
+    assert answer.code == 1
+    assert "NOT PLAUSIBLE" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--ignore", "k"), "leave --ignore out"),
+        (("--identity", "k"), "leave out the options for columns"),
+        (("--as", "posterior-draw"), "leave out the options for columns"),
+        (("--column", "a=A"), "leave out the options for columns"),
+        (("--original", "none.csv"), "none.csv"),
+    ],
+)
+def test_refusals_of_check(released, run, options, message):
+    refused = run("check", "out.csv", "--channel", "row.json", *options)
+    assert refused.code == 2
+    assert message in refused.err
+
+
+def test_a_release_without_a_column_is_refused(released, run):
+    pd.DataFrame({"a": ["x"]}).to_csv("short.csv", index=False)
+    refused = run("check", "short.csv", "--channel", "row.json")
+    assert refused.code == 2
+    assert "'b'" in refused.err
+
+
+def test_commands_for_one_column_say_what_they_need(table, run):
+    refused = run("releases", "none.csv", "--channel", "row.json")
+    assert refused.code == 2
+    later = run(*DESIGN, "--useful", "a", "--after", "row.json")
+    assert later.code == 2
+    assert "needs a channel of one column: design one with --useful" in later.err
+
+
+def test_reports_on_rows(table, run):
+    run("report", "row.json", "--report", "r.html")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert "data:image/svg+xml" in page
+    assert "lost to privacy" in page
+    written = run(
+        *DESIGN, "--release", "a,b", "--report", "d.md", "--output", "again.json"
+    )
+    assert "Internal report: d.md." in written.out
+    text = Path("d.md").read_text(encoding="utf-8")
+    for heading in ("What is promised", "Before and after", "Where the promise ends"):
+        assert heading in text
+    record = run("report", "row.json", "--report", "r.json", "--json").record
+    assert record["satisfied"] is True
+    channel = md.load("row.json")
+    channel.save("public.json", public=True)
+    refused = run("report", "public.json", "--report", "p.html")
+    assert refused.code == 2
+    assert "public channel without its table" in refused.err
+    public = run("report", "row.json", "--public-report", "p.html")
+    assert public.code == 2
+    assert "has no public report" in public.err
