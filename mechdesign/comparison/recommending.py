@@ -1,6 +1,8 @@
-"""What a comparison answers: what 'at most twice as likely' costs, and where keeping most of the information begins.
+"""What a comparison answers: what 'at most twice as likely' costs, and where keeping most of the
+information begins.
 
-Both are computed at budgets of their own, so that neither the grid of the comparison nor the clock has a say.
+Both are computed at budgets of their own, so that neither the grid of the comparison nor the clock
+has a say.
 """
 
 from __future__ import annotations
@@ -34,17 +36,23 @@ NEARLY = 0.99
 """Share of the optimum's utility from which a mechanism counts as nearly optimal."""
 
 SHOWN = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Budgets (nats) at which beliefs are shown, besides those of the two answers: the same whatever grid was asked for."""
+"""Budgets (nats) at which beliefs are shown, besides those of the two answers: the same whatever
+grid was asked for.
+"""
 
 PATIENCE = 10.0
 """Seconds for each optimum unless told otherwise: a recommendation is a by-product."""
 
 FALL = 1e-3
-"""Share of the information by which a curve must fall to be spoken of: more than the gap of any optimum."""
+"""Share of the information by which a curve must fall to be spoken of: more than the gap of any
+optimum.
+"""
 
 
 class Beliefs(NamedTuple):
-    """How far the channel of the best mechanism at a budget moves the belief in each sensitive symbol."""
+    """How far the channel of the best mechanism at a budget moves the belief in each sensitive
+    symbol.
+    """
 
     epsilon: float
     nmi: float
@@ -55,11 +63,12 @@ class Beliefs(NamedTuple):
 class Recommendation:
     """Two answers for one notion and lam, and what they mean for beliefs.
 
-    `twice` has a row for each mechanism at the budget where a released value makes nothing more than twice as likely
-    (or, where only that is bounded, less than half as likely); it is empty where single lifts are not bounded.
-    `most` is the optimum at the smallest budget of four digits that keeps at least `MOST` of the information, and
-    `too_little` the largest that was proven not to; None where there is none or the optimum was not run.
-    `before` are the shares of the sensitive `symbols`, `beliefs` what becomes of them, by growing budget.
+    `twice` has a row for each mechanism at the budget where a released value makes nothing more
+    than twice as likely (or, where only that is bounded, less than half as likely); it is empty
+    where single lifts are not bounded. `most` is the optimum at the smallest budget of four digits
+    that keeps at least `MOST` of the information, and `too_little` the largest that was proven not
+    to; None where there is none or the optimum was not run. `before` are the shares of the
+    sensitive `symbols`, `beliefs` what becomes of them, by growing budget.
     """
 
     notion: str
@@ -161,7 +170,9 @@ def _recommendation(
 def _keeping_most(
     joint: Joint, case: Case, options: Mapping[str, Any]
 ) -> tuple[ComparisonRow | None, float | None]:
-    """The row at the smallest budget that keeps `MOST`, and the largest budget that was proven not to."""
+    """The row at the smallest budget that keeps `MOST`, and the largest budget that was proven not
+    to.
+    """
     request = DesignRequest(joint, case.promise(), **options)
     try:
         result = keeping(request, lambda at: replace(case, epsilon=at).promise(), MOST)
@@ -190,7 +201,9 @@ def _twice(notion: str, lam: float | None) -> float | None:
 def falls(
     rows: Sequence[ComparisonRow],
 ) -> tuple[tuple[ComparisonRow, ComparisonRow], ...]:
-    """The steepest fall of each curve that keeps less at a larger budget, as curves of heuristics may."""
+    """The steepest fall of each curve that keeps less at a larger budget, as curves of heuristics
+    may.
+    """
     curves: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
     for row in sorted(rows, key=lambda row: row.epsilon):
         curves.setdefault((row.mechanism, *row.curve), []).append(row)
