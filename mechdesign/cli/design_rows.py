@@ -219,10 +219,7 @@ def answer_rows(
     end = "Nothing was written; --output channel.json keeps this channel."
     if output is not None:
         channel.save(output, overwrite=force, public=public)
-        end = (
-            f"Written to {output}. To release a data frame, in Python:  "
-            f"mechdesign.RowChannel.load({output!r}).apply(frame)"
-        )
+        end = f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"
     report_record: dict[str, Any] = {}
     if report_path is not None:
         from mechdesign.report.rows_page import save_row_report

@@ -93,8 +93,8 @@ def recommend(
 ) -> tuple[Recommendation, ...]:
     """One recommendation for each notion and lam, in the order of the rows.
 
-    With `confidence`, and `known_shares` and `unseen` as for a design, mechanisms are recommended that keep the
-    promise for the population at this level, and no others.
+    With `confidence`, and `known_shares` and `unseen` as for a design, only mechanisms that keep
+    the promise for the population at this level are recommended.
     """
     groups: dict[tuple[str, float | None], list[str]] = {}
     for row in rows:
@@ -170,9 +170,7 @@ def _recommendation(
 def _keeping_most(
     joint: Joint, case: Case, options: Mapping[str, Any]
 ) -> tuple[ComparisonRow | None, float | None]:
-    """The row at the smallest budget that keeps `MOST`, and the largest budget that was proven not
-    to.
-    """
+    """The row at the smallest budget that keeps `MOST`, and the largest that was proven not to."""
     request = DesignRequest(joint, case.promise(), **options)
     try:
         result = keeping(request, lambda at: replace(case, epsilon=at).promise(), MOST)

@@ -17,6 +17,7 @@ import mechdesign as md
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.box_design import level_of_share, together_of
+from mechdesign.mechanisms.rare_limit import rare_limit
 from mechdesign.tables.row_boxes import BoxTree
 
 BUDGET = 0.5
@@ -281,3 +282,41 @@ def test_what_a_release_of_boxes_has_not_is_refused() -> None:
     weighted = frame.assign(w=0.5)
     with pytest.raises(InputError, match="counts of records"):
         designed(weighted, weight="w")
+
+
+def test_a_channel_beyond_the_limit_of_a_rare_value_breaks_the_promise_nearby() -> None:
+    """Proposition 6: the population of its proof, by brute force on random tables."""
+    generator = np.random.default_rng(6)
+    level = 0.95
+    broken = 0
+    for _ in range(300):
+        table = generator.dirichlet(np.full(6, 0.7)).reshape(2, 3)
+        channel = generator.dirichlet(np.full(4, 0.15), size=3)
+        records = int(generator.integers(1, 60))
+        total = int(np.ceil(records / table[0].sum()))
+        limit = rare_limit([("s", records), ("t", total - records)], 0.4, level)
+        if limit is None or limit.value != "s":
+            continue
+        share = records / total
+        table *= np.array([[share], [1.0 - share]]) / table.sum(axis=1, keepdims=True)
+        outputs = table.sum(axis=0) @ channel
+        x, y = np.unravel_index(np.argmax(channel / outputs), channel.shape)
+        if np.log(channel[x, y] / outputs[y]) <= limit.information:
+            continue
+        # So many records of s look alike under both populations with probability 2 delta.
+        moved = 1.0 - (2.0 * (1.0 - level)) ** (1.0 / records)
+        nearby = table.copy()
+        nearby[0] *= 1.0 - moved
+        nearby[0, x] += moved * share
+        lift = (nearby[0] @ channel)[y] / share / (nearby.sum(axis=0) @ channel)[y]
+        assert lift > np.exp(0.4)
+        broken += 1
+    assert broken >= 5
+
+
+def test_the_limit_names_the_value_and_its_records() -> None:
+    limit = rare_limit([("often", 900), ("rare", 9)], 0.5, 0.95)
+    assert limit is not None
+    assert limit.value == "rare"
+    assert "'rare' has 9 of them" in limit.text(0.95)
+    assert rare_limit([("a", 5), ("b", 5)], np.inf, 0.95) is None
