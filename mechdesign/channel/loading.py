@@ -67,6 +67,9 @@ def load_single(path: str | os.PathLike[str]) -> Channel:
 
 def _head(path: str | os.PathLike[str]) -> bytes:
     """The first bytes of a file, which name its format."""
+    if not os.path.isfile(path):
+        # A pipe would wait for its writer. The reader of channel files says what is wrong.
+        return b""
     with read_errors(text_of(path)), open(path, "rb") as source:
         return source.read(HEAD)
 
