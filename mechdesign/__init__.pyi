@@ -9,10 +9,12 @@ from .analysis.weights import (
     posterior_table,
     record_weights,
 )
+from .auditing.boxes import BoxAudit
 from .auditing.either import audit
 from .auditing.joint_leakage import Composition, compose
 from .auditing.rows import RowAudit
 from .auditing.verdict import Audit
+from .channel.box_channel import BoxChannel
 from .channel.channel import Channel
 from .channel.loading import load
 from .channel.row_channel import RowChannel
@@ -33,6 +35,7 @@ from .jobs.release_file import sanitise_file
 from .jobs.results import Applied
 from .leaks.assessment import Assessment, assess
 from .mechanisms import DesignRequest, design
+from .mechanisms.box_design import BoxDesign
 from .mechanisms.budget import budget_for
 from .mechanisms.purposes import Queries
 from .mechanisms.result import Certificate, Design
@@ -75,6 +78,9 @@ __all__ = [
     "Applied",
     "Assessment",
     "Audit",
+    "BoxAudit",
+    "BoxChannel",
+    "BoxDesign",
     "Certificate",
     "Channel",
     "Chi2Lift",

@@ -1,9 +1,9 @@
-"""Privacy notions: the one place that says what each of them is.
+"""Privacy notions: the one place where each of them is defined.
 
-A notion is a frozen class with its budgets (natural logarithms, nats) as fields. Its `limits` say
-what it demands of every output; designers, the exact auditor, files, the command line, comparisons
+A notion is a frozen class with its budgets (natural logarithms, nats) as fields. Its `limits` are
+its demands on every output; designers, the exact auditor, files, the command line, comparisons
 and reports work from them and from the class alone. A new notion is one class here with the
-decorator `register`; only a new kind of mean needs its enclosure in `auditing.verdict` besides.
+decorator `register`; only a new kind of mean also needs its enclosure in `auditing.verdict`.
 Definitions are those of Zarrabian, Ding and Sadeghi (2023).
 """
 
@@ -33,10 +33,10 @@ LARGEST_BUDGET = 700.0
 """exp of a larger budget overflows a double; beyond it a budget is as good as absent: say inf."""
 
 DEFAULT_LAM = 0.5
-"""Share of epsilon that goes to the lower side unless told otherwise."""
+"""Default share of epsilon for the lower side."""
 
 DEFAULT_ALPHA = 2.0
-"""Order of the alpha-lift unless told otherwise: the smallest of the paper's Figure 13."""
+"""Default order of the alpha-lift: the smallest of Figure 13 of Zarrabian et al. 2023."""
 
 
 def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> float:
@@ -48,7 +48,9 @@ def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> flo
     if not budget > 0.0:
         raise InputError(f"{name} ({budget:g}) must be positive, {allowed}")
     if LARGEST_BUDGET < budget < math.inf:
-        hint = "; to drop this side say inf" if allow_infinite else ""
+        hint = ""
+        if allow_infinite:
+            hint = "; to drop this side say inf"
         raise InputError(
             f"{name} ({budget:g}) must be at most {LARGEST_BUDGET:g}{hint}"
         )
@@ -108,11 +110,13 @@ class Notion:
                 f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, "
                 f"max-lift or min-lift"
             )
-        own = tuple(
-            (symbol, *(check_budget(f"a budget of {symbol!r}", side) for side in sides))
-            for symbol, *sides in self.own
-        )
-        object.__setattr__(self, "own", own)
+        budgets_of_symbols: list[OwnBudget] = []
+        for symbol, lower, upper in self.own:
+            name = f"a budget of {symbol!r}"
+            lower = check_budget(name, lower)
+            upper = check_budget(name, upper)
+            budgets_of_symbols.append((symbol, lower, upper))
+        object.__setattr__(self, "own", tuple(budgets_of_symbols))
         for symbol, lower, upper in self.own:
             if math.isinf(lower) and math.isinf(upper):
                 raise InputError(
@@ -121,9 +125,7 @@ class Notion:
 
     @property
     def limits(self) -> Limits:
-        """What the notion demands of every output: bounds on every lift, unless a
-        subclass says otherwise.
-        """
+        """The demands on every output: bounds on every lift, unless a subclass overrides them."""
         both = getattr(self, "epsilon", math.inf)
         return LiftLimits(
             getattr(self, "eps_l", both), getattr(self, "eps_u", both), own=self.own
@@ -141,7 +143,7 @@ class Notion:
 
     @classmethod
     def takes_lam(cls) -> bool:
-        """Whether an epsilon is split in two by lam; else it is taken whole."""
+        """Whether lam splits an epsilon into two budgets; otherwise epsilon is the budget."""
         return {"eps_l", "eps_u"} <= set(cls.budgets())
 
     @classmethod
@@ -152,16 +154,14 @@ class Notion:
     @classmethod
     def at(cls, epsilon: float, lam: float | None = None, **order: float) -> Self:
         """The notion at a budget, split by `lam` where it has two."""
-        sides = (
-            split(epsilon, DEFAULT_LAM if lam is None else lam)
-            if cls.takes_lam()
-            else (epsilon,)
-        )
-        given: dict[str, Any] = {
-            **dict(zip(cls.budgets(), sides, strict=True)),
-            **order,
-        }
-        return cls(**given)
+        sides: tuple[float, ...] = (epsilon,)
+        if cls.takes_lam():
+            if lam is None:
+                lam = DEFAULT_LAM
+            sides = split(epsilon, lam)
+        arguments: dict[str, Any] = dict(zip(cls.budgets(), sides, strict=True))
+        arguments.update(order)
+        return cls(**arguments)
 
     def values(self) -> dict[str, float]:
         """Budgets and order by name."""
@@ -192,11 +192,9 @@ class Notion:
     @property
     def label(self) -> str:
         """The name, with the order where there is one: `alpha:2`."""
-        return (
-            f"{self.name}:{self.values()['alpha']:.17g}"
-            if self.has_order()
-            else self.name
-        )
+        if not self.has_order():
+            return self.name
+        return f"{self.name}:{self.values()['alpha']:.17g}"
 
     @property
     def sides(self) -> tuple[float | None, float | None]:
@@ -219,23 +217,20 @@ class Notion:
     def text(self) -> str:
         """``alip (eps_l 0.5, eps_u 0.5)``: what is bounded, without the free sides."""
         limits = self.limits
-        # Means grow with the order: rounded up it would promise more.
-        parts = (
-            [f"order {at_least(self.values()['alpha'])}"] if self.has_order() else []
-        )
+        parts: list[str] = []
+        if self.has_order():
+            # Means grow with the order: rounded up it would promise more.
+            parts.append(f"order {at_least(self.values()['alpha'])}")
         shown = {"eps_l": limits.lower, "eps_u": limits.upper}
         if math.isfinite(limits.loosest.ratio):
             shown = {name: getattr(self, name) for name in self.budgets()}
-        parts += [
-            f"{key} {shown_budget(value)}"
-            for key, value in shown.items()
-            if value < math.inf
-        ]
-        own = [
-            f"{symbol}: {shown_budget(lower)}, {shown_budget(upper)}"
-            for symbol, lower, upper in self.own
-        ]
-        return f"{self.name} ({'; '.join([', '.join(parts), *own])})"
+        for name, value in shown.items():
+            if value < math.inf:
+                parts.append(f"{name} {shown_budget(value)}")
+        groups = [", ".join(parts)]
+        for symbol, lower, upper in self.own:
+            groups.append(f"{symbol}: {shown_budget(lower)}, {shown_budget(upper)}")
+        return f"{self.name} ({'; '.join(groups)})"
 
 
 NOTIONS: dict[str, type[Notion]] = {}
@@ -256,9 +251,8 @@ def register(kind: type[AnyNotion]) -> type[AnyNotion]:
 class _TwoSided(Notion):
     mean: ClassVar[Mean | None] = None
     eps_l: float
-    eps_u: float = cast(
-        "float", None
-    )  # so that one budget alone is answered with what to write
+    # The default lets the constructor explain a missing second budget in its own words.
+    eps_u: float = cast("float", None)
 
     def __post_init__(self) -> None:
         if vars(self)["eps_u"] is None:
@@ -272,11 +266,9 @@ class _TwoSided(Notion):
     @property
     def limits(self) -> Limits:
         """Bounds on the mean of every output where the notion has one, else on its lifts."""
-        return (
-            super().limits
-            if self.mean is None
-            else MeanLimits(self.mean, self.eps_l, self.eps_u)
-        )
+        if self.mean is None:
+            return super().limits
+        return MeanLimits(self.mean, self.eps_l, self.eps_u)
 
     @classmethod
     def from_epsilon(
@@ -304,7 +296,9 @@ class ALIP(_TwoSided):
         """`MaxLift` or `MinLift` where one side is free."""
         if math.isinf(self.eps_l):
             return MaxLift(self.eps_u, own=self.own)
-        return MinLift(self.eps_l, own=self.own) if math.isinf(self.eps_u) else None
+        if math.isinf(self.eps_u):
+            return MinLift(self.eps_l, own=self.own)
+        return None
 
 
 @register
@@ -401,10 +395,10 @@ class AlphaLift(_TwoSided):
     @property
     def limits(self) -> Limits:
         """Bounds on the means of every output, or on its lifts for an infinite alpha."""
-        mean = None if math.isinf(self.alpha) else PowerMean(self.alpha)
-        return (
-            super().limits if mean is None else MeanLimits(mean, self.eps_l, self.eps_u)
-        )
+        if math.isinf(self.alpha):
+            # The mean of infinite order is the largest lift.
+            return super().limits
+        return MeanLimits(PowerMean(self.alpha), self.eps_l, self.eps_u)
 
 
 @register
@@ -435,16 +429,15 @@ def from_record(record: Mapping[str, object]) -> Notion:
         )
     kind = NOTIONS[name]
     expected = kind.parameters()
-    given: dict[str, Any] = {key: record[key] for key in record if key != "name"}
-    if sorted(given) != sorted(expected):
+    values: dict[str, Any] = {key: record[key] for key in record if key != "name"}
+    if sorted(values) != sorted(expected):
         raise InputError(
             f"notion {name} needs exactly {' and '.join(expected)}, not "
-            f"{', '.join(given) or 'nothing'}"
+            f"{', '.join(values) or 'nothing'}"
         )
-    for key, value in given.items():
-        if isinstance(value, str) and value != "inf":
+    for key, value in values.items():
+        if value == "inf":
+            values[key] = math.inf
+        elif isinstance(value, str):
             raise InputError(f"{key} ({value!r}) must be a number of nats, not text")
-    plain: dict[str, Any] = {
-        key: math.inf if value == "inf" else value for key, value in given.items()
-    }
-    return kind(**plain)
+    return kind(**values)

@@ -1,12 +1,14 @@
-"""Is a released column a plausible draw of a channel? Impossible pairs, and frequencies against expectation.
+"""Is a released column a plausible draw of a channel? Impossible pairs, and frequencies against
+expectation.
 
-With the original symbols the counts of the labels of each symbol are multinomial, and the tests are exact. Without them
-the frequencies of the labels are compared with the table's or, for data of another origin, with all that any
-frequencies of the symbols can give; these tests are conservative. Records are taken to be drawn independently.
+With the original symbols the counts of the labels of each symbol are multinomial, and the tests are
+exact. Without them the frequencies of the labels are compared with the table's or, for data of
+another origin, with all that any frequencies of the symbols can give; these tests are conservative.
+Records are taken to be drawn independently.
 
-Every p-value is valid whatever the sample size: under the hypothesis the chance that it is at most a is at most a, for
-every a (up to double rounding). Chi-square approximations are not: at the small levels that a multiple test needs,
-their tails are too light where expected counts are small.
+Every p-value is valid whatever the sample size: under the hypothesis the chance that it is at most
+a is at most a, for every a (up to double rounding). Chi-square approximations are not: at the small
+levels that a multiple test needs, their tails are too light where expected counts are small.
 """
 
 from __future__ import annotations
@@ -28,14 +30,18 @@ from mechdesign.core.errors import InputError
 Counts = NDArray[np.int64]
 
 MOST_OUTCOMES = 5_000
-"""Largest number of outcomes that the exact multinomial test enumerates, some milliseconds of work."""
+"""Largest number of outcomes that the exact multinomial test enumerates, some milliseconds of work.
+"""
 
 SPLIT_FROM = 40.0
-"""Smallest expected count of labels that the tree of binomials splits further: p-values of few counts are coarse, and
-would dilute the sum. Each label is tested alone anyway."""
+"""Smallest expected count of labels that the tree of binomials splits further: p-values of few
+counts are coarse, and would dilute the sum. Each label is tested alone anyway.
+"""
 
 TIE = 1e-9
-"""Likelihood ratios this close, relative to their size, count as equal, and so as at least as extreme."""
+"""Likelihood ratios this close, relative to their size, count as equal, and so as at least as
+extreme.
+"""
 
 SMALLEST = 1e-300
 """p-values below are reported as this: the logarithm stays finite."""
@@ -43,7 +49,9 @@ SMALLEST = 1e-300
 
 @dataclass(frozen=True)
 class Part:
-    """A test of one multinomial, and the p-values of its independent pieces, for combination with others."""
+    """A test of one multinomial, and the p-values of its independent pieces, for combination with
+    others.
+    """
 
     p_value: float
     pieces: Array
@@ -53,9 +61,10 @@ class Part:
 def multinomial_test(counts: Counts, probabilities: Array) -> Part:
     """Test ``counts ~ Multinomial(sum counts, probabilities)``.
 
-    All outcomes are enumerated where there are few, ordered by their likelihood ratio. Else the multinomial is taken
-    apart into a tree of conditional binomials, whose exact p-values are valid given all above them, so that Fisher's
-    sum of their logarithms is valid, too; and each label is tested alone (Bonferroni), which sees a single odd one.
+    All outcomes are enumerated where there are few, ordered by their likelihood ratio. Else the
+    multinomial is taken apart into a tree of conditional binomials, whose exact p-values are valid
+    given all above them, so that Fisher's sum of their logarithms is valid, too; and each label is
+    tested alone (Bonferroni), which sees a single odd one.
     """
     n = int(counts.sum())
     k = len(counts)
@@ -80,7 +89,7 @@ def fisher(pieces: Array) -> float:
 
 
 def enumerated_test(counts: Counts, probabilities: Array) -> float:
-    """P(an outcome at least as far from the expectation, by likelihood ratio), over all outcomes."""
+    """P(an outcome at least as far from the expectation, by likelihood ratio)."""
     from scipy.special import rel_entr
     from scipy.stats import multinomial
 
@@ -116,9 +125,11 @@ def binomial_p_values(counts: Counts, trials: Counts, probabilities: Array) -> A
 
 
 def tree_p_values(counts: Counts, probabilities: Array) -> Array:
-    """p-values of the binomials into which a multinomial falls apart, halving the mass at each step.
+    """p-values of the binomials into which a multinomial falls apart, halving the mass at each
+    step.
 
-    Labels that are rare together are not split. The number of values depends on the expected counts alone.
+    Labels that are rare together are not split. The number of values depends on the expected counts
+    alone.
     """
     order = np.argsort(-probabilities, kind="stable")
     below = np.concatenate([[0], np.cumsum(counts[order])])
@@ -142,7 +153,9 @@ def tree_p_values(counts: Counts, probabilities: Array) -> Array:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values (Holm 1979): rejecting those at most a keeps the chance of any false rejection at most a."""
+    """Adjusted p-values (Holm 1979): rejecting those at most a keeps the chance of any false
+    rejection at most a.
+    """
     values = np.asarray(p_values)
     order = np.argsort(values, kind="stable")
     left = np.arange(len(values), 0, -1)
@@ -152,11 +165,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def share_p_value(count: int, records: int, low: float, high: float) -> float:
-    """Test that a label's share is expected to lie in [low, high], for records that may differ from each other.
+    """Test that a label's share is expected to lie in [low, high], for records that may differ from
+    each other.
 
-    The count of a label over independent records with chances of mean p has lighter tails than the binomial,
-    one count or more away from its mean (Hoeffding 1956, Annals of Mathematical Statistics 27, theorem 4); nearer than
-    that the p-value is 1.
+    The count of a label over independent records with chances of mean p has lighter tails than the
+    binomial, one count or more away from its mean (Hoeffding 1956, Annals of Mathematical
+    Statistics 27, theorem 4); nearer than that the p-value is 1.
     """
     from scipy.stats import binom
 
@@ -172,10 +186,11 @@ def share_p_value(count: int, records: int, low: float, high: float) -> float:
 def divergence_p_value(divergence: float, labels: int) -> float:
     """Bound on P(N KL(shares || expected shares) >= divergence), for any N and any expected shares.
 
-    The moment generating function of N KL is at most that of a gamma variable of shape ``labels - 1`` (Agrawal 2020,
-    IEEE Transactions on Information Theory 66), so the tail is at most ``exp(-d) (e d / (labels - 1))^(labels - 1)``.
-    That holds for records that differ from each other, too: with h convex, making the distributions of two records
-    equal (their mean) never lowers the expectation of ``exp(sum_y h_y(count_y))``.
+    The moment generating function of N KL is at most that of a gamma variable of shape
+    ``labels - 1`` (Agrawal 2020, IEEE Transactions on Information Theory 66), so the tail is at
+    most ``exp(-d) (e d / (labels - 1))^(labels - 1)``. That holds for records that differ from each
+    other, too: with h convex, making the distributions of two records equal (their mean) never
+    lowers the expectation of ``exp(sum_y h_y(count_y))``.
     """
     shape = labels - 1
     if shape == 0 or divergence <= shape:
@@ -193,7 +208,9 @@ LEVEL = 0.001
 
 @dataclass(frozen=True)
 class Suspect:
-    """A symbol or label whose counts are implausible on their own, after correction for looking at all of them."""
+    """A symbol or label whose counts are implausible on their own, after correction for looking at
+    all of them.
+    """
 
     name: str
     records: int
@@ -261,8 +278,9 @@ def check_pairs(
 ) -> FrequencyTest:
     """Test the labels of the records of each symbol against the row of the channel.
 
-    The symbols' tests are independent. They are combined twice, each time at half the level: by Fisher's sum of
-    logarithms over all of them (small deviations everywhere) and by Holm's correction (a large one somewhere).
+    The symbols' tests are independent. They are combined twice, each time at half the level: by
+    Fisher's sum of logarithms over all of them (small deviations everywhere) and by Holm's
+    correction (a large one somewhere).
     """
     methods: dict[str, int] = {}
     tested: list[tuple[str, int]] = []
@@ -322,9 +340,9 @@ def check_table(
 ) -> FrequencyTest:
     """Test the frequencies of the labels against those that the channel's table predicts.
 
-    Valid if the released records are those of the table, or any records with its frequencies, or an independent sample
-    of a population with its frequencies. Each label alone (Hoeffding's bound, Holm) and all together (relative
-    entropy), each at half the level.
+    Valid if the released records are those of the table, or any records with its frequencies, or an
+    independent sample of a population with its frequencies. Each label alone (Hoeffding's bound,
+    Holm) and all together (relative entropy), each at half the level.
     """
     return _shares(
         "table",
@@ -341,11 +359,11 @@ def check_any_data(
 ) -> FrequencyTest:
     """Test whether any frequencies of the symbols at all can explain those of the labels.
 
-    The expected shares of the labels form the convex hull of the rows of the channel. The relative entropy to the
-    nearest point of the hull is at most that to the true one, so its bound is valid whatever the data were; it is
-    reduced by the certified deficit of the fit. Each label's share must lie between its smallest and largest
-    probability. This sees less than a test against the originals: for a channel that can give any frequencies (a
-    permutation, say) nothing at all.
+    The expected shares of the labels form the convex hull of the rows of the channel. The relative
+    entropy to the nearest point of the hull is at most that to the true one, so its bound is valid
+    whatever the data were; it is reduced by the certified deficit of the fit. Each label's share
+    must lie between its smallest and largest probability. This sees less than a test against the
+    originals: for a channel that can give any frequencies (a permutation, say) nothing at all.
     """
     divergence = 0.0
     if counts.any():
@@ -371,7 +389,9 @@ def _shares(
     nats: float,
     level: float,
 ) -> FrequencyTest:
-    """Whether the shares of the labels lie between their ends, and are no more than so many nats from any expected."""
+    """Whether the shares of the labels lie between their ends, and are no more than so many nats
+    from any expected.
+    """
     records = int(counts.sum())
     least, most = ends
     p_values: list[float] = []

@@ -41,7 +41,9 @@ STRICT = Policy()
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
-    """A released file: how it is read, what its columns are, and the `labels` that the released ones can hold."""
+    """A released file: how it is read, what its columns are, and the `labels` that the released
+    ones can hold.
+    """
 
     path: PathLike
     labels: Variable
@@ -72,7 +74,9 @@ class Released:
 
 @dataclass(frozen=True)
 class CountedFile:
-    """What a released file holds: its records by original symbol (one row without the original) and label."""
+    """What a released file holds: its records by original symbol (one row without the original) and
+    label.
+    """
 
     records: int
     counts: Counts
@@ -128,7 +132,9 @@ _HASHER = RowHasher(secrets.token_bytes(32))
 
 
 class Counting:
-    """Records of a released file counted by their symbols and labels, and the first offender of each kind."""
+    """Records of a released file counted by their symbols and labels, and the first offender of
+    each kind.
+    """
 
     def __init__(self, file: Released, table: Source, symbols: int) -> None:
         self.file = file
@@ -140,8 +146,11 @@ class Counting:
         self.offenders: dict[str, Finding] = {}
 
     def offend(self, kind: str, position: int, what: str, times: int) -> None:
-        """Note that something of this kind is wrong, so many times, first at a position of the batch."""
-        # Finding the line of a record may read the file again, so it is done for the first offender only.
+        """Note that something of this kind is wrong, so many times, first at a position of the
+        batch.
+        """
+        # Finding the line of a record may read the file again, so it is done for the first offender
+        # only.
         at = self.records + position
         first = self.offenders.get(kind) or Finding(
             kind, f"{self.table.where(at)}: {what}"
@@ -149,7 +158,7 @@ class Counting:
         self.offenders[kind] = replace(first, records=first.records + times)
 
     def label_codes(self, batch: Any) -> Counts:
-        """Positions of the labels; a cell that is no label has a negative one, and is an offender."""
+        """Positions of the labels; a cell without a label is negative, and an offender."""
         cells = cells_of(batch, self.file.columns)
         codes = positions_of(cells, self.labels)
         wrong = np.flatnonzero(codes < 0)
@@ -177,7 +186,9 @@ class Counting:
     def _first_of_identity(
         self, batch: Any, labelled: Counts, codes: Counts
     ) -> NDArray[np.bool_]:
-        """Which records are the first of their identifier; another symbol or label than the first is an offence."""
+        """Which records are the first of their identifier; another symbol or label than the first
+        is an offence.
+        """
         cells: list[Encoded] = []
         for column in cells_of(batch, self.file.identity):
             part = Encoded(column.codes[labelled], column.texts, column.is_float)
@@ -189,8 +200,8 @@ class Counting:
             self.offend(
                 "identity",
                 int(labelled[at]),
-                f"the identifier {quoted(_text_at(cells, at))} had another symbol or label before; the same record "
-                "gets one draw",
+                f"the identifier {quoted(_text_at(cells, at))} had another symbol or "
+                "label before; the same record gets one draw",
                 len(other),
             )
         return is_first
@@ -219,7 +230,9 @@ def count_pairs(
     possible: NDArray[np.bool_],
     policy: Policy = STRICT,
 ) -> CountedFile:
-    """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
+    """Count symbols and labels of an original and its release, record by record, and compare all
+    other columns.
+    """
     useful = replace(normalised(useful, policy.normalise), columns=file.useful)
     with (
         open_source(file.path, file.text) as after,
@@ -238,12 +251,13 @@ def count_pairs(
         ]
         olds = slices(before, file.useful, common)
         news = slices(after, file.columns, [*common, *file.identity])
-        gone = 0
-        come = 0
+        # Records that one of the two files has beyond the end of the other.
+        only_before = 0
+        only_after = 0
         for old, new in pairs(olds, news):
             if old is None or new is None:
-                gone = gone + len(old or ())
-                come = come + len(new or ())
+                only_before += len(old or ())
+                only_after += len(new or ())
                 continue
             ys = counting.label_codes(new)
             cells = [
@@ -251,33 +265,55 @@ def count_pairs(
                 for cells in cells_of(old, file.useful)
             ]
             xs = symbol_codes(before, cells, useful, counting.records, policy)
-            wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
-            if wrong.size:
-                at = int(wrong[0])
-                names = (*useful.names, "an empty cell", "an unknown symbol")
-                what = f"the channel never gives {quoted(counting.labels.names[ys[at]])} for {quoted(names[xs[at]])}"
-                counting.offend("pair", at, what, len(wrong))
-            found = first_difference(
+            _refuse_impossible_pairs(counting, xs, ys, useful, possible)
+            difference = first_difference(
                 old, new, common, before.kind != after.kind, file.escaped
             )
-            if found is not None:
-                position, name, was, now = found
-                what = f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}"
-                counting.offend(
-                    "cells",
-                    position,
-                    f"{what}; a release leaves other columns as they are",
-                    1,
-                )
+            if difference is not None:
+                _refuse_difference(counting, *difference)
             counting.add(new, xs, ys)
-    records = counting.records + come
-    if gone or come:
-        what = f"{after.name} has {records:,} records and the original {counting.records + gone:,}"
+    records = counting.records + only_after
+    if only_before or only_after:
+        original_records = counting.records + only_before
+        what = f"{after.name} has {records:,} records and the original {original_records:,}"
         findings.insert(0, Finding("rows", f"{what}; a release has the same, in order"))
+        # Pairs of records that do not belong together must not be tested.
         counting.counts[:] = 0
     return CountedFile(
         records, counting.counts, (*findings, *counting.offenders.values())
     )
+
+
+def _refuse_impossible_pairs(
+    counting: Counting,
+    xs: Counts,
+    ys: Counts,
+    useful: Variable,
+    possible: NDArray[np.bool_],
+) -> None:
+    """Note the labels that the channel never gives for their symbols.
+
+    A label with a negative position is unknown, and was noted when it was read.
+    """
+    wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
+    if not wrong.size:
+        return
+    first = int(wrong[0])
+    names = (*useful.names, "an empty cell", "an unknown symbol")
+    label = counting.labels.names[ys[first]]
+    what = f"the channel never gives {quoted(label)} for {quoted(names[xs[first]])}"
+    counting.offend("pair", first, what, len(wrong))
+
+
+def _refuse_difference(
+    counting: Counting, position: int, name: str, original: str, released: str
+) -> None:
+    """Note a cell of another column that the release changed."""
+    what = (
+        f"the column {quoted(name)} holds {quoted(released)}, but the original "
+        f"{quoted(original)}; a release leaves other columns as they are"
+    )
+    counting.offend("cells", position, what, 1)
 
 
 def symbol_codes(
@@ -287,7 +323,9 @@ def symbol_codes(
     before: int,
     policy: Policy = STRICT,
 ) -> Counts:
-    """Positions of the symbols; missing and unknown ones come behind them, or the first that is refused is named."""
+    """Positions of the symbols; missing and unknown ones come behind them, or the first that is
+    refused is named.
+    """
     codes = positions_of(cells, useful)
     if codes.size and codes.min() < 0:
         missing = codes == MISSING
@@ -320,7 +358,9 @@ def first_difference(
 
 
 def _first_unequal(was: Any, now: Any, name: str, loose: bool) -> int | None:
-    """Position of the first cell that differs, if any: NaN equals NaN, and among texts 1.50 equals 1.5."""
+    """Position of the first cell that differs, if any: NaN equals NaN, and among texts 1.50 equals
+    1.5.
+    """
     was = _comparable(was, name, loose)
     now = _comparable(now, name, loose)
     if was.type == now.type and was.equals(now):
@@ -352,7 +392,9 @@ def _same_value(one: Any, other: Any, loose: bool) -> bool:
 
 
 def private_columns(table: Source, file: Released) -> list[Finding]:
-    """Columns that a release must not have: sensitive and useful ones, and those that look like a sensitive one."""
+    """Columns that a release must not have: sensitive and useful ones, and those that look like a
+    sensitive one.
+    """
     allowed = {*file.columns, *file.ignored}
     problems: list[str] = []
     for role, names in (("sensitive", file.private), ("useful", file.useful)):

@@ -1,4 +1,7 @@
-"""Released files against their channel: is one a plausible draw, and what does it tell? Each is read once."""
+"""Checks of released files against their channel, and estimates from them.
+
+Every file is read once, in batches.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +56,8 @@ def check_release(
     released : path
         CSV or Parquet.
     original : path, optional
-        Then rows, pairs of symbol and label, and all other columns are compared, and the frequencies of the labels
-        are tested symbol by symbol.
+        Then rows, pairs of symbol and label, and all other columns are compared, and the
+        frequencies of the labels are tested symbol by symbol.
     columns : mapping, optional
         The files' name of a column of the channel where it has another one there.
     released_columns : sequence of str, optional
@@ -65,18 +68,21 @@ def check_release(
     level : float
         Chance that a faithful release is called implausible for its frequencies.
     any_data : bool
-        Without the original: do not expect the frequencies of the channel's table, only some that the channel can give.
+        Without the original: do not expect the frequencies of the channel's table, only some that
+        the channel can give.
     keep_sensitive : bool
         Whether the sensitive columns may be in the released file.
     ignored : sequence of str
         Columns that are not compared: removed, or released by another channel.
     identity : sequence of str
-        Columns that identify a record, where the job drew by them: records with the same identifier must have the same
-        label, and count once. Takes about 150 bytes of memory for each identifier.
+        Columns that identify a record, where the job drew by them: records with the same identifier
+        must have the same label, and count once. Takes about 150 bytes of memory for each
+        identifier.
     correlated : sequence of str
         Further columns that must not be in the released file (unless `keep_sensitive`).
     escape_formulas : bool
-        Whether the release was written with an apostrophe before what spreadsheets take for a formula.
+        Whether the release was written with an apostrophe before what spreadsheets take for a
+        formula.
     text : TextOptions, optional
         How CSV files are written: delimiter, quotes, encoding.
     advance : callable, optional
@@ -85,37 +91,49 @@ def check_release(
     Raises
     ------
     InputError
-        If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
+        If a file cannot be read, a column is not there, or the original has a symbol that the
+        channel does not know.
     """
     channel, released = _in_order(channel, released)
     level = checking.check_chance(level)
     policy = policy or counting.STRICT
     hidden = None if keep_sensitive else correlated
-    own: dict[str, Any] = {
-        "ignored": tuple(ignored),
-        "identity": tuple(identity),
-        "escaped": escape_formulas,
-    }
-    own |= {"text": text, "advance": advance}
     file = released_file(
-        channel, released, columns, released_columns, form, hidden, **own
+        channel,
+        released,
+        columns,
+        released_columns,
+        form,
+        hidden,
+        ignored=tuple(ignored),
+        identity=tuple(identity),
+        escaped=escape_formulas,
+        text=text,
+        advance=advance,
     )
     model = release_model(channel, form)
-    rules = {"null": policy.null, "unknown": policy.unknown}
+    # Rows of the channel, and behind them those of a missing and an unknown symbol.
     rows = np.vstack(
-        [model.matrix, *(_policy_row(channel, form, *rule) for rule in rules.items())]
+        [
+            model.matrix,
+            _policy_row(channel, form, "null", policy.null),
+            _policy_row(channel, form, "unknown", policy.unknown),
+        ]
     )
-    notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
+    notices: list[str] = []
+    if channel.sensitive is None:
+        notices.append(_NO_SENSITIVE)
     if original is not None and _is_shuffled(released):
         original = None
         any_data = True
         notices.append(_SHUFFLED)
     if original is None:
         counted = counting.count_release(file)
-        fixed = any(rule.startswith(OUTPUT) for rule in rules.values())
-        test, also, told = _tested_labels(
+        fixed = policy.null.startswith(OUTPUT) or policy.unknown.startswith(OUTPUT)
+        test, also, test_notices = _tested_labels(
             model, rows, counted.counts[0], level, fixed, any_data
         )
+        notices += test_notices
     else:
         counted = counting.count_pairs(
             file, original, channel.useful, rows > 0.0, policy
@@ -123,13 +141,10 @@ def check_release(
         names = (*model.symbols, "(missing)", "(unknown)")
         test = checking.check_pairs(names, rows, counted.counts, level)
         also = None
-        told = (
-            [_NOT_PAIRED]
-            if any(found.kind == "rows" for found in counted.findings)
-            else []
-        )
+        if any(finding.kind == "rows" for finding in counted.findings):
+            notices.append(_NOT_PAIRED)
     return checking.ReleaseCheck(
-        counted.records, counted.findings, test, also, (*notices, *told)
+        counted.records, counted.findings, test, also, tuple(notices)
     )
 
 
@@ -167,28 +182,35 @@ def released_file(
 ) -> counting.Released:
     """The file with what the channel says of it; as in `check_release`.
 
-    `hidden` may not be in the release, nor may the sensitive columns; all may if it is None. `more` are further fields
-    of `counting.Released`.
+    `hidden` may not be in the release, nor may the sensitive columns; all may if it is None. `more`
+    are further fields of `counting.Released`.
     """
     names = renamed or {}
-    sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
-    known = [*channel.useful.columns, *sensitive]
-    if unknown := [name for name in names if name not in known]:
+    sensitive: tuple[str, ...] = ()
+    if channel.sensitive is not None:
+        sensitive = channel.sensitive.columns
+    columns = [*channel.useful.columns, *sensitive]
+    unknown = [name for name in names if name not in columns]
+    if unknown:
         raise InputError(
-            f"the channel has no column {listed(unknown)} to rename (it has {listed(known)})"
+            f"the channel has no column {listed(unknown)} to rename (it has {listed(columns)})"
         )
     useful = tuple(names.get(name, name) for name in channel.useful.columns)
-    usual = (",".join(useful),) if form == LABEL else useful
-    published = usual if released_columns is None else tuple(released_columns)
-    if len(published) != len(usual):
+    published = useful
+    if form == LABEL:
+        # One label for the whole symbol, under the joined names.
+        published = (",".join(useful),)
+    size = len(published)
+    if released_columns is not None:
+        published = tuple(released_columns)
+    if len(published) != size:
         raise InputError(
-            f"the channel releases {len(usual)} column(s), not {listed(list(published))}"
+            f"the channel releases {size} column(s), not {listed(list(published))}"
         )
-    private = (
-        ()
-        if hidden is None
-        else (*(names.get(name, name) for name in sensitive), *hidden)
-    )
+    private: tuple[str, ...] = ()
+    if hidden is not None:
+        sensitive_in_file = [names.get(name, name) for name in sensitive]
+        private = (*sensitive_in_file, *hidden)
     labels = replace(released_variable(channel, form), columns=published)
     return counting.Released(
         path=path, labels=labels, useful=useful, private=private, **more
@@ -215,7 +237,9 @@ def _tested_labels(
     fixed: bool,
     any_data: bool,
 ) -> tuple[checking.FrequencyTest, checking.FrequencyTest | None, list[str]]:
-    """The test of labels without their symbols, a second one that holds for any data, and notices about them."""
+    """The test of labels without their symbols, a second one that holds for any data, and notices
+    about them.
+    """
     anything = checking.check_any_data(
         model.labels, rows[rows.any(axis=1)], counts, level
     )
@@ -232,20 +256,26 @@ def _tested_labels(
 _NO_SENSITIVE = (
     "the channel does not say which columns are sensitive: see that none is in the file"
 )
-_SHUFFLED = "its manifest says that the records are in random order: it is checked without the original"
+_SHUFFLED = (
+    "its manifest says that the records are in random order: it is checked without the "
+    "original"
+)
 _NOT_PAIRED = (
     "the records do not match those of the original, so frequencies were not tested"
 )
 _TABLE = (
-    "without the original the frequencies are compared with those that the channel's own table predicts; data of "
-    "another origin may differ from them (--any-data)"
+    "without the original the frequencies are compared with those that the channel's "
+    "own table predicts; data of another origin may differ from them (--any-data)"
 )
 _ANY_DATA = (
-    "without original and table only what no frequencies of the useful column could give is found; a wrong channel "
-    "may pass"
+    "without original and table only what no frequencies of the useful column could "
+    "give is found; a wrong channel may pass"
 )
 _PUBLIC = "a public channel carries no table, so there are no expected frequencies"
-_FIXED = "a fixed label for missing or unknown symbols has no expected frequency without the original"
+_FIXED = (
+    "a fixed label for missing or unknown symbols has no expected frequency without "
+    "the original"
+)
 
 
 def estimate_file(
@@ -260,12 +290,24 @@ def estimate_file(
     escape_formulas: bool = False,
     text: TextOptions | None = None,
     advance: counting.Advance | None = None,
-    **how: Any,
+    **settings: Any,
 ) -> Frequencies | JointFrequencies:
-    """Estimate frequencies of a released file: `how` is for `estimate_frequencies`, with `by` for `estimate_joint`."""
-    more: dict[str, Any] = {"identity": tuple(identity), "escaped": escape_formulas}
-    more |= {"text": text, "advance": advance}
-    file = released_file(channel, released, columns, released_columns, form, **more)
+    """Estimate frequencies of a released file.
+
+    The `settings` are those of `estimate_frequencies`; with `by`, a kept column, those of
+    `estimate_joint`.
+    """
+    file = released_file(
+        channel,
+        released,
+        columns,
+        released_columns,
+        form,
+        identity=tuple(identity),
+        escaped=escape_formulas,
+        text=text,
+        advance=advance,
+    )
     if by is not None:
         if identity:
             raise InputError(
@@ -275,15 +317,13 @@ def estimate_file(
             raise InputError(
                 f"--by {by!r} is the released column itself; name a column that was kept"
             )
-        return estimate_joint(channel, _crossed(file, by), form=form, **how)
+        return estimate_joint(channel, _crossed(file, by), form=form, **settings)
     counted = counting.count_release(file)
-    wrong = [
-        finding for finding in counted.findings if finding.kind in ("label", "identity")
-    ]
-    if wrong:
-        raise InputError(wrong[0].text)
+    for finding in counted.findings:
+        if finding.kind in ("label", "identity"):
+            raise InputError(finding.text)
     counts = dict(zip(file.labels.names, counted.counts[0].tolist(), strict=True))
-    return estimate_frequencies(channel, counts, form=form, **how)
+    return estimate_frequencies(channel, counts, form=form, **settings)
 
 
 def _crossed(file: counting.Released, by: str) -> dict[tuple[str, str], int]:

@@ -1,12 +1,14 @@
 """Frequencies of X from released data, with confidence intervals.
 
-A released column holds labels y drawn from W(.|x), so their frequencies estimate P_Y = P_X W. Two estimators go back
-to P_X: `unbiased` solves the linear equations ``W b = c`` for weights b of the labels, `ml` maximises the likelihood
-over all P_X. Assumptions: each record was drawn once, independently, by this very channel. Symbols that the channel
-cannot tell apart (`identifiability`) are estimated together.
+A released column holds labels y drawn from W(.|x), so their frequencies estimate P_Y = P_X W. Two
+estimators go back to P_X: `unbiased` solves the linear equations ``W b = c`` for weights b of the
+labels, `ml` maximises the likelihood over all P_X. Assumptions: each record was drawn once,
+independently, by this very channel. Symbols that the channel cannot tell apart (`identifiability`)
+are estimated together.
 
-An unbiased estimate can be an impossible value, a negative share for instance. What is reported is the nearest
-possible value, which always lies within its interval (`score_intervals`); the unbiased one is kept beside it.
+An unbiased estimate can be an impossible value, a negative share for instance. What is reported is
+the nearest possible value, which always lies within its interval (`score_intervals`); the unbiased
+one is kept beside it.
 """
 
 from __future__ import annotations
@@ -31,18 +33,21 @@ Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
 
 VISIBLE_MOVE = 1e-9
-"""An unbiased estimate that is moved by less than this to be possible was moved by rounding alone."""
+"""An unbiased estimate that is moved by less than this to be possible was moved by rounding alone.
+"""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Estimated(Displayed):
-    """Estimates with their errors and intervals, as the results for one and for two columns have them.
+    """Estimates with their errors and intervals, as the results for one and for two columns have
+    them.
 
     Parameters
     ----------
     estimates : array
-        Possible values (shares lie in [0, 1]), each within its interval. Where the unbiased estimate is impossible,
-        the nearest possible value: over many releases such estimates are not unbiased.
+        Possible values (shares lie in [0, 1]), each within its interval. Where the unbiased
+        estimate is impossible, the nearest possible value: over many releases such estimates are
+        not unbiased.
     unbiased : array of the same shape
         The unbiased estimates, which may be negative or above 1.
     standard_errors : array of the same shape
@@ -52,7 +57,8 @@ class Estimated(Displayed):
     records : int
     method : 'unbiased' or 'ml'
     target : 'population' or 'records'
-        Whether the intervals are for the population that the records are drawn from, or for the records of the file.
+        Whether the intervals are for the population that the records are drawn from, or for the
+        records of the file.
     level : float
         Confidence level of each interval.
     notices : tuple of str
@@ -98,7 +104,8 @@ class Frequencies(Estimated):
     Parameters
     ----------
     names : tuple of str
-        A symbol of X, a group of symbols whose sum alone is identified (``{a, b}``), or what the user asked for.
+        A symbol of X, a group of symbols whose sum alone is identified (``{a, b}``), or what the
+        user asked for.
     covariance : (m, m) array
         Of the unbiased estimates, or of those of maximum likelihood.
     likelihood : MaximumLikelihood or None
@@ -151,18 +158,22 @@ def estimate_frequencies(
     Parameters
     ----------
     channel : Channel
-        With or without its table; the table only makes the unbiased estimates more precise, never biased.
+        With or without its table; the table only makes the unbiased estimates more precise, never
+        biased.
     released : column, or mapping of label to count
         pandas, polars or pyarrow column, list or array of labels.
     method : 'unbiased' or 'ml'
-        Linear, or maximum likelihood. The result has the exactly unbiased estimates as `unbiased` either way.
+        Linear, or maximum likelihood. The result has the exactly unbiased estimates as `unbiased`
+        either way.
     level : float
         Confidence level, in (0, 1).
     target : 'population' or 'records'
-        Intervals for the population of which the records are an independent sample, or for the frequencies among the
-        records themselves (then only the channel's draws are random, and intervals are shorter).
+        Intervals for the population of which the records are an independent sample, or for the
+        frequencies among the records themselves (then only the channel's draws are random, and
+        intervals are shorter).
     functionals : mapping of name to functional, optional
-        What to estimate instead of every symbol: a symbol, symbols (their sum) or symbol-to-coefficient mappings.
+        What to estimate instead of every symbol: a symbol, symbols (their sum) or
+        symbol-to-coefficient mappings.
     unidentified : 'groups' or 'refuse'
         Where the channel cannot tell symbols apart: estimate the sums of such groups, or refuse.
     form : 'label' or 'posterior-draw'
@@ -171,8 +182,8 @@ def estimate_frequencies(
     Raises
     ------
     InputError
-        On labels that are not the channel's, fewer than two records, functionals that released data cannot tell,
-        or arguments out of range.
+        On labels that are not the channel's, fewer than two records, functionals that released data
+        cannot tell, or arguments out of range.
     """
     settings = check_estimate(method, level, target)
     model = release_model(channel, form)
@@ -186,8 +197,8 @@ def estimate_frequencies(
     else:
         fitted = _unbiased_fit(estimator, counts, unbiased, target)
     estimates = np.clip(fitted.estimates, *cells.bounds)
-    # The maximum of the likelihood lies near the unbiased estimate, whose interval is known to hold: the interval
-    # of the unbiased one is widened until it has the reported one.
+    # The maximum of the likelihood lies near the unbiased estimate, whose interval is known to
+    # hold: the interval of the unbiased one is widened until it has the reported one.
     lower, upper = score_interval(
         unbiased, *spread_of(estimator, counts, target), records, settings["level"]
     )
@@ -249,14 +260,16 @@ def _likely_fit(estimator: Estimator, counts: NDArray[np.int64], target: str) ->
         matrix, c, shares, records, estimator.known.rank
     )
     if target == "records":
-        # Without the variance of the symbols themselves, which the records of the file have for certain.
+        # Without the variance of the symbols themselves, which the records of the file have for
+        # certain.
         second: Array = (c.T * shares) @ c
         sampling = (second - np.outer(estimates, estimates)) / records
         covariance = covariance - sampling
     notices: tuple[str, ...] = ()
     if not likelihood.converged:
         notices = (
-            f"the likelihood is only known to be within {likelihood.deficit:.2g} nats of its maximum",
+            f"the likelihood is only known to be within {likelihood.deficit:.2g} nats "
+            "of its maximum",
         )
     return _Fit(estimates, covariance, notices, likelihood)
 
@@ -270,19 +283,22 @@ def record_count(counts: NDArray[np.int64]) -> int:
 
 
 def impossible_notice(before: Array, after: Array) -> tuple[str, ...]:
-    """A notice about the estimates that were moved to the nearest possible value, if there are any."""
+    """A notice about the estimates that were moved to the nearest possible value, if any."""
     moved = int((np.abs(after - before) > VISIBLE_MOVE).sum())
     if not moved:
         return ()
     return (
-        f"{moved:,} of {before.size:,} unbiased estimates are impossible (a share below 0 or above 1), as happens by "
-        "chance; the nearest possible value is reported. To add or average estimates, take the unbiased ones "
-        "(`unbiased` with --json or --csv)",
+        f"{moved:,} of {before.size:,} unbiased estimates are impossible (a share "
+        "below 0 or above 1), as happens by chance; the nearest possible value is "
+        "reported. To add or average estimates, take the unbiased ones (`unbiased` "
+        "with --json or --csv)",
     )
 
 
 def _kept_frequencies_notice(channel: Channel, records: int) -> tuple[str, ...]:
-    """What the released shares tell by themselves if the channel keeps those of its table in expectation."""
+    """What the released shares tell by themselves if the channel keeps those of its table in
+    expectation.
+    """
     objective = channel.record.objective
     if objective is None or not objective.keep_frequencies:
         return ()
@@ -293,9 +309,10 @@ def _kept_frequencies_notice(channel: Channel, records: int) -> tuple[str, ...]:
         by_label = channel.joint.p_x @ variances
     error = float(np.sqrt(by_label.max() / records))
     return (
-        "this channel keeps expected frequencies: if these records are distributed as in its table, the released "
-        f"shares estimate those of the records by themselves, each with a standard error of at most {error:.2g} from "
-        "the draws; the estimates here need no such assumption",
+        "this channel keeps expected frequencies: if these records are distributed as "
+        "in its table, the released shares estimate those of the records by "
+        f"themselves, each with a standard error of at most {error:.2g} from the "
+        "draws; the estimates here need no such assumption",
     )
 
 

@@ -1,10 +1,11 @@
 """Frequencies of X jointly with another column that was kept as it was.
 
-The assumptions are those of `frequencies` and one more: given the symbol of X, the label does not depend on the other
-column. A channel that was applied to X alone guarantees that.
+The assumptions are those of `frequencies` and one more: given the symbol of X, the label does not
+depend on the other column. A channel that was applied to X alone guarantees that.
 
-The share of a cell (x, z) is the mean over records of b(label) where the other column has z, and of 0 elsewhere: an
-unbiased estimate with the weights b of `frequencies`, and with their score intervals.
+The share of a cell (x, z) is the mean over records of b(label) where the other column has z, and of
+0 elsewhere: an unbiased estimate with the weights b of `frequencies`, and with their score
+intervals.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from mechdesign.channel.channel import Array, Channel
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class JointFrequencies(Estimated):
-    """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other column.
+    """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other
+    column.
 
-    All entries of `unbiased` sum to 1 if the names cover every symbol; the rest as in `frequencies.Estimated`.
+    All entries of `unbiased` sum to 1 if the names cover every symbol; the rest as in
+    `frequencies.Estimated`.
 
     Parameters
     ----------
@@ -65,8 +68,8 @@ def estimate_joint(
     Parameters
     ----------
     channel : Channel
-    released : column of labels of `channel`, or a mapping of (label, value of the other column) to count
-    other : column of the same length
+    released : column of labels of `channel`, or a mapping of (label, value of the other column) to
+    count other : column of the same length
         The kept column; None with counts.
     method, level, target, functionals, form
         As in `estimate_frequencies`; 'ml' fits each value of the kept column by itself, which
@@ -75,7 +78,8 @@ def estimate_joint(
     Raises
     ------
     InputError
-        On labels that are not the channel's, columns of different lengths, or functionals that cannot be told.
+        On labels that are not the channel's, columns of different lengths, or functionals that
+        cannot be told.
     """
     settings = f.check_estimate(method, level, target)
     estimator = Estimator.of(release_model(channel, form), functionals)
@@ -116,12 +120,15 @@ def _joint_interval(
     target: str,
     level: float,
 ) -> tuple[Array, Array]:
-    """Score intervals of the cells; weights are those of the label, or 0 for records of another value."""
+    """Score intervals of the cells; weights are those of the label, or 0 for records of another
+    value.
+    """
     records = int(counts.sum())
     of_symbols, _ = spread_of(estimator, counts.sum(axis=1), target)
     zeros = np.zeros_like(fitted.estimates)
     least, most = (end + zeros for end in _possible(estimator))
-    # One record more, as if the columns were unrelated: a cell that did not occur can occur all the same.
+    # One record more, as if the columns were unrelated: a cell that did not occur can occur all the
+    # same.
     unrelated: Array = of_symbols.squares[1][:, None] * counts.sum(axis=0) / records
     square = (records * fitted.second + unrelated) / (records + 1)
     at_most = np.maximum(of_symbols.squares[2][:, None], square)
@@ -143,7 +150,9 @@ def _joint_interval(
 
 
 def _possible(estimator: Estimator) -> tuple[Array, Array]:
-    """(m, 1) smallest and largest values that a cell can have: a value of the kept column may have no record."""
+    """(m, 1) smallest and largest values that a cell can have: a value of the kept column may have
+    no record.
+    """
     least, most = _with_zero(*estimator.cells.bounds)
     return least[:, None], most[:, None]
 
@@ -171,8 +180,8 @@ def _unbiased_joint(estimator: Estimator, shares: Array) -> _Fitted:
     squared = estimator.cells.functionals**2
     unbiased: Array = estimator.weights_for(squared).T @ shares
     identified = estimator.known.identifies(squared)[:, None]
-    # Where a square is not identified, the smallest value that its mean can have: variances are then too large
-    # rather than too small.
+    # Where a square is not identified, the smallest value that its mean can have: variances are
+    # then too large rather than too small.
     products = np.where(identified, unbiased, estimates**2)
     return _Fitted(estimates, second, products)
 
@@ -201,7 +210,8 @@ def _likely_column(
     fit = maximum_likelihood(matrix, column).frequencies
     inside = c.T @ fit
     covariance = information_covariance(matrix, c, fit, n, estimator.known.rank)
-    # n Var is the variance of one record's weight given z; the mean square over all records follows.
+    # n Var is the variance of one record's weight given z; the mean square over all records
+    # follows.
     share = n / records
     second = share * (n * np.diag(covariance) + inside**2)
     return _Fitted(share * inside, second, share * ((c**2).T @ fit))

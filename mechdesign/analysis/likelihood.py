@@ -1,12 +1,15 @@
-"""Maximum-likelihood frequencies of X from counts of Y, with a certificate of how far from the maximum they can be.
+"""Maximum-likelihood frequencies of X from counts of Y, with a certificate of how far from the
+maximum they can be.
 
-Iterative Bayesian update: ``p(x) <- p(x) g(x)`` with ``g(x) = sum_y f(y) W(y|x) / (pW)(y)`` never lowers the likelihood
-``L(p) = sum_y n(y) log (pW)(y)``. For every p and every p* (Jensen)
+Iterative Bayesian update: ``p(x) <- p(x) g(x)`` with ``g(x) = sum_y f(y) W(y|x) / (pW)(y)`` never
+lowers the likelihood ``L(p) = sum_y n(y) log (pW)(y)``. For every p and every p* (Jensen)
 
-    L(p*) - L(p) = N sum_y f(y) log ((p*W)(y) / (pW)(y)) <= N log sum_x p*(x) g(x) <= N log max_x g(x),
+    L(p*) - L(p) = N sum_y f(y) log ((p*W)(y) / (pW)(y))
+                <= N log sum_x p*(x) g(x)
+                <= N log max_x g(x),
 
-so the largest g bounds the deficit, whatever produced p. The updates are finished by Newton steps, a non-negative
-least-squares problem each; a step that lowers L is not taken.
+so the largest g bounds the deficit, whatever produced p. The updates are finished by Newton steps,
+a non-negative least-squares problem each; a step that lowers L is not taken.
 """
 
 from __future__ import annotations
@@ -24,8 +27,9 @@ DEFICIT = 1e-6
 """Largest deficit of the log-likelihood in nats: far below what any test or interval can notice."""
 
 ROUNDING = 1e-12
-"""Deficit for each record that double arithmetic may not get below: g is a sum of some hundred rounded terms. It is
-a thousandth of a nat for a billion records."""
+"""Deficit for each record that double arithmetic may not get below: g is a sum of some hundred
+rounded terms. It is a thousandth of a nat for a billion records.
+"""
 
 SLACK = 1e-14
 """Added to the certificate of each record: what rounding may have taken from the largest g."""
@@ -41,7 +45,9 @@ SHORTEST_STEP = 1e-10
 """A Newton direction is shortened until L rises, or given up."""
 
 CLOSED = 1e3
-"""Weight of the row that keeps the sum of a Newton iterate at 1; the exact sum is restored afterwards."""
+"""Weight of the row that keeps the sum of a Newton iterate at 1; the exact sum is restored
+afterwards.
+"""
 
 EQUAL = 1e-15
 """Mean log-likelihoods this close cannot be told apart in doubles; then the certificate decides."""
@@ -121,7 +127,9 @@ SMOOTH = 50
 
 
 def smoothed_fit(matrix: Array, counts: NDArray[np.int64]) -> Array:
-    """Frequencies of X near those of maximum likelihood, none of them zero, for each row of counts (.., labels)."""
+    """Frequencies of X near those of maximum likelihood, none of them zero, for each row of counts
+    (.., labels).
+    """
     shares: Array = counts / counts.sum(axis=-1, keepdims=True)
     p = np.full((*counts.shape[:-1], len(matrix)), 1.0 / len(matrix))
     for _ in range(SMOOTH):
@@ -172,7 +180,9 @@ def _newton(problem: _Likelihood, p: Array) -> Array:
 
 
 def _polished(rows: Array, wanted: Array, target: Array) -> Array:
-    """The same minimiser to full accuracy: its support is known, and there the sum is 1 exactly, not by a weight."""
+    """The same minimiser to full accuracy: its support is known, and there the sum is 1 exactly,
+    not by a weight.
+    """
     inside = np.flatnonzero(target)
     part = rows[:, inside]
     ones = np.ones((1, len(inside)))
@@ -189,9 +199,9 @@ def information_covariance(
 ) -> Array:
     """Asymptotic covariance of maximum-likelihood functionals, records being draws of a population.
 
-    The inverse of the expected information at the fit, on the plane where frequencies sum to 1. That a frequency cannot
-    be negative is not used, so the covariance is not too small where one is estimated as 0. A label that the fit
-    gives less than one record counts as one record.
+    The inverse of the expected information at the fit, on the plane where frequencies sum to 1.
+    That a frequency cannot be negative is not used, so the covariance is not too small where one is
+    estimated as 0. A label that the fit gives less than one record counts as one record.
     """
     q = np.maximum(fit @ matrix, 1.0 / records)
     weights = coefficients(matrix, functionals, q, rank)

@@ -1,7 +1,9 @@
-"""Linear unbiased estimation: which frequencies can be known at all, with which coefficients, how precisely.
+"""Linear unbiased estimation: which frequencies can be known at all, with which coefficients, how
+precisely.
 
-A released record with label y says the number ``b(y)``; ``E b(Y) = sum_x P(x) c(x)`` for every P_X exactly if
-``W b = c``. So ``sum_x P(x) c(x)`` can be known from released data if and only if c lies in the column space of W.
+A released record with label y says the number ``b(y)``; ``E b(Y) = sum_x P(x) c(x)`` for every P_X
+exactly if ``W b = c``. So ``sum_x P(x) c(x)`` can be known from released data if and only if c lies
+in the column space of W.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9
-"""Singular values of W below this share of the largest count as zero. Rows that are equal by design differ after
-exact rounding by units of 2**-53; what shows only through such differences would take 10**18 records to see."""
+"""Singular values of W below this share of the largest count as zero. Rows that are equal by design
+differ after exact rounding by units of 2**-53; what shows only through such differences would take
+10**18 records to see.
+"""
 
 MOST_SHOWN = 20
 """Most symbols of a group, and most groups of a statement, that are named."""
@@ -49,7 +53,9 @@ class Identification:
         return tuple(tuple(self.symbols[x] for x in group) for group in self.groups)
 
     def identifies(self, coefficients: ArrayLike) -> NDArray[np.bool_]:
-        """Whether ``sum_x P(x) coefficients[x]`` can be estimated without bias; of several columns, each."""
+        """Whether ``sum_x P(x) coefficients[x]`` can be estimated without bias; of several columns,
+        each.
+        """
         c = np.asarray(coefficients, dtype=np.float64)
         scale = np.abs(c).max(axis=0)
         return (np.abs(self.null @ c) <= SUPPORT_TOLERANCE * scale).all(axis=0)
@@ -58,7 +64,10 @@ class Identification:
         """One sentence for people."""
         size = len(self.symbols)
         if self.identified:
-            return f"the frequencies of all {size} symbols can be estimated (the channel has rank {size})"
+            return (
+                f"the frequencies of all {size} symbols can be estimated (the channel "
+                f"has rank {size})"
+            )
         joined = [group_name(group) for group in self.group_names if len(group) > 1]
         shown = "; ".join(joined[:MOST_SHOWN])
         more = (
@@ -67,8 +76,8 @@ class Identification:
             else ""
         )
         return (
-            f"the channel has rank {self.rank} for {size} symbols: released data cannot tell apart the frequencies "
-            f"within {shown}{more}, only their sum"
+            f"the channel has rank {self.rank} for {size} symbols: released data "
+            f"cannot tell apart the frequencies within {shown}{more}, only their sum"
         )
 
 
@@ -92,10 +101,11 @@ def identify(symbols: Sequence[str], matrix: Array) -> Identification:
 def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
     """The finest partition along which the null space is a direct sum.
 
-    Choose `rank` independent rows of W; every other row is a combination of some of them. Symbols are in one part
-    exactly if such dependences connect them (the connected components of the matroid of the rows). Every null
-    vector sums to 0, because rows of W sum to 1, and so does its restriction to a part, which is a null vector
-    itself: hence the sum of P_X over a part is identified.
+    Choose `rank` independent rows of W; every other row is a combination of some of them. Symbols
+    are in one part exactly if such dependences connect them (the connected components of the
+    matroid of the rows). Every null vector sums to 0, because rows of W sum to 1, and so does its
+    restriction to a part, which is a null vector itself: hence the sum of P_X over a part is
+    identified.
     """
     size = len(matrix)
     if rank == size:
@@ -120,9 +130,11 @@ def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
 def coefficients(
     matrix: Array, functionals: Array, reference: Array, rank: int
 ) -> Array:
-    """b with ``W b = c`` for each functional c, of least variance where the labels have the frequencies `reference`.
+    """b with ``W b = c`` for each functional c, of least variance where the labels have the
+    frequencies `reference`.
 
-    For functionals outside the column space the same formula gives the nearest ones inside it (minimum norm).
+    For functionals outside the column space the same formula gives the nearest ones inside it
+    (minimum norm).
     """
     spread = 1.0 / np.sqrt(reference)
     left, values, right = np.linalg.svd(matrix * spread, full_matrices=False)
@@ -134,10 +146,12 @@ def coefficients(
 def covariance_of(
     weights: Array, frequencies: Array, records: int, products: Array | None = None
 ) -> Array:
-    """Unbiased covariance of ``weights.T @ frequencies``, for records that are independent draws of a population.
+    """Unbiased covariance of ``weights.T @ frequencies``, for records that are independent draws of
+    a population.
 
     With `products`, over the draws of the channel alone, the symbols of the records fixed:
-    ``Cov = (1/N) sum_x P(x) (sum_y W(y|x) b(y) b(y)' - c(x) c(x)')`` with P the shares of the symbols in the file.
+    ``Cov = (1/N) sum_x P(x) (sum_y W(y|x) b(y) b(y)' - c(x) c(x)')`` with P the shares of the
+    symbols in the file.
     """
     second: Array = (weights.T * frequencies) @ weights
     if products is not None:

@@ -1,7 +1,9 @@
-"""What an estimate starts from: the channel as seen by an analyst, counts of its labels, and what is asked for.
+"""What an estimate starts from: the channel as seen by an analyst, counts of its labels, and what
+is asked for.
 
-The model holds the chance of each label given the symbol behind it; released columns, or counts of them, become arrays
-of counts; single symbols, groups of them, or any linear functional of P_X can be asked for.
+The model holds the chance of each label given the symbol behind it; released columns, or counts of
+them, become arrays of counts; single symbols, groups of them, or any linear functional of P_X can
+be asked for.
 """
 
 # pyarrow and narwhals tell too little of their types for the strict mode.
@@ -35,8 +37,10 @@ from mechdesign.release.released_values import (
 from mechdesign.tables.bins import Bins
 
 SUM_TOLERANCE = 1e-6
-"""How far a prior given by the user may be from summing to 1; it is normalised. The same as for tables of
-probabilities: enough for figures rounded to six digits, too little for a forgotten symbol that matters."""
+"""How far a prior given by the user may be from summing to 1; it is normalised. The same as for
+tables of probabilities: enough for figures rounded to six digits, too little for a forgotten symbol
+that matters.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,9 @@ class ReleaseModel:
 
     @cached_property
     def reference(self) -> Array:
-        """P(label) if the symbols had the table's frequencies, or all the same where there is no table; positive."""
+        """P(label) if the symbols had the table's frequencies, or all the same where there is no
+        table; positive.
+        """
         size = len(self.symbols)
         prior = np.full(size, 1.0 / size) if self.prior is None else self.prior
         masses: Array = prior @ self.matrix
@@ -86,8 +92,8 @@ def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
     if prior is None:
         if model.prior is None:
             raise InputError(
-                f"{what} needs the frequencies of the symbols, which a public channel does not carry; "
-                "give them (prior=...), for instance estimated ones"
+                f"{what} needs the frequencies of the symbols, which a public channel "
+                "does not carry; give them (prior=...), for instance estimated ones"
             )
         return model.prior
     if isinstance(prior, Mapping):
@@ -240,7 +246,8 @@ def choose_cells(
         return Cells(model.symbols, np.eye(size), disjoint=True)
     if unidentified == "refuse":
         raise InputError(
-            f"{known.statement()}; ask for these sums (unidentified='groups') or for functionals that are identified"
+            f"{known.statement()}; ask for these sums (unidentified='groups') or for "
+            "functionals that are identified"
         )
     functionals = np.zeros((size, len(known.groups)))
     for k, group in enumerate(known.groups):
@@ -281,13 +288,15 @@ def _functional(model: ReleaseModel, name: Any, what: Any) -> Array:
         parts = dict.fromkeys(cast("Sequence[Any]", what), 1.0)
     else:
         raise InputError(
-            f"the functional {quoted(name)} must be a symbol, symbols or coefficients, not {quoted(what)}"
+            f"the functional {quoted(name)} must be a symbol, symbols or coefficients, "
+            f"not {quoted(what)}"
         )
     c = np.zeros(len(model.symbols))
     for symbol, value in parts.items():
         if symbol not in model.position:
             raise InputError(
-                f"the functional {quoted(name)} names {quoted(symbol)}, which the channel does not know"
+                f"the functional {quoted(name)} names {quoted(symbol)}, which the "
+                "channel does not know"
             )
         try:
             c[model.position[symbol]] = float(value)
@@ -345,8 +354,8 @@ class Estimator:
     def products(self, frequencies: Array, estimate: Array) -> tuple[Array, bool]:
         """Estimate of ``sum_x P(x) c_i(x) c_j(x)``, and whether it is unbiased for all i and j.
 
-        Where a product is not identified the smallest value that it can have (Cauchy and Schwarz) stands on the
-        diagonal, which makes variances too large rather than too small.
+        Where a product is not identified the smallest value that it can have (Cauchy and Schwarz)
+        stands on the diagonal, which makes variances too large rather than too small.
         """
         c = self.cells.functionals
         if self.cells.disjoint:

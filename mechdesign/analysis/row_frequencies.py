@@ -1,15 +1,16 @@
 """Frequencies of columns, and of pairs of columns, from rows that a row channel released.
 
-At a node the level's channel is a matrix W(y|x). Weights b over the node's outputs with ``W b = c`` turn an output
-into an unbiased score of c(x), because E[b(y) | x, node] = c(x). With c the indicator of a symbol, the mean of the
-scores estimates its frequency. Levels draw independently given what is released before, so the product of the scores
-of two levels is an unbiased score of the pair: E[b_i b_j | x] = E[b_i E[b_j | prefix, x] | x] = c_i(x_i) c_j(x_j).
+At a node the level's channel is a matrix W(y|x). Weights b over the node's outputs with ``W b = c``
+turn an output into an unbiased score of c(x), because E[b(y) | x, node] = c(x). With c the
+indicator of a symbol, the mean of the scores estimates its frequency. Levels draw independently
+given what is released before, so the product of the scores of two levels is an unbiased score of
+the pair: E[b_i b_j | x] = E[b_i E[b_j | prefix, x] | x] = c_i(x_i) c_j(x_j).
 
-Where a node merges symbols that c tells apart, no such weights exist. A pair of linear programs then finds weights
-with ``W l <= c <= W h``, so that E[l(y) | x] <= c(x) <= E[h(y) | x]; at nodes of few records 0 and 1 serve as l and h.
-For the bounds of a pair all four products are compared: whatever the sign of a score, the smallest has at most the
-expectation c_i c_j, and the largest at least that. The interval runs from the lower end for the means of l to the
-upper end for those of h.
+Where a node merges symbols that c tells apart, no such weights exist. A pair of linear programs
+then finds weights with ``W l <= c <= W h``, so that E[l(y) | x] <= c(x) <= E[h(y) | x]; at nodes of
+few records 0 and 1 serve as l and h. For the bounds of a pair all four products are compared:
+whatever the sign of a score, the smallest has at most the expectation c_i c_j, and the largest at
+least that. The interval runs from the lower end for the means of l to the upper end for those of h.
 """
 
 from __future__ import annotations
@@ -36,16 +37,21 @@ from mechdesign.formats.distinct import Numbering
 Array = NDArray[np.float64]
 
 RESIDUAL = 1e-9
-"""Weights whose equations miss by more than this do not identify a symbol; probabilities are multiples of 2^-53."""
+"""Weights whose equations miss by more than this do not identify a symbol; probabilities are
+multiples of 2^-53.
+"""
 
 MOST_PROGRAMS = 4_000
 """Linear programs for symbols that are not identified; further nodes are bounded by 0 and 1."""
 
 LARGEST_SCORE = 4.0
-"""Bounds of the weights of these programs: larger ones have a smaller bias and a larger variance."""
+"""Bounds of the weights of these programs: larger ones have a smaller bias and a larger variance.
+"""
 
 MOST_CELLS = 5_000_000
-"""Cells (combinations of outputs times combinations of symbols) up to which a joint table is estimated."""
+"""Cells (combinations of outputs times combinations of symbols) up to which a joint table is
+estimated.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,8 @@ class RowFrequencies:
     level : float
         Confidence level of each interval (normal approximation for the population of the records).
     unidentified : float
-        Share of the records whose released values cannot tell some of these symbols apart; it widens the intervals.
+        Share of the records whose released values cannot tell some of these symbols apart; it
+        widens the intervals.
     """
 
     columns: tuple[str, ...]
@@ -114,7 +121,8 @@ def estimate_rows(
     Raises
     ------
     InputError
-        If a column is missing or named twice, a record cannot have been released, or the joint table is too large.
+        If a column is missing or named twice, a record cannot have been released, or the joint
+        table is too large.
     """
     confidence = number("level", level, "in (0, 1)")
     if not 0.0 < confidence < 1.0:
@@ -123,8 +131,8 @@ def estimate_rows(
     impossible = paths.impossible
     if len(impossible):
         raise InputError(
-            f"record {impossible[0] + 1} of the released table cannot come from this channel; `mechdesign check` "
-            "lists such records"
+            f"record {impossible[0] + 1} of the released table cannot come from this "
+            "channel; `mechdesign check` lists such records"
         )
     if not len(paths):
         raise InputError("the released table has no records")
@@ -140,7 +148,9 @@ def estimate_rows(
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """Scores of one column: a record with the key k has a score in [lower[k, t], upper[k, t]] for the symbol t."""
+    """Scores of one column: a record with the key k has a score in [lower[k, t], upper[k, t]] for
+    the symbol t.
+    """
 
     symbols: tuple[str, ...]
     keys: Integers
@@ -165,7 +175,9 @@ def _factor(paths: RowPaths, columns: Mapping[str, Encoded], name: str) -> Facto
 
 
 def _level_factor(paths: RowPaths, level: int, place: int | None) -> Factor:
-    """Scores by slot of a level, for one of its columns (`place`) or for its crossed symbols (None)."""
+    """Scores by slot of a level, for one of its columns (`place`) or for its crossed symbols
+    (None).
+    """
     channel = paths.channel
     variable = channel.levels[level]
     if place is None:
@@ -228,7 +240,8 @@ def _scores(matrix: Array, targets: Array) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def _enclosing(matrix: Array, target: Array) -> tuple[Array, Array]:
-    """Weights l and h with W l <= c <= W h that are close to c on average over the inputs of the node.
+    """Weights l and h with W l <= c <= W h that are close to c on average over the inputs of the
+    node.
 
     As c lies in [0, 1], the constants 0 and 1 are feasible: they stand in where a program fails.
     """
@@ -262,8 +275,8 @@ def _combined(
         symbols = [(*texts, text) for texts in symbols for text in factor.symbols]
     if len(keys) * len(symbols) > MOST_CELLS:
         raise InputError(
-            f"{listed([quoted(name) for name in names])} have too many combinations to estimate together: ask for "
-            "fewer columns"
+            f"{listed([quoted(name) for name in names])} have too many combinations to "
+            "estimate together: ask for fewer columns"
         )
     lower = np.ones((len(keys), 1))
     upper = np.ones((len(keys), 1))
@@ -300,7 +313,9 @@ def _combined(
 def _products(
     low: Array, high: Array, other_low: Array, other_high: Array
 ) -> tuple[Array, Array]:
-    """Bounds of products of intervals, symbol by symbol: (keys, symbols) and (keys, others) to (keys, both)."""
+    """Bounds of products of intervals, symbol by symbol: (keys, symbols) and (keys, others) to
+    (keys, both).
+    """
     corners: list[Array] = []
     for left in (low, high):
         for right in (other_low, other_high):

@@ -1,4 +1,6 @@
-"""Released rows as paths in the tree of a row channel: which slot of every level each record went through."""
+"""Released rows as paths in the tree of a row channel: which slot of every level each record went
+through.
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,18 @@
-"""Confidence intervals for linear estimates of frequencies, valid for few records and rare symbols as well.
+"""Confidence intervals for linear estimates of frequencies, valid for few records and rare symbols
+as well.
 
-A score interval (Wilson 1927, JASA 22) of an estimate t holds every value theta that t does not contradict:
+A score interval (Wilson 1927, JASA 22) of an estimate t holds every value theta that t does not
+contradict:
 
     |t - theta| <= d + z sd(theta),
 
-where sd(theta) is the standard deviation of the mean weight if theta is true, and d is half of what one record can
-change, as in the continuity correction for a binomial count. An estimate at the end of the possible values has an
-estimated error of zero and yet gets an interval; no interval is a point.
+where sd(theta) is the standard deviation of the mean weight if theta is true, and d is half of what
+one record can change, as in the continuity correction for a binomial count. An estimate at the end
+of the possible values has an estimated error of zero and yet gets an interval; no interval is a
+point.
 
-Invariant: both ends are possible values, and the estimate, moved to the nearest possible value, lies between them.
+Invariant: both ends are possible values, and the estimate, moved to the nearest possible value,
+lies between them.
 """
 
 from __future__ import annotations
@@ -34,8 +38,8 @@ HALVINGS = 60
 class Spread:
     """Mean square of the weights as a function of the frequency theta, (m,) cells at once.
 
-    The function is linear between three values of theta: the `least` possible one, the fitted one (`middle`) and
-    the `most`.
+    The function is linear between three values of theta: the `least` possible one, the fitted one
+    (`middle`) and the `most`.
 
     Parameters
     ----------
@@ -119,7 +123,8 @@ def score_interval(
             theta, records
         )
 
-    # The estimate itself is held. Bisection keeps a held value inside and, unless the limit is held, one outside.
+    # The estimate itself is held. Bisection keeps a held value inside and, unless the limit is
+    # held, one outside.
     inside = np.broadcast_to(possible, limits.shape)
     outside = limits
     for _ in range(HALVINGS):
@@ -136,8 +141,9 @@ def spread_of(
 ) -> tuple[Spread, Array]:
     """The spread of the cells' weights, and how far apart the weights of two labels are (m,).
 
-    At the fitted frequencies the mean square follows the fit. At the ends of the possible values all mass lies on the
-    symbols with the smallest or the largest coefficient, in proportion to the fit.
+    At the fitted frequencies the mean square follows the fit. At the ends of the possible values
+    all mass lies on the symbols with the smallest or the largest coefficient, in proportion to the
+    fit.
     """
     weights = estimator.weights
     c = estimator.cells.functionals

@@ -1,9 +1,11 @@
-"""What a released label says of the symbol behind it: posterior probabilities, weights, corrected regressions.
+"""What a released label says of the symbol behind it: posterior probabilities, weights, corrected
+regressions.
 
-The normal equations of a least-squares regression on d(x, z) are sums over records of terms that are linear in the
-indicators of X. Replacing each by its unbiased weight keeps their expectation given X, Z and the outcome: a corrected
-score (Nakamura 1990, Biometrika 77). Assumption: given X, the label does not depend on outcome and covariates, which
-holds for a channel applied to X alone, each record drawn independently.
+The normal equations of a least-squares regression on d(x, z) are sums over records of terms that
+are linear in the indicators of X. Replacing each by its unbiased weight keeps their expectation
+given X, Z and the outcome: a corrected score (Nakamura 1990, Biometrika 77). Assumption: given X,
+the label does not depend on outcome and covariates, which holds for a channel applied to X alone,
+each record drawn independently.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class PosteriorTable:
 
 @dataclass(frozen=True)
 class ExpandedRecords:
-    """Released records with one row for every symbol that has a weight: ready for a weighted analysis.
+    """Released records with one row for every symbol that has a weight: ready for a weighted
+    analysis.
 
     Parameters
     ----------
@@ -86,8 +89,8 @@ def posterior_table(
     ----------
     channel : Channel
     prior : mapping of symbol to probability, or |X| probabilities, optional
-        P(x) among the records of interest, for instance estimated by maximum likelihood; that of the channel's
-        table by default.
+        P(x) among the records of interest, for instance estimated by maximum likelihood; that of
+        the channel's table by default.
     form : 'label' or 'posterior-draw'
 
     Raises
@@ -110,14 +113,17 @@ def _posteriors(model: ReleaseModel, prior: Any) -> Array:
 def record_weights(
     channel: Channel, *, kind: Kind = "unbiased", prior: Any = None, form: str = "label"
 ) -> Array:
-    """(labels, |X|) array: the weight that a record with this label gives each symbol; rows sum to 1.
+    """(labels, |X|) array: the weight that a record with this label gives each symbol; rows sum to
+    1.
 
-    'posterior' weights are P(x|y). They are right for what Y says of X (the best guess of a record's symbol), but a
-    regression on X weighted by them is attenuated, as with any misclassified regressor.
+    'posterior' weights are P(x|y). They are right for what Y says of X (the best guess of a
+    record's symbol), but a regression on X weighted by them is attenuated, as with any
+    misclassified regressor.
 
-    'unbiased' weights b have ``E[b(Y, x) | X = x'] = 1 if x = x' else 0``: every sum over records that is linear in
-    the indicators of X, such as the normal equations of a regression, has the same expectation as with X itself,
-    given X and all kept columns. They can be negative, and magnify noise; they need no prior.
+    'unbiased' weights b have ``E[b(Y, x) | X = x'] = 1 if x = x' else 0``: every sum over records
+    that is linear in the indicators of X, such as the normal equations of a regression, has the
+    same expectation as with X itself, given X and all kept columns. They can be negative, and
+    magnify noise; they need no prior.
 
     Parameters
     ----------
@@ -130,7 +136,8 @@ def record_weights(
     Raises
     ------
     InputError
-        For 'unbiased' if the channel does not identify every symbol, for 'posterior' if there is no prior.
+        For 'unbiased' if the channel does not identify every symbol, for 'posterior' if there is no
+        prior.
     """
     model = release_model(channel, form)
     if kind == "posterior":
@@ -173,7 +180,8 @@ def expand_records(
     codes = label_codes(model.labels, released, bins=model.bins)
     if not np.isfinite(table[np.unique(codes)]).all():
         raise InputError(
-            "the data hold a label that no symbol of positive prior gives: the prior does not fit them"
+            "the data hold a label that no symbol of positive prior gives: the prior "
+            "does not fit them"
         )
     found = csr_array(np.nan_to_num(table))[codes].tocoo()
     record, symbol = (part.astype(np.int64) for part in found.coords)
@@ -181,12 +189,15 @@ def expand_records(
 
 
 SINGULAR = 1e-10
-"""Smallest eigenvalue of the scaled normal matrix, relative to the largest, with which coefficients mean anything."""
+"""Smallest eigenvalue of the scaled normal matrix, relative to the largest, with which coefficients
+mean anything.
+"""
 
 
 @dataclass(frozen=True)
 class Regression:
-    """Coefficients of a regression and their standard errors (heteroscedasticity-consistent sandwich).
+    """Coefficients of a regression and their standard errors (heteroscedasticity-consistent
+    sandwich).
 
     Parameters
     ----------
@@ -218,9 +229,11 @@ def corrected_regression(
     level: float = 0.95,
     form: str = "label",
 ) -> Regression:
-    """Least-squares regression of an outcome on features of X, corrected for the randomisation of X.
+    """Least-squares regression of an outcome on features of X, corrected for the randomisation of
+    X.
 
-    The normal equations are unbiased, so the coefficients are consistent for those of the regression on X itself.
+    The normal equations are unbiased, so the coefficients are consistent for those of the
+    regression on X itself.
 
     Parameters
     ----------
@@ -228,8 +241,9 @@ def corrected_regression(
     released : column of labels
     outcome : (n,) numbers
     features : mapping of name to functional, optional
-        A symbol, symbols (an indicator of them), or a mapping of symbol to value; an indicator of every symbol by
-        default (no intercept: the coefficients are then the means of the outcome). An intercept is a covariate of ones.
+        A symbol, symbols (an indicator of them), or a mapping of symbol to value; an indicator of
+        every symbol by default (no intercept: the coefficients are then the means of the outcome).
+        An intercept is a covariate of ones.
     covariates : mapping of name to (n,) numbers, optional
         Kept columns.
     level : float
@@ -238,8 +252,9 @@ def corrected_regression(
     Raises
     ------
     InputError
-        If released data do not identify a feature or the product of two (which the normal equations need), lengths
-        differ, a number is missing, or the normal matrix is singular or not positive (too few records, or collinear).
+        If released data do not identify a feature or the product of two (which the normal equations
+        need), lengths differ, a number is missing, or the normal matrix is singular or not positive
+        (too few records, or collinear).
     """
     level = check_level(level)
     model = release_model(channel, form)
@@ -295,8 +310,8 @@ def _products(estimator: Estimator) -> Array:
     if hidden.size:
         one, two = divmod(int(hidden[0]), len(names))
         raise InputError(
-            f"the product of the features {quoted(names[one])} and {quoted(names[two])} is not identified: "
-            f"{estimator.known.statement()}"
+            f"the product of the features {quoted(names[one])} and "
+            f"{quoted(names[two])} is not identified: {estimator.known.statement()}"
         )
     return estimator.weights_for(estimator.outer).reshape(-1, len(names), len(names))
 
@@ -320,6 +335,7 @@ def _check_normal(normal: Array, records: int) -> None:
         if values[0] > SINGULAR * values[-1]:
             return
     raise InputError(
-        f"the corrected normal equations of {records} records have no unique solution: the regressors are "
-        "collinear, or there are too few records for so strong a randomisation; use fewer features"
+        f"the corrected normal equations of {records} records have no unique solution: "
+        "the regressors are collinear, or there are too few records for so strong a "
+        "randomisation; use fewer features"
     )

@@ -18,6 +18,7 @@ from mechdesign.core.wording import percent_of
 if TYPE_CHECKING:
     from mechdesign.core.progress import Step
     from mechdesign.report.record import Report
+    from mechdesign.report.rows_page import RowReport
 
 Say = Callable[[str], None]
 """Takes a line on the progress."""
@@ -69,6 +70,16 @@ class BeliefRow:
 
 
 @dataclass(frozen=True)
+class RowMove:
+    """A released row and the protected value whose probability it moves most."""
+
+    row: str
+    symbol: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
 class Download:
     """A file that the user may take away; it is in memory until then."""
 
@@ -87,6 +98,7 @@ class Designed:
     unchanged: tuple[tuple[str, str], ...]
     beliefs: tuple[BeliefRow, ...]
     beliefs_note: str
+    worst: tuple[RowMove, ...]
     text: str
     messages: tuple[str, ...]
     files: tuple[Download, ...]
@@ -214,6 +226,7 @@ def _designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         unchanged=unchanged,
         beliefs=_beliefs(internal),
         beliefs_note="Computed from the channel, rounded outwards.",
+        worst=(),
         text=first_screen(result, binned, last=()),
         messages=(*joint.notices, *result.messages),
         files=(
@@ -317,9 +330,12 @@ def _beliefs(report: Report) -> tuple[BeliefRow, ...]:
 
 def _designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     from mechdesign.channel.row_file import text_of
+    from mechdesign.mechanisms.rows import RowDesign
     from mechdesign.report import wording as w
     from mechdesign.report.record import to_json
     from mechdesign.report.rows import row_design_record, row_design_text
+    from mechdesign.report.rows_page import report_page, report_record, row_report
+    from mechdesign.report.writing import document_text
 
     say("Reading the table")
     joint = _joint(table, choice)
@@ -336,24 +352,31 @@ def _designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         time_limit=choice.seconds,
         progress=_progress(say),
     )
+    if not isinstance(result, RowDesign):
+        raise TypeError("only a design with a level has boxes")
     unchanged: list[tuple[str, str]] = []
     for name, share in (result.truth or {}).items():
         unchanged.append((name, w.percent_at_least(share)))
     text = row_design_text(result)
     record = to_json(row_design_record(result, CHANNEL)) + "\n"
+    say("Writing the reports")
+    page = row_report(result.channel)
+    html = document_text(report_record(page), lambda: report_page(page), ".html")
     return Designed(
         title=f"A channel for rows of {w.title(choice.released)}",
         facts=_row_facts(result, choice),
         unchanged=tuple(unchanged),
         beliefs=_row_beliefs(result, choice, joint),
         beliefs_note="Bounds that follow from the promise as it is achieved, for any released row.",
+        worst=_row_moves(page),
         text=text,
         messages=(*joint.notices, *result.messages),
         files=(
             Download(CHANNEL, "Channel file", JSON, text_of(result.channel)),
             Download(
-                "report.txt", "Report for those who may see the data", TEXT, text + "\n"
+                "report.html", "Report for those who may see the data", HTML, html
             ),
+            Download("report.txt", "Report as text", TEXT, text + "\n"),
             Download("report.json", "The same figures for programs", JSON, record),
             *_recipes(choice, table),
         ),
@@ -415,6 +438,33 @@ def _row_beliefs(
             )
         )
     return tuple(rows)
+
+
+def _row_moves(report: RowReport) -> tuple[RowMove, ...]:
+    """The released rows that move a probability most, worst first."""
+    from mechdesign.report import wording as w
+
+    moves: list[RowMove] = []
+    for worst in report.worst:
+        factors: list[float] = []
+        for before, after in zip(worst.prior, worst.posterior, strict=True):
+            # A secret that nobody of the stratum has stays impossible.
+            if before == 0.0:
+                factors.append(0.0)
+            elif after == 0.0:
+                factors.append(math.inf)
+            else:
+                factors.append(abs(math.log(after / before)))
+        most = factors.index(max(factors))
+        moves.append(
+            RowMove(
+                row=", ".join(w.label(text) for text in worst.row),
+                symbol=w.label(report.channel.sensitive.names[most]),
+                before=w.percent(worst.prior[most]),
+                after=w.percent(worst.posterior[most]),
+            )
+        )
+    return tuple(moves)
 
 
 def _recipes(choice: Choice, table: MemoryTable) -> tuple[Download, ...]:

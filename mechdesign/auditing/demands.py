@@ -1,17 +1,22 @@
-"""Limits on lifts as comparisons of integers, and the extreme lifts of a channel; no floating point decides anything.
+"""Limits on lifts as comparisons of integers, and the extreme lifts of a channel; no floating point
+decides anything.
 
 For every output y and all sensitive symbols s, t a notion limits
 
-    l(s, y) <= e^eps_u,   1 / l(s, y) <= e^eps_l,   l(s, y) / l(t, y) <= e^eps_ldp,   l(s, y) = P(s, y) / (P(s) P(y)).
+    l(s, y) <= e^eps_u,   1 / l(s, y) <= e^eps_l,   l(s, y) / l(t, y) <= e^eps_ldp,
 
-Every left side is a quotient of integers, because P(s, y) is a sum of counts times entries of the channel. The largest
-quotient of each kind is found by exact comparison and its logarithm is rounded up to a double (`log_upper`): the limit
-holds exactly if and only if that double is at most the budget.
+where l(s, y) = P(s, y) / (P(s) P(y)) is the lift.
 
-A promise is about more than one table if several secrets are protected each for itself, or if there were earlier
-releases of the same record: given their outputs, the table ``sum P(s, x) u(x)`` is what is left, with u the product
-of their columns, and its lifts are still measured against P(s). A symbol may have budgets of its own. Only the
-direction of a product matters for lifts, so tuples of outputs with proportional columns count once.
+Every left side is a quotient of integers, because P(s, y) is a sum of counts times entries of the
+channel. The largest quotient of each kind is found by exact comparison and its logarithm is rounded
+up to a double (`log_upper`): the limit holds exactly if and only if that double is at most the
+budget.
+
+A promise is about more than one table if several secrets are protected each for itself, or if there
+were earlier releases of the same record: given their outputs, the table ``sum P(s, x) u(x)`` is
+what is left, with u the product of their columns, and its lifts are still measured against P(s). A
+symbol may have budgets of its own. Only the direction of a product matters for lifts, so tuples of
+outputs with proportional columns count once.
 """
 
 from __future__ import annotations
@@ -80,7 +85,9 @@ class Demand:
 
     @cached_property
     def groups(self) -> list[tuple[str, float, list[int]]]:
-        """(side, budget, symbols with this budget on this side); all symbols share that of their quotients."""
+        """(side, budget, symbols with this budget on this side); all symbols share that of their
+        quotients.
+        """
         members: dict[tuple[str, float], list[int]] = {}
         for s, budget in enumerate(self.lower):
             members.setdefault(("eps_l", budget), []).append(s)
@@ -129,7 +136,9 @@ class Extreme:
 
     @property
     def kept(self) -> bool:
-        """Whether quotient <= e^budget, decided exactly (`log_upper`); an infinite budget is no limit."""
+        """Whether quotient <= e^budget, decided exactly (`log_upper`); an infinite budget is no
+        limit.
+        """
         return self.used <= self.budget
 
 
@@ -138,7 +147,8 @@ def extreme_lifts(
 ) -> list[Extreme]:
     """For every side and every different budget the largest quotient, of all outputs and tables.
 
-    Found by exact comparison of every cell; of equal ones the first. Outputs that never occur demand nothing.
+    Found by exact comparison of every cell; of equal ones the first. Outputs that never occur
+    demand nothing.
     """
     largest: dict[tuple[str, float], Extreme] = {}
     for y, (inputs, values) in enumerate(columns):
@@ -172,7 +182,8 @@ def _extreme_of(
 ) -> Extreme:
     """The largest quotient of one side among some symbols on one output.
 
-    With masses m_s proportional to P(s, y) and sums r_s proportional to P(s), l(s, y) = m_s total / (r_s output).
+    With masses m_s proportional to P(s, y) and sums r_s proportional to P(s), l(s, y) = m_s total /
+    (r_s output).
     """
     sums = demand.sums
     names = demand.names
@@ -208,10 +219,12 @@ def _extreme_symbol(
 
 
 def log_upper(numerator: int, denominator: int) -> float:
-    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator.
+    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero
+    denominator.
 
-    So the quotient is at most e^x for a double x >= 0 exactly where b <= x, and there is always such a b: the logarithm
-    of a quotient other than 1 is no rational number (e^x is irrational for rational x != 0: Lindemann).
+    So the quotient is at most e^x for a double x >= 0 exactly where b <= x, and there is always
+    such a b: the logarithm of a quotient other than 1 is no rational number (e^x is irrational for
+    rational x != 0: Lindemann).
     """
     if numerator <= denominator:
         return 0.0
@@ -221,7 +234,9 @@ def log_upper(numerator: int, denominator: int) -> float:
 
 
 def rows_on(useful: Variable, joint: Joint) -> list[int]:
-    """The row of a channel on `useful` for each useful symbol of the table, which may have further columns."""
+    """The row of a channel on `useful` for each useful symbol of the table, which may have further
+    columns.
+    """
     columns = useful.columns
     whole = joint.useful
     if set(columns) <= set(whole.columns):
@@ -267,7 +282,8 @@ def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
     """The column of every output over the useful symbols of the table."""
     if channel.useful is joint.useful:
         return list(channel.integers.columns)
-    # Several symbols of the table can share a row: those that differ in columns that are not released.
+    # Several symbols of the table can share a row: those that differ in columns that are not
+    # released.
     sharing: list[list[int]] = [[] for _ in channel.useful.symbols]
     for x, row in enumerate(rows_on(channel.useful, joint)):
         sharing[row].append(x)
@@ -290,7 +306,9 @@ def everything(joint: Joint) -> list[Direction]:
 def directions(
     earlier: Iterable[Direction], columns: Sequence[Entries]
 ) -> list[Direction]:
-    """Products of every direction and column, each direction once; tuples that never occur are left out."""
+    """Products of every direction and column, each direction once; tuples that never occur are left
+    out.
+    """
     first_tuples: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
     entries = [dict(zip(*column, strict=True)) for column in columns]
     for (inputs, values), outputs in earlier:
@@ -319,13 +337,16 @@ def demands_of(
     after: Sequence[Channel] = (),
     useful: Joint | None = None,
 ) -> list[Demand]:
-    """The limits that the notion sets a channel on the table `useful` (this one by default) after earlier releases."""
+    """The limits that the notion sets a channel on the table `useful` (this one by default) after
+    earlier releases.
+    """
     earlier = everything(joint)
     for channel in after:
         earlier = directions(earlier, columns_on(channel, joint))
         if len(earlier) > MOST_TUPLES:
             raise InputError(
-                f"the earlier channels have more than {MOST_TUPLES:,} different combinations of outputs; merge outputs"
+                f"the earlier channels have more than {MOST_TUPLES:,} different "
+                "combinations of outputs; merge outputs"
             )
     target = joint if useful is None else useful
     if target is joint:
@@ -351,12 +372,14 @@ def stacked(
     notion: Notion,
     before: tuple[str, ...] = (),
 ) -> list[Demand]:
-    """The limits for each secret of the table, on counts with a row for each of its sensitive symbols."""
+    """The limits for each secret of the table, on counts with a row for each of its sensitive
+    symbols.
+    """
     limits = notion.limits
     if limits.mean is not None:
         raise InputError(
-            f"{notion.name} bounds averages: with protect-each, budgets of symbols, or after other releases use alip, "
-            "lip, ldp, max-lift or min-lift"
+            f"{notion.name} bounds averages: with protect-each, budgets of symbols, or "
+            "after other releases use alip, lip, ldp, max-lift or min-lift"
         )
     sensitive = joint.sensitive
     own = _own(sensitive, limits.own)
@@ -422,8 +445,8 @@ def _own(
             )
         if len(names) > 1:
             raise InputError(
-                f"a budget for the symbol {quoted(symbol)} stands in two columns: write COLUMN=SYMBOL "
-                f"({listed(names)})"
+                f"a budget for the symbol {quoted(symbol)} stands in two columns: "
+                f"write COLUMN=SYMBOL ({listed(names)})"
             )
         if names[0] in own:
             raise InputError(f"a budget for the symbol {quoted(symbol)} is given twice")

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from mechdesign.auditing import population as of_channels
+from mechdesign.auditing.boxes import BoxAudit, audit_boxes
 from mechdesign.auditing.rows import RowAudit, audit_rows
 from mechdesign.auditing.verdict import Audit
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
@@ -29,19 +31,24 @@ def audit(
 def audit(
     channel: RowChannel, joint: Any = None, notion: Notion | None = None
 ) -> RowAudit: ...
+@overload
 def audit(
-    channel: Channel | RowChannel,
+    channel: BoxChannel, joint: None = None, notion: Notion | None = None
+) -> BoxAudit: ...
+def audit(
+    channel: Channel | RowChannel | BoxChannel,
     joint: Any = None,
     notion: Notion | None = None,
     *,
     population: ConfidenceSet | None = None,
     after: Sequence[Channel] = (),
-) -> Audit | RowAudit:
+) -> Audit | RowAudit | BoxAudit:
     """Decide exactly whether a channel keeps a promise.
 
     Parameters
     ----------
-    channel : Channel or RowChannel
+    channel : Channel, RowChannel or BoxChannel
+        One of boxes is judged on the confidence sets of the counts that it carries.
     joint : Joint; for a channel of rows a frame, or nothing for the table that the channel carries
     notion : Notion
         A channel of rows is by default held against what it was designed for.
@@ -55,6 +62,13 @@ def audit(
     InputError
         As `auditing.population.audit` and `auditing.rows.audit_rows` do.
     """
+    if isinstance(channel, BoxChannel):
+        if joint is not None or population is not None or after:
+            raise InputError(
+                "a channel of boxes is audited on the counts that it carries: leave table, "
+                "population and after out"
+            )
+        return audit_boxes(channel, notion)
     if isinstance(channel, RowChannel):
         if population is not None or after:
             raise InputError("population and after are not built for a channel of rows")

@@ -1,14 +1,17 @@
 """The joint leakage of several releases of one record, each drawn independently of the others.
 
-With channels W1, .., Wk on columns of one table, ``P(s, y1, .., yk) = sum_x P(s, x) W1(y1|x) .. Wk(yk|x)``: the
-releases are one channel whose outputs are tuples, and whose column for a tuple is the product of the columns. Only
-the direction of that column matters for lifts, so tuples with proportional columns count once (`directions`, in
-integers). The last channel is joined in floating point, where sums of non-negative terms have a proven relative
-error; every tuple that could be extreme within it is then compared in integers. With three channels and more the
-directions may be too many: those whose completions are surely harmless go first, and what is left out is bounded.
+With channels W1, .., Wk on columns of one table,
+``P(s, y1, .., yk) = sum_x P(s, x) W1(y1|x) .. Wk(yk|x)``: the releases are one channel whose
+outputs are tuples, and whose column for a tuple is the product of the columns. Only the direction
+of that column matters for lifts, so tuples with proportional columns count once (`directions`, in
+integers). The last channel is joined in floating point, where sums of non-negative terms have a
+proven relative error; every tuple that could be extreme within it is then compared in integers.
+With three channels and more the directions may be too many: those whose completions are surely
+harmless go first, and what is left out is bounded.
 
-Decided exactly: ``exp(-eps_l) <= l(s, y1, .., yk) <= exp(eps_u)`` for all tuples. Floating point selects candidates
-only, with margins wider than its error, and bounds on what is left out are rounded outwards.
+Decided exactly: ``exp(-eps_l) <= l(s, y1, .., yk) <= exp(eps_u)`` for all tuples. Floating point
+selects candidates only, with margins wider than its error, and bounds on what is left out are
+rounded outwards.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ BLOCK = 2**22
 """Doubles of one block of products: 32 MB."""
 
 LEAST_PRODUCT = 2.0**-900
-"""Smallest product of positive entries for which nothing can underflow; below it nothing rests on doubles."""
+"""Smallest product of positive entries for which nothing can underflow; below it nothing rests on
+doubles.
+"""
 
 OUTWARDS = 1.0 + 1e-9
 """Factor on bounds of what is left out: far more than rounding, and nothing that matters."""
@@ -57,7 +62,9 @@ LARGEST_LOG = math.log(1e300)
 
 @dataclass(frozen=True)
 class WorstTuple:
-    """The sensitive symbol and the outputs, one of each channel, with the lift farthest from 1 on a log scale."""
+    """The sensitive symbol and the outputs, one of each channel, with the lift farthest from 1 on a
+    log scale.
+    """
 
     sensitive: str
     outputs: tuple[str, ...]
@@ -66,11 +73,13 @@ class WorstTuple:
 
 @dataclass(frozen=True, repr=False)
 class Composition(Achieved, Displayed):
-    """The joint leakage of independent releases of one record, in nats: limits as those of one release, for all tuples.
+    """The joint leakage of independent releases of one record, in nats: limits as those of one
+    release, for all tuples.
 
-    `achieved` has the limits alone and `at_least` is attained by a tuple, both the smallest doubles of their kind; they
-    are equal where `exact`, which two channels always are. `sum` is what adding the budgets of the channels alone would
-    give: no bound. `worst` is a tuple that attains the larger side of `at_least`.
+    `achieved` has the limits alone and `at_least` is attained by a tuple, both the smallest doubles
+    of their kind; they are equal where `exact`, which two channels always are. `sum` is what adding
+    the budgets of the channels alone would give: no bound. `worst` is a tuple that attains the
+    larger side of `at_least`.
     """
 
     at_least: Achieved
@@ -104,11 +113,11 @@ def compose(
     channels : sequence of Channel
         The same channel as often as a record is released through it.
     joint : Joint, optional
-        The table of the sensitive column and of all useful columns; by default that of the channels, which must be
-        the same.
+        The table of the sensitive column and of all useful columns; by default that of the
+        channels, which must be the same.
     most : int
-        For three channels and more: tuples of all but the last that are followed. Where they are more, `achieved`
-        is a proven bound and `at_least` what was found.
+        For three channels and more: tuples of all but the last that are followed. Where they are
+        more, `achieved` is a proven bound and `at_least` what was found.
 
     Raises
     ------
@@ -156,7 +165,9 @@ def compose(
 def _all_but_last(
     table: Joint, channels: Sequence[Sequence[Entries]], most: int
 ) -> tuple[list[Direction], list[float]]:
-    """Directions of all channels but the last, and bounds (eps_l, eps_u, eps_ldp) on those that were left out."""
+    """Directions of all channels but the last, and bounds (eps_l, eps_u, eps_ldp) on those that
+    were left out.
+    """
     followed = everything(table)
     left_out = np.zeros(3)
     for depth, columns in enumerate(channels[:-1]):
@@ -217,18 +228,20 @@ def _check_sensitive(channels: Sequence[Channel]) -> None:
 
 
 def _check_on(channel: Channel, widest: Joint, channels: Sequence[Channel]) -> None:
-    """The table has the columns of the channel, and the counts that the channel was designed for."""
+    """Refuse a table without the columns of the channel, or with other counts than its own."""
     if not set(channel.useful.columns) <= set(widest.useful.columns):
         names = sorted({",".join(other.useful.columns) for other in channels})
         raise InputError(
-            f"the channels release different columns ({listed(names)}): give the table of all (--table)"
+            f"the channels release different columns ({listed(names)}): give the table "
+            "of all (--table)"
         )
     own = channel.joint
     if own is None or own is widest:
         return
     if _cells(own, own.useful) != _cells(widest, own.useful):
         raise InputError(
-            "the channels were designed for different tables: give the one that the record comes from (--table)"
+            "the channels were designed for different tables: give the one that the "
+            "record comes from (--table)"
         )
 
 
@@ -265,7 +278,8 @@ def _candidates(
     )
     if smallest_product < LEAST_PRODUCT:
         return directions(followed, columns)
-    # Nothing underflows, so zeros are exact. A lift is wrong by n + 5 roundings in P(s, y) and |S| more in P(y).
+    # Nothing underflows, so zeros are exact. A lift is wrong by n + 5 roundings in P(s, y) and |S|
+    # more in P(y).
     slack = 8.0 * (2 * n + size + 20) * ROUNDOFF
     nearest = [_Nearest(slack) for _ in range(3)]
     step = max(1, BLOCK // (size * max(n, len(last))))
@@ -295,7 +309,9 @@ def _candidates(
 
 
 class _Nearest:
-    """The tuples whose value may be the largest, given that values are wrong by at most `slack` each."""
+    """The tuples whose value may be the largest, given that values are wrong by at most `slack`
+    each.
+    """
 
     def __init__(self, slack: float) -> None:
         self._slack = slack
@@ -318,11 +334,13 @@ class _Nearest:
 def _followed(
     table: Joint, found: list[Direction], rest: Sequence[Sequence[Entries]], most: int
 ) -> tuple[list[Direction], Array]:
-    """The directions that can come to most, and what the others can come to at most: (eps_l, eps_u, eps_ldp).
+    """The directions that can come to most, and what the others can come to at most: (eps_l, eps_u,
+    eps_ldp).
 
-    The columns of the remaining channels multiply the entries of a direction by factors between 1 and r, up to scale.
-    A lift is a quotient of linear functions of the factors, so it is largest where those of the symbols with the
-    largest P(s|x) are r and the others 1: one of n candidates. The smallest alike.
+    The columns of the remaining channels multiply the entries of a direction by factors between 1
+    and r, up to scale. A lift is a quotient of linear functions of the factors, so it is largest
+    where those of the symbols with the largest P(s|x) are r and the others 1: one of n candidates.
+    The smallest alike.
     """
     columns = _dense([column for column, _ in found], len(table.useful))
     least = np.exp(-_stretches(columns > 0.0, rest))[:, None]  # 1 / r
@@ -349,9 +367,11 @@ def _followed(
 
 
 def _largest_log(masses: Array, lifts: Array, least: Array, *, sign: float) -> Array:
-    """Of every direction the largest logarithm of a lift (sign -1), or of the inverse of one (sign 1).
+    """Of every direction the largest logarithm of a lift (sign -1), or of the inverse of one (sign
+    1).
 
-    Candidate j gives factor 1 to the first j symbols in the order of their lifts and `least` = 1 / r to the others.
+    Candidate j gives factor 1 to the first j symbols in the order of their lifts and `least` = 1 /
+    r to the others.
     """
     order = np.argsort(sign * lifts)
     below = masses[:, order]
@@ -363,21 +383,26 @@ def _largest_log(masses: Array, lifts: Array, least: Array, *, sign: float) -> A
 
 
 def _stretched_sums(parts: Array, least: Array) -> Array:
-    """Sums of each row with factor 1 on the first entries and `least` on the others, for every number of first ones."""
+    """Sums of each row with factor 1 on the first entries and `least` on the others, for every
+    number of first ones.
+    """
     return (1.0 - least) * parts.cumsum(axis=1) + least * parts.sum(
         axis=1, keepdims=True
     )
 
 
 def _stretches(support: NDArray[np.bool_], rest: Sequence[Sequence[Entries]]) -> Array:
-    """log r of every direction: of each channel the largest quotient of two entries of an output in the support."""
+    """log r of every direction: of each channel the largest quotient of two entries of an output in
+    the support.
+    """
     n = support.shape[1]
     total = np.zeros((n, n))
     for columns in rest:
         largest = np.full((n, n), -math.inf)
         with np.errstate(divide="ignore", invalid="ignore"):
             for logs in np.log(_dense(columns, n)):
-                # log 0 - log 0 is no number: a symbol that neither gives does not matter, and fmax leaves it out.
+                # log 0 - log 0 is no number: a symbol that neither gives does not matter, and fmax
+                # leaves it out.
                 largest = np.fmax(largest, logs[:, None] - logs)
         total += largest
     patterns, pattern_of = np.unique(support, axis=0, return_inverse=True)

@@ -1,15 +1,18 @@
-"""Every leakage measure of a channel from its integers, rounded outwards, and the averages over S behind them.
+"""Every leakage measure of a channel from its integers, rounded outwards, and the averages over S
+behind them.
 
-With masses m_s proportional to P(s, y), o their sum, r_s proportional to P(s) and N the sum of the r_s, the lift is
+With masses m_s proportional to P(s, y), o their sum, r_s proportional to P(s) and N the sum of the
+r_s, the lift is
 
     l(s, y) = P(s, y) / (P(s) P(y)) = m_s N / (r_s o),
 
-a quotient of integers. Mean distances are rational; powers of a real order are enclosed by Arb balls.
+a quotient of integers. Mean distances are rational; powers of a real order are enclosed by Arb
+balls.
 
-Sums of rationals and of logarithms are taken in balls of `BITS` bits, and each result is the double next to the ball
-on the side that claims less privacy: up, and down for minima. What is reported is therefore a bound that surely
-holds. The extreme P(s|y) of every sensitive symbol, how far a released value can move a belief, is rounded outwards
-from integers.
+Sums of rationals and of logarithms are taken in balls of `BITS` bits, and each result is the double
+next to the ball on the side that claims less privacy: up, and down for minima. What is reported is
+therefore a bound that surely holds. The extreme P(s|y) of every sensitive symbol, how far a
+released value can move a belief, is rounded outwards from integers.
 """
 
 from __future__ import annotations
@@ -31,12 +34,16 @@ from mechdesign.core.wording import order_of
 from mechdesign.tables.joint import Joint
 
 BITS = 256
-"""Precision of the balls: two hundred bits more than a double, so cancellation costs no digit of the results."""
+"""Precision of the balls: two hundred bits more than a double, so cancellation costs no digit of
+the results.
+"""
 
 
 @dataclass(frozen=True)
 class OutputMasses:
-    """P(s, y) of one output, in proportion to `masses` with sum `output`; P(s) in proportion to `sums` with `total`."""
+    """P(s, y) of one output, in proportion to `masses` with sum `output`; P(s) in proportion to
+    `sums` with `total`.
+    """
 
     masses: Sequence[int]
     output: int
@@ -70,7 +77,9 @@ def masses_by_output(
 
 
 def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any:
-    """sum_s P(s) |l - 1|^power, or of 1/l (Zarrabian et al. 2023, eqs. (31), (32), Def. 6); None if infinite."""
+    """sum_s P(s) |l - 1|^power, or of 1/l (Zarrabian et al. 2023, eqs. (31), (32), Def. 6); None if
+    infinite.
+    """
     if inverse and 0 in output.masses:
         return None
     mean = fmpq(0)
@@ -83,8 +92,8 @@ def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any
 def log_power_mean(output: OutputMasses, order: float, *, inverse: bool = False) -> Any:
     """log of (sum_s P(s) l^order)^(1/order), or of 1/l, as a ball; None where it is infinite.
 
-    The order is positive, the exact rational that the double is, or inf (Zarrabian et al. 2023, eq. (33),
-    Definition 6).
+    The order is positive, the exact rational that the double is, or inf (Zarrabian et al. 2023, eq.
+    (33), Definition 6).
     """
     if inverse and 0 in output.masses:
         return None
@@ -97,7 +106,8 @@ def log_power_mean(output: OutputMasses, order: float, *, inverse: bool = False)
 def log_norm(
     values: Sequence[tuple[int, int]], order: float, weights: Sequence[int], total: int
 ) -> Any:
-    """log of (sum_i w_i v_i^order / total)^(1/order) for quotients v_i >= 0 of integers, not all 0, as a ball.
+    """log of (sum_i w_i v_i^order / total)^(1/order) for quotients v_i >= 0 of integers, not all 0,
+    as a ball.
 
     The largest value is taken out, so that every power lies in [0, 1]: at a large order the powers
     themselves would overflow, or be known too badly for a logarithm.
@@ -118,7 +128,8 @@ def log_norm(
 
 
 def divergence(output: OutputMasses, *, inverse: bool = False) -> Any:
-    """KL(P(S|y), P(S)) = sum_s P(s) l log l in nats, as a ball; or KL(P(S), P(S|y)) = sum_s P(s) log(1/l).
+    """KL(P(S|y), P(S)) = sum_s P(s) l log l in nats, as a ball; or KL(P(S), P(S|y)) = sum_s P(s)
+    log(1/l).
 
     None where it is infinite: the second one, with a lift of zero.
     """
@@ -142,8 +153,8 @@ def divergence(output: OutputMasses, *, inverse: bool = False) -> Any:
 class OutputLeakage:
     """The leakage of one output about S; logarithms in nats, infinite where a lift is zero.
 
-    `alpha_lift` and its inverse go from the order to the value; `posterior` is P(s|y) in the order of S,
-    correctly rounded.
+    `alpha_lift` and its inverse go from the order to the value; `posterior` is P(s|y) in the order
+    of S, correctly rounded.
     """
 
     output: str
@@ -163,7 +174,9 @@ class OutputLeakage:
 
 
 def worst_of(leakages: Sequence[OutputLeakage]) -> OutputLeakage:
-    """The worst of each measure, and all posteriors: of several outputs, or of one output about several secrets."""
+    """The worst of each measure, and all posteriors: of several outputs, or of one output about
+    several secrets.
+    """
     first = leakages[0]
     posteriors = [leakage.posterior for leakage in leakages]
     return OutputLeakage(
@@ -207,7 +220,9 @@ def output_leakages(
 def average_leakages(
     channel: Channel, joint: Joint, orders: Sequence[float]
 ) -> dict[str, float]:
-    """I(S;Y), total variation, chi2, maximal and min-entropy leakage, and the informations of these orders."""
+    """I(S;Y), total variation, chi2, maximal and min-entropy leakage, and the informations of these
+    orders.
+    """
     outputs = _masses(channel, joint)
     scale = joint.total * channel.denominator
     with precision(BITS):
@@ -259,7 +274,8 @@ def _output(
         largest_inverse = 1 / low
         log_low = min(0.0, lower(arb(low).log()))
         log_ratio = max(0.0, upper(arb(high / low).log()))
-    # The largest lift is at least 1 and the smallest at most 1; a ball around log 1 may reach beyond zero.
+    # The largest lift is at least 1 and the smallest at most 1; a ball around log 1 may reach
+    # beyond zero.
     return OutputLeakage(
         output=label,
         probability=masses.output / total,
@@ -281,7 +297,7 @@ def _output(
 
 
 def _norm(masses: OutputMasses, alpha: float, largest: Any, *, inverse: bool) -> float:
-    """The alpha-lift or its inverse; `largest` is the largest lift or inverse, None where infinite."""
+    """The alpha-lift or its inverse; `largest` is the largest lift or inverse, None if infinite."""
     if largest is None or math.isinf(alpha):
         return _up(largest)
     return max(1.0, upper(log_power_mean(masses, alpha, inverse=inverse).exp()))
@@ -335,7 +351,9 @@ def _factor(order: float) -> Any:
 
 
 def _bounded(information: Callable[[], Any]) -> Any:
-    """The ball at the first precision at which it is one: an order next to 0 needs more bits than `BITS`."""
+    """The ball at the first precision at which it is one: an order next to 0 needs more bits than
+    `BITS`.
+    """
     bits = BITS
     while True:
         with precision(bits):
@@ -358,7 +376,9 @@ def _at_least_zero(ball: Any) -> float:
 
 
 def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
-    """The extremes of P(s|y) over all outputs y, for each s of each secret, from integers and rounded outwards."""
+    """The extremes of P(s|y) over all outputs y, for each s of each secret, from integers and
+    rounded outwards.
+    """
     if joint.sensitive.protects_columns:
         ranges: list[tuple[float, float]] = []
         for secret in joint.secrets:

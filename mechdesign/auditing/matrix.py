@@ -1,7 +1,9 @@
-"""Audit of a matrix that another tool made: an array, or a file with the useful symbols in its first column.
+"""Audit of a matrix that another tool made: an array, or a file with the useful symbols in its
+first column.
 
-Decimals and floats are taken as the exact rationals that they are, rows are divided by their exact sums, and the
-matrix is brought to integers over one denominator. From there on the verdict is that of any channel (`verdict`).
+Decimals and floats are taken as the exact rationals that they are, rows are divided by their exact
+sums, and the matrix is brought to integers over one denominator. From there on the verdict is that
+of any channel (`verdict`).
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 
 ROW_SUM_TOLERANCE = Fraction(1, 10**9)
-"""A row may miss 1 by this much and is then divided by its exact sum: it forgives the last digit of a
-printed table, far below any probability that matters."""
+"""A row may miss 1 by this much and is then divided by its exact sum: it forgives the last digit of
+a printed table, far below any probability that matters.
+"""
 
 
 def audit_matrix(
@@ -67,7 +70,9 @@ def audit_matrix(
 def outside(
     rows: Sequence[Sequence[Any]], joint: Joint, symbols: list[str], outputs: list[str]
 ) -> Released:
-    """Rows of probabilities, of these useful symbols and with these outputs, in integers over one denominator."""
+    """Rows of probabilities, of these useful symbols and with these outputs, in integers over one
+    denominator.
+    """
     order = _order(symbols, joint)
     twice = repeated(outputs)
     if twice is not None:
@@ -93,7 +98,9 @@ def outside(
 
 
 def _order(names: list[str], joint: Joint) -> list[int]:
-    """The position in the table of each useful symbol of the matrix, which must have all and no others."""
+    """The position in the table of each useful symbol of the matrix, which must have all and no
+    others.
+    """
     position = {name: x for x, name in enumerate(joint.useful.names)}
     twice = repeated(names)
     if twice is not None:
@@ -115,7 +122,9 @@ def _order(names: list[str], joint: Joint) -> list[int]:
 
 
 def non_negative(cell: Any, where: str, *names: str) -> Fraction:
-    """The exact value of a cell; `where`, with the names in its braces, begins the message about a wrong one."""
+    """The exact value of a cell; `where`, with the names in its braces, begins the message about a
+    wrong one.
+    """
     try:
         value = fraction_of(cell)
     except InputError as error:
@@ -147,10 +156,12 @@ def audit_file(
 ) -> tuple[Audit, PopulationPromise | None]:
     """Decide exactly whether the matrix in a CSV or Parquet file satisfies `notion` on `joint`.
 
-    With it, what the matrix promises of the population, where the table counts records and has one secret.
+    With it, what the matrix promises of the population, where the table counts records and has one
+    secret.
 
-    Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows must sum to 1
-    within 1e-9 and are then normalised exactly. `text` is the format of a CSV; ``-`` is standard input.
+    Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows
+    must sum to 1 within 1e-9 and are then normalised exactly. `text` is the format of a CSV; ``-``
+    is standard input.
     """
     with open_source(path, text, repeated_names=True) as source:
         name = source.name

@@ -1,10 +1,12 @@
-"""Every utility and leakage measure of a channel on a table (nats), and what bounds on the lift imply for each.
+"""Every utility and leakage measure of a channel on a table (nats), and what bounds on the lift
+imply for each.
 
 I(X;Y) is that of the integers, rounded so that it never claims too much.
 
-With a = exp(-eps_l) and b = exp(eps_u), every output of the channel has all its lifts in [a, b] and their mean under
-P(s) is 1. Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 of Zarrabian et al. 2023 are false for asymmetric budgets; the forms
-here are the extremes of a variable of mean 1 on [a, b]. Propositions 4, 6 and A1 are in the form that holds as well.
+With a = exp(-eps_l) and b = exp(eps_u), every output of the channel has all its lifts in [a, b] and
+their mean under P(s) is 1. Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 of Zarrabian et al. 2023 are
+false for asymmetric budgets; the forms here are the extremes of a variable of mean 1 on [a, b].
+Propositions 4, 6 and A1 are in the form that holds as well.
 """
 
 from __future__ import annotations
@@ -33,24 +35,28 @@ from mechdesign.notions import check_alpha
 from mechdesign.tables.joint import Joint
 
 BREACHES = (0.01, 0.1, 0.5)
-"""Prior probabilities rho1 for which the guarantee against privacy breaches is given unless told otherwise."""
+"""Prior probabilities rho1 for which the guarantee against privacy breaches is given unless told
+otherwise.
+"""
 
 
 ROUNDOFF = 2.0**-53
 """Largest relative error of one floating-point operation."""
 
 SUM_ERROR = 18 * ROUNDOFF
-"""Bound on the relative error of a sum of terms t log(m/t), all of one sign: five conversions of integers,
-two quotients, a product and the exact sum round once each; the logarithm is within 4 units in the last place,
-8 roundoffs (NumPy's vector loops; usually 1). Computed as log1p((m - t)/t) it loses nothing near m = t."""
+"""Bound on the relative error of a sum of terms t log(m/t), all of one sign: five conversions of
+integers, two quotients, a product and the exact sum round once each; the logarithm is within 4
+units in the last place, 8 roundoffs (NumPy's vector loops; usually 1). Computed as log1p((m - t)/t)
+it loses nothing near m = t.
+"""
 
 
 @dataclass(frozen=True)
 class Utility:
     """Utility in nats. `mutual_information` and `nmi` are never above the true values.
 
-    They are below them by at most about 5e-15 H(X) and 5e-15. `entropy` is H(X), with a relative error of at
-    most 2e-15; `nmi` is I(X;Y)/H(X), and 1 when X is constant (nothing is lost).
+    They are below them by at most about 5e-15 H(X) and 5e-15. `entropy` is H(X), with a relative
+    error of at most 2e-15; `nmi` is I(X;Y)/H(X), and 1 when X is constant (nothing is lost).
     """
 
     mutual_information: float
@@ -61,8 +67,9 @@ class Utility:
 def utility(channel: Channel, joint: Joint) -> Utility:
     """I(X;Y), H(X) and their quotient for the integers of `channel` under `joint`.
 
-    I(X;Y) = H(X) - H(X|Y), each summed exactly from non-negative terms such as P(x, y) log(P(y) / P(x, y)),
-    whose arguments are formed of exact integers: their relative error does not grow with the channel.
+    I(X;Y) = H(X) - H(X|Y), each summed exactly from non-negative terms such as P(x, y) log(P(y) /
+    P(x, y)), whose arguments are formed of exact integers: their relative error does not grow with
+    the channel.
     """
     joint = released_part(channel, joint)
     weights = joint.useful_counts
@@ -101,13 +108,15 @@ OUTWARD = 1.0 + 1e-14
 
 
 def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
-    """Upper bounds that ALIP(eps_l, eps_u) implies on every output, or on average; infinite where a side is free.
+    """Upper bounds that ALIP(eps_l, eps_u) implies on every output, or on average; infinite where a
+    side is free.
 
     The budgets are in nats, at least 0, possibly infinite.
     """
     below = -math.expm1(-eps_l)  # 1 - a
     above = math.expm1(eps_u)  # b - 1
-    # A variable of mean 1 on [a, b] is farthest from 1 when it takes the ends alone: 2 (b-1) (1-a) / (b-a) on average.
+    # A variable of mean 1 on [a, b] is farthest from 1 when it takes the ends alone: 2 (b-1) (1-a)
+    # / (b-a) on average.
     if math.isinf(above):
         l1 = 2.0 * below
     else:
@@ -130,7 +139,9 @@ def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
 
 
 def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
-    """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean` (Proposition 4, corrected)."""
+    """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean` (Proposition 4,
+    corrected).
+    """
     if kind == "l1":
         return (mean / (2.0 * p) + 1.0) * OUTWARD
     if kind == "chi2":
@@ -139,7 +150,9 @@ def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> f
 
 
 def smallest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
-    """Bound from below on every lift with the inverse measure `mean`, perhaps infinite (Proposition 6, corrected)."""
+    """Bound from below on every lift with the inverse measure `mean`, perhaps infinite (Proposition
+    6, corrected).
+    """
     if math.isinf(mean):
         return 0.0
     if kind == "l1":
@@ -150,13 +163,15 @@ def smallest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> 
 
 
 def breach_bound(low: float, high: float, prior: float) -> float:
-    """The smallest rho2 for which no rho1-to-rho2 privacy breach happens, up or down (Proposition A1).
+    """The smallest rho2 for which no rho1-to-rho2 privacy breach happens, up or down (Proposition
+    A1).
 
-    With all lifts in [low, high] no property whose prior is at most rho1 gets a posterior above rho2, and
-    none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low and high <= rho2/rho1,
-    both together. 1 where nothing is guaranteed.
+    With all lifts in [low, high] no property whose prior is at most rho1 gets a posterior above
+    rho2, and none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low
+    and high <= rho2/rho1, both together. 1 where nothing is guaranteed.
     """
-    # 1 - (1 - prior) low, from positive terms: as a difference it would lose the digits of a small prior.
+    # 1 - (1 - prior) low, from positive terms: as a difference it would lose the digits of a small
+    # prior.
     return min(1.0, max(prior * high, prior + (1.0 - prior) * (1.0 - low)) * OUTWARD)
 
 
@@ -166,7 +181,8 @@ MOST_ENUMERATED = 12
 
 @dataclass(frozen=True)
 class Guarantee:
-    """One line: by `source`, `measure` is at most (or at least) `bound`; the channel attains `attained`.
+    """One line: by `source`, `measure` is at most (or at least) `bound`; the channel attains
+    `attained`.
 
     `attained` is None where it would take too long to find out.
     """
@@ -242,7 +258,9 @@ def _from_averages(
     joint: Joint,
     alphas: Sequence[float],
 ) -> list[Guarantee]:
-    """Bounds on the single lifts, from the averages: of the rarest symbol, whose probability is rounded down."""
+    """Bounds on the single lifts, from the averages: of the rarest symbol, whose probability is
+    rounded down.
+    """
     high = max(output.max_lift for output in outputs)
     low = min(output.min_lift for output in outputs)
     rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
@@ -309,8 +327,8 @@ def weakest(lines: Sequence[Guarantee]) -> Guarantee:
 class ChannelMeasures:
     """The utility of Y for X and its leakage about S, by name, in nats.
 
-    Leakages are rounded outwards, of the worst output or on average; `outputs` has them output by output,
-    and `guarantees` has the bounds that the theorems give for them.
+    Leakages are rounded outwards, of the worst output or on average; `outputs` has them output by
+    output, and `guarantees` has the bounds that the theorems give for them.
     """
 
     utility: dict[str, float]
@@ -359,7 +377,8 @@ def measure(
 
 def _utility_measures(channel: Channel, joint: Joint) -> dict[str, float]:
     worth = utility(channel, joint)
-    # log sum_y max_x W(y|x): what the outputs leak of the useful symbols, whatever their distribution
+    # log sum_y max_x W(y|x): what the outputs leak of the useful symbols, whatever their
+    # distribution
     largest = sum(max(entries) for _, entries in channel.integers.columns)
     return {
         "entropy": worth.entropy,

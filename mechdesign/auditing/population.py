@@ -1,15 +1,17 @@
-"""The exact verdict for a whole confidence set: the promise of a channel for every population in it.
+"""The exact verdict for a whole confidence set: the promise of a channel for every population in
+it.
 
-For an output with the column w(x) = W(y|x), P(y|s) = sum_x P(x|s) w(x) is largest over the box of P(.|s) when its
-free mass lies on the largest w, and smallest when it lies on the smallest: one sort for each output. With these
-extremes h_s and g_s,
+For an output with the column w(x) = W(y|x), P(y|s) = sum_x P(x|s) w(x) is largest over the box of
+P(.|s) when its free mass lies on the largest w, and smallest when it lies on the smallest: one sort
+for each output. With these extremes h_s and g_s,
 
     largest l(s, y) = h_s / min over P(S) of [P(s) h_s + sum over t != s of P(t) g_t],
 
-and the smallest with h and g exchanged, because a lift grows with P(y|s) and falls with every other P(y|t); P(S)
-is again chosen in a box. All this in integers: the ends of the boxes are integers over 2^60, rounded outwards when
-the set was made. The quotients are compared with budgets like those of the verdict on a table
-(`demands.log_upper`, rounded up). Nothing here is shared with the search that designs channels for such sets.
+and the smallest with h and g exchanged, because a lift grows with P(y|s) and falls with every other
+P(y|t); P(S) is again chosen in a box. All this in integers: the ends of the boxes are integers over
+2^60, rounded outwards when the set was made. The quotients are compared with budgets like those of
+the verdict on a table (`demands.log_upper`, rounded up). Nothing here is shared with the search
+that designs channels for such sets.
 """
 
 from __future__ import annotations
@@ -40,11 +42,16 @@ from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set, set_of_record
 from mechdesign.tables.joint import Joint
 
-NOT_STACKED = "confidence is not built with protect-each, budgets of symbols, or after other releases"
+NOT_STACKED = (
+    "confidence is not built with protect-each, budgets of symbols, or after other "
+    "releases"
+)
 
 
 class Bound(NamedTuple):
-    """An extreme of one output over the set: ``above / below``, reached by symbol `s` (against `t` for a quotient)."""
+    """An extreme of one output over the set: ``above / below``, reached by symbol `s` (against `t`
+    for a quotient).
+    """
 
     above: int
     below: int
@@ -64,7 +71,9 @@ class Bound(NamedTuple):
 
 
 class Extremes(NamedTuple):
-    """The largest lift, the largest inverse of a lift and the largest quotient of two lifts of one output."""
+    """The largest lift, the largest inverse of a lift and the largest quotient of two lifts of one
+    output.
+    """
 
     high: Bound
     low: Bound
@@ -89,8 +98,9 @@ class Extremes(NamedTuple):
 class Population:
     """A confidence set prepared for many outputs; columns are integers over one common denominator.
 
-    Boxes are kept as lower ends and spreads: P(x|s) = (lower + part of the spread) / 2^60, and P(s) likewise over
-    the common denominator of its ends. Their room is the mass that is left to distribute.
+    Boxes are kept as lower ends and spreads: P(x|s) = (lower + part of the spread) / 2^60, and P(s)
+    likewise over the common denominator of its ends. Their room is the mass that is left to
+    distribute.
     """
 
     def __init__(
@@ -132,7 +142,9 @@ class Population:
         self._share_room = self._unit - sum(self._share_lower)
 
     def output(self, column: Entries) -> tuple[list[int], list[int]]:
-        """2**60 times the largest and the smallest P(y|s) for every s, in units of the column's denominator."""
+        """2**60 times the largest and the smallest P(y|s) for every s, in units of the column's
+        denominator.
+        """
         inputs, values = self._with_rest(column)
         order = sorted(range(len(inputs)), key=values.__getitem__, reverse=True)
         where = [inputs[i] for i in order]
@@ -148,14 +160,16 @@ class Population:
             worth = list(accumulate(map(mul, free, w), initial=0))
             mass = min(room, masses[-1])
             most.append(base + _on_the_first(mass, masses, worth, w))
-            # The symbols that never give this output take what they can; what is left fills the support
-            # from its end, which is to leave out the first.
+            # The symbols that never give this output take what they can; what is left fills the
+            # support from its end, which is to leave out the first.
             left_out = min(masses[-1], total_spread - room)
             least.append(base + worth[-1] - _on_the_first(left_out, masses, worth, w))
         return most, least
 
     def _with_rest(self, column: Entries) -> Entries:
-        """The column with the entry of unseen symbols, P(y) on the table, last; all times the number of records."""
+        """The column with the entry of unseen symbols, P(y) on the table, last; all times the
+        number of records.
+        """
         if not self._weights:
             return column
         inputs, values = column
@@ -177,7 +191,8 @@ class Population:
             highs.append(Bound(most[s] * self._unit, smallest_mean, s, y))
             largest_mean = self._mean(most, s, least[s], -1)
             lows.append(Bound(largest_mean, least[s] * self._unit, s, y))
-        # The extreme quotient lies between two different symbols: one of the two largest and of the two smallest.
+        # The extreme quotient lies between two different symbols: one of the two largest and of the
+        # two smallest.
         ratios: list[Bound] = []
         for s in nlargest(2, symbols, most.__getitem__):
             for t in nsmallest(2, symbols, least.__getitem__):
@@ -197,7 +212,9 @@ class Population:
         )
 
     def _mean(self, values: list[int], s: int, own: int, sign: int) -> int:
-        """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the shares, with `own` for s."""
+        """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the shares, with `own`
+        for s.
+        """
         c = list(values)
         c[s] = own
         mean = sum(map(mul, self._share_lower, c))
@@ -219,7 +236,9 @@ def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) 
 def audit_population(
     channel: Channel, joint: Joint, notion: Notion, confidence: ConfidenceSet
 ) -> Audit:
-    """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is all it speaks of."""
+    """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is
+    all it speaks of.
+    """
     limits = lift_limits(notion)
     joint = released_part(channel, joint)
     population = Population(confidence, joint.useful_counts)
@@ -236,10 +255,12 @@ def audit(
     population: ConfidenceSet | None = None,
     after: Sequence[Channel] = (),
 ) -> Audit:
-    """Decide exactly whether `channel` keeps `notion`: on `joint`, and for the population if it was designed so.
+    """Decide exactly whether `channel` keeps `notion`: on `joint`, and for the population if it was
+    designed so.
 
-    A channel that was designed with confidence is judged on every population in the set of the counts of `joint`, at
-    the level of its design: `satisfied` and `worst` are those of the set, `achieved` is that of the table.
+    A channel that was designed with confidence is judged on every population in the set of the
+    counts of `joint`, at the level of its design: `satisfied` and `worst` are those of the set,
+    `achieved` is that of the table.
 
     Parameters
     ----------
@@ -251,14 +272,15 @@ def audit(
     population : ConfidenceSet, optional
         Judge any channel on this set.
     after : sequence of Channel
-        Earlier releases of the same record, drawn independently: all together must keep the notion. The table has the
-        useful columns of all of them.
+        Earlier releases of the same record, drawn independently: all together must keep the notion.
+        The table has the useful columns of all of them.
 
     Raises
     ------
     InputError
-        If the useful symbols of channel and joint differ, or the rows are no probabilities; with a set of populations,
-        if the intervals in the channel file are not those of its table, or the notion is none on single lifts.
+        If the useful symbols of channel and joint differ, or the rows are no probabilities; with a
+        set of populations, if the intervals in the channel file are not those of its table, or the
+        notion is none on single lifts.
     """
     on_table = verdict.audit(channel, joint, notion, after=after)
     if is_stacked(joint, notion, after):
@@ -277,7 +299,9 @@ def audit(
 def failing_outputs(
     channel: Channel, joint: Joint, notion: Notion, confidence: ConfidenceSet
 ) -> tuple[int, ...]:
-    """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
+    """Positions of the outputs that violate `notion` for some population of the set, decided
+    exactly.
+    """
     limits = lift_limits(notion)
     joint = released_part(channel, joint)
     population = Population(confidence, joint.useful_counts)
@@ -332,12 +356,14 @@ def achieved_of(extremes: Extremes) -> Achieved:
 
 
 def lift_limits(notion: Notion) -> LiftLimits:
-    """The bounds on every lift alike, or InputError for notions on averages or with budgets of single symbols."""
+    """The bounds on every lift alike, or InputError for notions on averages or with budgets of
+    single symbols.
+    """
     limits = notion.limits
     if limits.mean is not None:
         raise InputError(
-            f"{notion.name} bounds averages over the sensitive symbols, for which confidence is not built; use alip, "
-            "lip, ldp, max-lift or min-lift"
+            f"{notion.name} bounds averages over the sensitive symbols, for which "
+            "confidence is not built; use alip, lip, ldp, max-lift or min-lift"
         )
     if limits.own:
         raise InputError(NOT_STACKED)
@@ -345,7 +371,9 @@ def lift_limits(notion: Notion) -> LiftLimits:
 
 
 def _largest(bounds: Sequence[Bound]) -> Bound:
-    """The first of the largest quotients, by products of integers; a denominator of zero is infinity."""
+    """The first of the largest quotients, by products of integers; a denominator of zero is
+    infinity.
+    """
     best = bounds[0]
     for bound in bounds[1:]:
         if bound.above * best.below > best.above * bound.below:
@@ -354,7 +382,8 @@ def _largest(bounds: Sequence[Bound]) -> Bound:
 
 
 def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
-    """The set of populations that a channel was designed for, computed from counts; None for a promise about the table.
+    """The set of populations that a channel was designed for, computed from counts; None for a
+    promise about the table.
 
     On the channel's own table the intervals must be those in its file.
     """
@@ -366,8 +395,9 @@ def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
         return set_of_record(record, joint)
     if record.get("shares") == "known":
         raise InputError(
-            "the channel was designed with known shares, which a public file and another table do not have: audit the "
-            "internal channel file on its own table"
+            "the channel was designed with known shares, which a public file and "
+            "another table do not have: audit the internal channel file on its own "
+            "table"
         )
     return confidence_set(
         joint,

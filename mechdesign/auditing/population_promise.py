@@ -1,9 +1,10 @@
 """The promise of any channel for the population: which outputs and symbols weaken it, and a remedy.
 
-A channel designed on few records promises something about these records. For the population that they are a sample
-of, the largest and the smallest lift over a confidence set are what is left of it (`population`, in integers). Outputs
-made of symbols with few records are the ones that are hardly known; publishing one together with another output is
-the remedy at hand. Causes and remedy are searched in floating point; the budgets that are reported are exact.
+A channel designed on few records promises something about these records. For the population that
+they are a sample of, the largest and the smallest lift over a confidence set are what is left of it
+(`population`, in integers). Outputs made of symbols with few records are the ones that are hardly
+known; publishing one together with another output is the remedy at hand. Causes and remedy are
+searched in floating point; the budgets that are reported are exact.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
 
 MOST_MERGERS = 3
-"""Outputs merged in an attempt to show what merging gives; more is a new design, which `confidence` makes."""
+"""Outputs merged in an attempt to show what merging gives; more is a new design, which `confidence`
+makes.
+"""
 
 WORTH_SAYING = 0.95
 """Share of the budget that is used up to which what merging leaves is worth showing."""
-"""Outputs merged in an attempt to show what merging gives (more is a new design, which `confidence` makes), and the
-share of the budget that is used up to which what it leaves is worth showing."""
+"""Outputs merged in an attempt to show what merging gives (more is a new design, which `confidence`
+makes), and the share of the budget that is used up to which what it leaves is worth showing.
+"""
 
 HALF = 0.5
 """Symbols are named until they make up this share of what the interval adds to the lift."""
@@ -39,7 +43,9 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Cause:
-    """Where an extreme lies: the cell, its lift, and the symbols whose intervals make it so, with their `records`."""
+    """Where an extreme lies: the cell, its lift, and the symbols whose intervals make it so, with
+    their `records`.
+    """
 
     sensitive: str
     output: str
@@ -50,7 +56,9 @@ class Cause:
 
 @dataclass(frozen=True)
 class Merged:
-    """What publishing some outputs as one would give: for the population, and in shares of H(X) lost."""
+    """What publishing some outputs as one would give: for the population, and in shares of H(X)
+    lost.
+    """
 
     groups: tuple[tuple[str, ...], ...]
     achieved: Achieved
@@ -59,10 +67,11 @@ class Merged:
 
 @dataclass(frozen=True)
 class PopulationPromise:
-    """The budgets that hold for the population with probability `level`, their causes and the remedy.
+    """The budgets that hold for the population with probability `level`, their causes and the
+    remedy.
 
-    `largest` and `smallest` are the extreme lifts; `merged` is None where merging up to three outputs gives
-    little.
+    `largest` and `smallest` are the extreme lifts; `merged` is None where merging up to three
+    outputs gives little.
     """
 
     level: float
@@ -73,7 +82,9 @@ class PopulationPromise:
 
 
 class Released(NamedTuple):
-    """A channel as integers: its outputs, and their columns over one denominator and the useful symbols of a table."""
+    """A channel as integers: its outputs, and their columns over one denominator and the useful
+    symbols of a table.
+    """
 
     outputs: Sequence[str]
     columns: Sequence[Entries]
@@ -121,7 +132,9 @@ def _cause(
     *,
     rising: bool,
 ) -> Cause:
-    """The cell of `bound`, and the symbols whose intervals in its own row make up half of what the set adds to it."""
+    """The cell of `bound`, and the symbols whose intervals in its own row make up half of what the
+    set adds to it.
+    """
     s = bound.s
     row = joint.counts[s]
     total = joint.sensitive_counts[s]
@@ -160,7 +173,7 @@ def _cause(
 def _remedy(
     released: Released, joint: Joint, notion: Notion | None, population: Population
 ) -> Merged | None:
-    """Merge the worst output with the one that mends it best, a few times, and say what that gives."""
+    """Merge the worst output with the one that mends it best, a few times; describe the result."""
     if notion is None or notion.limits.mean is not None:
         notion = LIP(1.0)
     limits = notion.limits.loosest

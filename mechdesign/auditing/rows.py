@@ -106,8 +106,7 @@ class RowAudit(Described):
             f"{verdict}: {self.notion.text}, {self.promise} promise, {self.leaves:,} leaves "
             "checked exactly",
             f"achieved: eps_l {at_most(self.achieved.eps_l)}, eps_u "
-            f"{at_most(self.achieved.eps_u)}, "
-            f"eps_ldp {at_most(self.achieved.eps_ldp)}",
+            f"{at_most(self.achieved.eps_u)}, eps_ldp {at_most(self.achieved.eps_ldp)}",
             f"worst: {quoted(self.worst.sensitive)} after {row}, lift {self.worst.lift:.6g}",
         ]
         for k, used in enumerate(self.spent):
@@ -186,9 +185,9 @@ class LeafMasses:
         if (pairs == NO_PAIR).any():
             columns = ",".join(self.channel.levels[block.level].columns)
             raise InputError(
-                "the table has a combination of symbols that the channel does not know (at "
-                f"{quoted(columns)}): it is "
-                "not the table that the channel was designed for"
+                "the table has a combination of symbols that the channel does not "
+                f"know (at {quoted(columns)}): it is not the table that the channel "
+                "was designed for"
             )
         return pairs
 

@@ -2,16 +2,19 @@
 
 Decided is, for every output y and every sensitive symbol s of the table,
 
-    e^-eps_l <= l(s, y) <= e^eps_u  and  l(s, y) <= e^eps_ldp l(t, y),   l(s, y) = P(s, y) / (P(s) P(y)),
+    e^-eps_l <= l(s, y) <= e^eps_u  and  l(s, y) <= e^eps_ldp l(t, y),
 
-or, for notions on averages over S, that the mean of each output is at most its budget. Nothing here is computed in
-floating point. Lifts are quotients of integers, formed anew from the counts of the joint table and the rows of the
-channel. Their logarithms are enclosed in Arb balls at growing precision until the ball lies between two neighbouring
-doubles; the upper one is the budget that is used (`auditing.demands.log_upper`, `budget_used`). Rounding is outward,
-so that a budget that is reported as achieved always holds. The true value is 0, infinite, or no double at all, so it
-is at most a budget exactly where the reported one is: rounding never changes a verdict.
+where l(s, y) = P(s, y) / (P(s) P(y)) is the lift; or, for notions on averages over S, that the mean
+of each output is at most its budget. Nothing here is computed in floating point. Lifts are
+quotients of integers, formed anew from the counts of the joint table and the rows of the channel.
+Their logarithms are enclosed in Arb balls at growing precision until the ball lies between two
+neighbouring doubles; the upper one is the budget that is used (`auditing.demands.log_upper`,
+`budget_used`). Rounding is outward, so that a budget that is reported as achieved always holds. The
+true value is 0, infinite, or no double at all, so it is at most a budget exactly where the reported
+one is: rounding never changes a verdict.
 
-This module knows neither the polytopes nor the solvers that designed the channel: one mistake cannot hide in both.
+This module knows neither the polytopes nor the solvers that designed the channel: one mistake
+cannot hide in both.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ from mechdesign.tables.joint import Joint
 
 @dataclass(frozen=True)
 class Used:
-    """The smallest budgets (doubles, nats) of the notion itself that the channel keeps to; ``inf`` if none."""
+    """The smallest budgets (doubles, nats) of the notion itself that the channel keeps to; ``inf``
+    if none.
+    """
 
     eps_l: float
     eps_u: float
@@ -53,8 +58,8 @@ class Used:
 class Worst:
     """The cell that uses most of its budget, in proportion; it violates it if any cell does.
 
-    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP comparison, and
-    `before` has the outputs of earlier releases.
+    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP
+    comparison, and `before` has the outputs of earlier releases.
     """
 
     sensitive: str
@@ -66,10 +71,11 @@ class Worst:
 
 @dataclass(frozen=True)
 class Achieved:
-    """The smallest doubles (nats) that bound what the channel really does; ``inf`` where a lift is 0.
+    """The smallest doubles (nats) that bound what the channel really does; ``inf`` where a lift is
+    0.
 
-    ``exp(-eps_l) <= l(s, y) <= exp(eps_u)`` and ``l(s, y) <= exp(eps_ldp) l(s', y)`` hold exactly, for all
-    s, s' and y, and fail for the next smaller double.
+    ``exp(-eps_l) <= l(s, y) <= exp(eps_u)`` and ``l(s, y) <= exp(eps_ldp) l(s', y)`` hold exactly,
+    for all s, s' and y, and fail for the next smaller double.
     """
 
     eps_l: float
@@ -81,9 +87,9 @@ class Achieved:
 class Audit(Displayed):
     """An exact verdict, what the channel achieves, and where it is worst.
 
-    `achieved` is about single lifts whatever the notion; for a notion on averages over S (l1, chi2, alpha) `used` has
-    the budgets of that notion itself that the channel keeps to, and `worst` names the symbol with the largest
-    share in the worst average.
+    `achieved` is about single lifts whatever the notion; for a notion on averages over S (l1, chi2,
+    alpha) `used` has the budgets of that notion itself that the channel keeps to, and `worst` names
+    the symbol with the largest share in the worst average.
     """
 
     satisfied: bool
@@ -102,9 +108,11 @@ class Audit(Displayed):
 def audit(
     channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()
 ) -> Audit:
-    """Decide exactly whether `channel` satisfies `notion` on `joint`; arguments as those of `population.audit`.
+    """Decide exactly whether `channel` satisfies `notion` on `joint`; arguments as those of
+    `population.audit`.
 
-    A table that protects each of several secrets, and budgets of single symbols in the notion, are kept to.
+    A table that protects each of several secrets, and budgets of single symbols in the notion, are
+    kept to.
     """
     require_type("channel", channel, Channel)
     require_type("joint", joint, Joint)
@@ -127,7 +135,9 @@ def failing_outputs(
     notion: Notion,
     demands: Sequence[d.Demand] | None = None,
 ) -> tuple[int, ...]:
-    """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
+    """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly
+    as by `audit`.
+    """
     limits = notion.limits
     if limits.mean is None and demands is None:
         demands = d.demands_of(joint, notion)
@@ -157,8 +167,8 @@ def verdict_of(
     extremes: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion
 ) -> Audit:
     """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
-    # `used` is rounded up to a double, and so is never below the budget that it violates: a violated side has a
-    # share above 1, a satisfied one at most 1.
+    # `used` is rounded up to a double, and so is never below the budget that it violates: a
+    # violated side has a share above 1, a satisfied one at most 1.
     limited = [extreme for extreme in extremes if math.isfinite(extreme.budget)]
     worst = max(limited, key=lambda extreme: extreme.used / extreme.budget)
     sides: dict[str, float] = {}
@@ -181,7 +191,7 @@ def verdict_of(
 def audit_columns(
     columns: Sequence[d.Entries], outputs: Sequence[str], joint: Joint, notion: Notion
 ) -> Audit:
-    """The verdict on a channel given as columns of integers over the useful symbols of the table."""
+    """The verdict on a channel whose columns are integers over the useful symbols of the table."""
     limits = notion.limits
     if limits.mean is None or joint.sensitive.protects_columns:
         demands = d.stacked(joint.counts, joint, notion)
@@ -193,12 +203,14 @@ def audit_columns(
 
 
 def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
-    """The smallest double at or above the budget (nats) that the mean uses: a budget holds exactly from there on.
+    """The smallest double at or above the budget (nats) that the mean uses: a budget holds exactly
+    from there on.
 
-    log(1 + d^(1/power)) of a mean distance d (l1, chi2), log of the alpha-lift, or a divergence (kl), which is the log
-    of a product of rational powers of lifts. It is 0 where every lift is 1; else it is no rational number, because e to
-    a rational power other than 0 is transcendental (Lindemann) and the means and products are algebraic, so it lies
-    between two doubles. Infinite with a lift of 0 for the inverse.
+    log(1 + d^(1/power)) of a mean distance d (l1, chi2), log of the alpha-lift, or a divergence
+    (kl), which is the log of a product of rational powers of lifts. It is 0 where every lift is 1;
+    else it is no rational number, because e to a rational power other than 0 is transcendental
+    (Lindemann) and the means and products are algebraic, so it lies between two doubles. Infinite
+    with a lift of 0 for the inverse.
     """
     if output.is_constant:
         return 0.0
@@ -242,7 +254,9 @@ def mean_verdict(
 
 
 def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
-    """The sensitive symbol that contributes most to the mean; a guess in floating point, for messages."""
+    """The sensitive symbol that contributes most to the mean; a guess in floating point, for
+    messages.
+    """
     lifts = output.numerators()
     if isinstance(mean, DivergenceMean):
         return _largest_divergence(output, inverse=inverse)

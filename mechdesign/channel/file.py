@@ -265,6 +265,33 @@ def digest(channel: Channel) -> str:
     return sha256.hexdigest()
 
 
+def content(channel: Channel) -> dict[str, Any]:
+    """The keys of the channel's file but format and hash, as a part of another file."""
+    values: dict[str, Any] = {}
+    for key, pieces in _texts(channel).items():
+        values[key] = json.loads("".join(pieces))
+    del values["format"]
+    return values
+
+
+def channel_of(values: Mapping[str, Any]) -> Channel:
+    """The channel that `content` describes.
+
+    Raises
+    ------
+    InputError
+        If the values are not of this form, or do not fit together.
+    """
+    rest = dict(values)
+    version = rest.pop("version", None)
+    if version not in ChannelDocument.VERSIONS:
+        raise InputError("the channel inside has a version that is not known")
+    arrays = {key: rest.pop(key) for key in ChannelDocument.ARRAYS & rest.keys()}
+    placeholders = dict.fromkeys(arrays)
+    document = ChannelDocument.model_validate_json(canonical({**rest, **placeholders}))
+    return _channel(version, document.model_copy(update=arrays))
+
+
 def read(path: PathLike) -> Channel:
     """Read a channel file."""
     return d.read_built(path, ChannelDocument, _channel)

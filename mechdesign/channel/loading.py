@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from mechdesign.channel import file, row_file
+from mechdesign.channel import box_file, file, row_file
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
@@ -14,26 +15,37 @@ HEAD = 4096
 """Bytes at the beginning of a file in which its format stands; keys before it would be shorter."""
 
 
-def load(path: str | os.PathLike[str]) -> Channel | RowChannel:
-    """Open the file of a channel, of one variable or of rows.
+def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
+    """Open the file of a channel, of one variable, of rows, or of boxes of rows.
 
     Raises
     ------
     InputError
         If the file is neither, or was edited or damaged.
     """
-    if is_row_channel(path):
+    head = _head(path)
+    if _is_of(head, row_file.RowChannelDocument.FORMAT):
         return row_file.read(path)
+    if _is_of(head, box_file.BoxChannelDocument.FORMAT):
+        return box_file.read(path)
     return file.read(path)
 
 
-def is_row_channel(path: str | os.PathLike[str]) -> bool:
-    """Whether the head of a file names the format of row channels."""
-    with read_errors(text_of(path)), open(path, "rb") as source:
-        head = source.read(HEAD)
-    # Only the kind is guessed here; the reader of the kind checks the format itself.
-    kind = f'"{row_file.RowChannelDocument.FORMAT}"'.encode()
-    return kind in head
+def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
+    """Open a channel for work on files and ledgers, which channels for boxes of rows do not have.
+
+    Raises
+    ------
+    InputError
+        If the file is a channel for boxes of rows, or no channel, or was edited or damaged.
+    """
+    channel = load(path)
+    if isinstance(channel, BoxChannel):
+        raise InputError(
+            f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
+            f"it releases data frames in Python, mechdesign.load({text_of(path)!r}).apply(frame)"
+        )
+    return channel
 
 
 def load_single(path: str | os.PathLike[str]) -> Channel:
@@ -45,9 +57,20 @@ def load_single(path: str | os.PathLike[str]) -> Channel:
         If the file is a row channel, or no channel, or was edited or damaged.
     """
     channel = load(path)
-    if isinstance(channel, RowChannel):
+    if isinstance(channel, (RowChannel, BoxChannel)):
         raise InputError(
             f"{text_of(path)} is a channel of whole rows, and this needs a channel of one column: "
             "design one with --useful"
         )
     return channel
+
+
+def _head(path: str | os.PathLike[str]) -> bytes:
+    """The first bytes of a file, which name its format."""
+    with read_errors(text_of(path)), open(path, "rb") as source:
+        return source.read(HEAD)
+
+
+def _is_of(head: bytes, kind: str) -> bool:
+    """Whether the head of a file names this format; the reader of the format checks it."""
+    return f'"{kind}"'.encode() in head

@@ -70,6 +70,8 @@ def audit(
         loaded = md.load(channel)
         if isinstance(loaded, md.RowChannel):
             return _audit_rows(reporter, loaded, channel, table, budget, after, common)
+        if isinstance(loaded, md.BoxChannel):
+            return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
     from mechdesign.report.record import audit_record
     from mechdesign.report.terminal import audit_text
@@ -174,6 +176,32 @@ def _audit_rows(
     verdict = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{path} {verdict} the notion", satisfied=result.satisfied)
     common.answer(lambda: row_audit_record(result), lambda: row_audit_text(result))
+    return 0 if result.satisfied else NO
+
+
+def _audit_boxes(
+    reporter: Reporter,
+    channel: md.BoxChannel,
+    path: str,
+    table: o.OtherTable,
+    budget: o.MaybeBudget,
+    after: o.AfterOptions,
+    common: o.CommonOptions,
+) -> int:
+    """The verdict on a channel for boxes of rows, on the confidence sets of its counts."""
+    if table.table is not None or after.after:
+        raise InputError(
+            "a channel for boxes of rows is audited on the counts that it carries: leave --table "
+            "and --after out"
+        )
+    notion: md.Notion | None = None
+    if budget != o.MaybeBudget():
+        notion = budget.notion_or("alip")
+    with reporter.work("auditing"):
+        result = md.audit(channel, None, notion)
+    verdict = "keeps" if result.satisfied else "violates"
+    reporter.done("audited", f"{path} {verdict} the notion", satisfied=result.satisfied)
+    common.answer(lambda: result.to_record(), lambda: result.summary())
     return 0 if result.satisfied else NO
 
 

@@ -78,9 +78,10 @@ def check(
         record = mechanism_check.record
         verdict = mechanism_check.text
     else:
+        from mechdesign.channel.loading import load_for_files
         from mechdesign.report.releases import check_record, check_text
 
-        loaded = md.load(channel)
+        loaded = load_for_files(channel)
         with reporter.work("checking", unit="records") as advance:
             if isinstance(loaded, md.RowChannel):
                 channel_check = _check_rows(

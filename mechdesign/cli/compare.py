@@ -180,7 +180,14 @@ def compare(
         )
     advice = None
     if files.recommend:
-        advice = recommend(joint, result.rows, time_limit=search.seconds)
+        advice = recommend(
+            joint,
+            result.rows,
+            time_limit=search.seconds,
+            confidence=population.level,
+            known_shares=population.known_shares,
+            unseen=unseen,
+        )
     if files.plot is not None:
         from mechdesign.report.plots import save_plot
 

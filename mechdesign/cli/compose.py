@@ -38,6 +38,7 @@ def compose(
     The channels must be for the same table; channels of different useful columns need a --table that has all of
     them. Budgets do not simply add: the sum is shown beside the exact figures.
     """
+    from mechdesign.channel.loading import load_single
     from mechdesign.report.sentences import composition_record, composition_text
 
     for path in channels:
@@ -45,7 +46,7 @@ def compose(
             raise InputError(
                 f"{path} is a mechanism file of `quantize`: compose takes channel files"
             )
-    loaded = [md.Channel.load(path) for path in channels]
+    loaded = [load_single(path) for path in channels]
     with reporter.work("composing"):
         joint = table.read(" and ".join(channels), *loaded, together=True)
         composition = md.compose(loaded, joint)

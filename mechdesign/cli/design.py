@@ -21,6 +21,7 @@ from mechdesign.cli.design_options import (
 from mechdesign.cli.design_rows import (
     TRUTH,
     RowOptions,
+    answer_boxes,
     answer_rows,
     designed,
     read_rows,
@@ -83,11 +84,17 @@ def design(
         _refuse_with_rows(budget, confidence, after, search)
         report_path = None
         if reports.asked:
+            if population.level is not None:
+                raise InputError(
+                    "a channel for boxes of rows (--release with --confidence) has no report yet: "
+                    "leave --report out; `show` and `audit` describe it"
+                )
             report_path = reports.row_report
         return _design_rows(
             reporter,
             table,
             budget,
+            population.level,
             rows,
             search,
             objective,
@@ -95,6 +102,28 @@ def design(
             common,
             force,
             report_path,
+        )
+    if rows.merging:
+        if population.level is None:
+            raise InputError(
+                "--merge-rare needs --confidence: without it no symbol is too rare"
+            )
+        if reports.asked:
+            raise InputError(
+                "a channel for merged symbols has no report yet: leave --report out; `show` and "
+                "`audit` describe it"
+            )
+        _refuse_with_rows(budget, confidence, after, search)
+        return _design_merged(
+            reporter,
+            table,
+            budget,
+            population.level,
+            rows,
+            search,
+            output,
+            common,
+            force,
         )
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -207,8 +236,8 @@ def _refuse_with_rows(
         refused.append("--keep")
     if budget.max_posterior is not None:
         refused.append("--max-posterior")
-    if confidence != o.ConfidenceOptions():
-        refused.append("--confidence")
+    if replace(confidence, confidence=None) != o.ConfidenceOptions():
+        refused.append("--known-shares, --symbols or --secrets")
     if after.after:
         refused.append("--after")
     if search.mechanism != "optimal":
@@ -223,6 +252,7 @@ def _design_rows(
     reporter: Reporter,
     table: o.InputTable,
     budget: DesignBudget,
+    level: float | None,
     rows: RowOptions,
     search: DesignOptions,
     objective: ObjectiveOptions,
@@ -232,6 +262,8 @@ def _design_rows(
     report_path: str | None,
 ) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
+    from mechdesign.mechanisms.box_design import BoxDesign
+
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
     with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
@@ -243,10 +275,24 @@ def _design_rows(
             bins=parsing.bins_of(table.bins),
             time_limit=search.seconds,
             progress=work.step,
+            confidence=level,
         )
     reporter.notices(joint.notices)
     written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
-    groups = (table, budget, rows, search, objective.shown(), written)
+    confident = o.ConfidenceOptions()
+    if level is not None:
+        confident = o.ConfidenceOptions(confidence=repr(level))
+    groups = (table, budget, confident, rows, search, objective.shown(), written)
+    if isinstance(design, BoxDesign):
+        return answer_boxes(
+            reporter,
+            design,
+            common,
+            output=output.output,
+            public=output.public,
+            force=force,
+            groups=groups,
+        )
     return answer_rows(
         reporter,
         design,
@@ -256,6 +302,54 @@ def _design_rows(
         force=force,
         groups=groups,
         report_path=report_path,
+    )
+
+
+def _design_merged(
+    reporter: Reporter,
+    table: o.InputTable,
+    budget: DesignBudget,
+    level: float,
+    rows: RowOptions,
+    search: DesignOptions,
+    output: OutputOptions,
+    common: o.CommonOptions,
+    force: bool,
+) -> int:
+    """Design a channel for a column whose symbols are merged on a slice."""
+    from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
+    from mechdesign.tables.records import Records
+
+    with reporter.work("reading the table"):
+        joint, bins = table.read_before_auto()
+        if bins is not None:
+            raise InputError(
+                "--merge-rare and --bin auto exclude each other: leave one out"
+            )
+    with reporter.work("searching", unit="sets", limit=search.seconds) as work:
+        request = BoxRequest(
+            notion=budget.notion_or("alip"),
+            level=level,
+            rare=rows.count("--rare", rows.rare) or 0,
+            merge_below=rows.merge_below(),
+            progress=work.step,
+        )
+        if search.seconds is not None:
+            request = replace(request, time_limit=search.seconds)
+        design = design_boxes(
+            Records.from_joint(joint, [joint.useful.columns]), request
+        )
+    reporter.notices(joint.notices)
+    written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
+    confident = o.ConfidenceOptions(confidence=repr(level))
+    return answer_boxes(
+        reporter,
+        design,
+        common,
+        output=output.output,
+        public=output.public,
+        force=force,
+        groups=(table, budget, confident, rows, search, written),
     )
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
-from mechdesign.cli.line import COMMAND, command_line, option
+from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 
 if TYPE_CHECKING:
     import mechdesign as md
+    from mechdesign.mechanisms.box_design import BoxDesign
     from mechdesign.mechanisms.row_result import RowDesign
     from mechdesign.tables.joint import Joint
 
@@ -46,6 +47,35 @@ class RowOptions:
         "Rows whose beginning is rarer than this release the rest as a constant.",
     )
 
+    cells: str | None = option(
+        "N",
+        "With --release and --confidence: number of boxes of rows; by default a slice of the records chooses.",
+    )
+    rare: str | None = option(
+        "N",
+        "With --release and --confidence: sensitive values of fewer records are promised together.",
+    )
+    fill: bool = flag(
+        "With --release and --confidence: release symbols drawn inside the released box."
+    )
+
+    merge_rare: str | None = option(
+        "auto|N",
+        "With --useful and --confidence: merge useful symbols on a tenth of the records, and prove the promise on the "
+        "others; auto chooses the sets, N merges symbols of fewer than N records.",
+    )
+
+    @property
+    def merging(self) -> bool:
+        """Whether symbols of one column are to be merged."""
+        return self.merge_rare is not None
+
+    def merge_below(self) -> int | None:
+        """The number of records below which symbols are merged; None where the slice chooses."""
+        if self.merge_rare in (None, "auto"):
+            return None
+        return self.count("--merge-rare", self.merge_rare)
+
     @property
     def asked(self) -> bool:
         """Whether rows are to be released."""
@@ -53,9 +83,17 @@ class RowOptions:
 
     def refuse_alone(self) -> None:
         """Refuse options of rows without --release."""
-        if self != type(self)() and not self.asked:
+        if self.merging and self.asked:
             raise InputError(
-                "--given, --promise, --order and --least-mass belong to a release of rows: give --release COL,.. too"
+                "--merge-rare is for one column (--useful); --release learns boxes of rows anyway: leave it out"
+            )
+        plain = replace(self, merge_rare=None, rare=None)
+        if not self.merging:
+            plain = self
+        if plain != type(self)() and not self.asked:
+            raise InputError(
+                "--given, --promise, --order, --least-mass, --cells, --rare and --fill belong to a release of rows: "
+                "give --release COL,.. too"
             )
 
     def levels(self) -> list[tuple[str, ...]]:
@@ -91,6 +129,17 @@ class RowOptions:
                 f"--least-mass ({quoted(self.least_mass)}) must be a share of the records in [0, 1)"
             ) from None
 
+    def count(self, name: str, text: str | None) -> int | None:
+        """A whole number among the options."""
+        if text is None:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise InputError(
+                f"{name} ({quoted(text)}) must be a whole number"
+            ) from None
+
 
 def read_rows(table: o.InputTable, rows: RowOptions) -> Joint:
     """The table of all columns of the release, crossed."""
@@ -122,7 +171,8 @@ def designed(
     bins: Any,
     time_limit: float | None,
     progress: Any,
-) -> RowDesign:
+    confidence: float | None = None,
+) -> RowDesign | BoxDesign:
     """The design of a row channel for a crossed table."""
     from mechdesign.mechanisms.rows import design_rows
 
@@ -138,6 +188,10 @@ def designed(
         least_mass=rows.mass(),
         bins=bins,
         time_limit=time_limit,
+        confidence=confidence,
+        cells=rows.count("--cells", rows.cells),
+        rare=rows.count("--rare", rows.rare),
+        fill=rows.fill,
         progress=progress,
     )
 
@@ -165,10 +219,7 @@ def answer_rows(
     end = "Nothing was written; --output channel.json keeps this channel."
     if output is not None:
         channel.save(output, overwrite=force, public=public)
-        end = (
-            f"Written to {output}. To release a data frame, in Python:  "
-            f"mechdesign.RowChannel.load({output!r}).apply(frame)"
-        )
+        end = f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"
     report_record: dict[str, Any] = {}
     if report_path is not None:
         from mechdesign.report.rows_page import save_row_report
@@ -182,3 +233,33 @@ def answer_rows(
         lambda: f"{row_design_text(design)}\n\n{end}",
     )
     return 0 if design.audit.satisfied else NO
+
+
+def answer_boxes(
+    reporter: Reporter,
+    design: BoxDesign,
+    common: o.CommonOptions,
+    *,
+    output: str | None,
+    public: bool,
+    force: bool,
+    groups: tuple[object, ...],
+) -> int:
+    """Write the file of a channel for boxes of rows, and print its promise."""
+    line = command_line("design", *groups, public=True)
+    channel = design.channel
+    channel = replace(channel, provenance={**channel.provenance, COMMAND: line})
+    design = replace(design, channel=channel)
+    end = "Nothing was written; --output channel.json keeps this channel."
+    if output is not None:
+        channel.save(output, overwrite=force, public=public)
+        end = (
+            f"Written to {output}. To release a data frame, in Python:  "
+            f"mechdesign.BoxChannel.load({output!r}).apply(frame)"
+        )
+    reporter.done("designed", end)
+    common.answer(
+        lambda: {**design.to_record(), "output": output},
+        lambda: f"{design.summary()}\n\n{end}",
+    )
+    return 0

@@ -66,9 +66,10 @@ def estimate(
     """
     common.refuse_beside(as_csv)
     from mechdesign.analysis.files import estimate_file
+    from mechdesign.channel.loading import load_for_files
     from mechdesign.report import releases
 
-    loaded = md.load(channel)
+    loaded = load_for_files(channel)
     if isinstance(loaded, md.RowChannel):
         _estimate_rows(reporter, released, loaded, text, asked, common)
         return

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli import released as f
 from mechdesign.cli.console import Reporter
@@ -72,6 +71,7 @@ def inspect(
     For every column: the largest lift, the share of records that it pins down (their value comes again, always with
     the same symbol), and how often the symbol is guessed right with it and without it.
     """
+    from mechdesign.channel.loading import load_single
     from mechdesign.leaks.inspection import inspect_file
     from mechdesign.report.writing import check_report, document_text, save_text
 
@@ -80,7 +80,7 @@ def inspect(
         check_report(path, force=force, sources=(asked.source, channel), pictures=False)
     with reporter.work("reading"):
         inspection = inspect_file(
-            md.Channel.load(channel),
+            load_single(channel),
             asked.source,
             sensitive=names("--sensitive", asked.sensitive),
             columns=asked.renamed,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
@@ -42,11 +41,12 @@ def measure(
     They are measured on the channel's own table unless another one is given.
     """
     from mechdesign.auditing.measures import measure as measures_of
+    from mechdesign.channel.loading import load_single
 
     if m.is_mechanism(channel):
         m.measure_mechanism(channel, reporter, common)
         return
-    loaded = md.Channel.load(channel)
+    loaded = load_single(channel)
     with reporter.work("measuring"):
         joint = table.read_for(loaded, channel)
         result = measures_of(

@@ -172,10 +172,11 @@ def report(
         return m.report_mechanism(
             channel, reports.files, reports.text, reporter, common, force=force
         )
+    from mechdesign.channel.loading import load_for_files
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
-    loaded = md.load(channel)
+    loaded = load_for_files(channel)
     if isinstance(loaded, md.RowChannel):
         return _report_rows(loaded, channel, reports, reporter, common, force=force)
     notion = promise_of(loaded, channel)

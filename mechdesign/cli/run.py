@@ -380,7 +380,7 @@ def _verify(
     reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
 ) -> int | None:
     """Check that a channel is the one that the section asks for, and keeps its promise on the table of today."""
-    from mechdesign.channel.loading import load
+    from mechdesign.channel.loading import load_for_files
 
     channel = values["output"]
     groups = _groups(d.design, values)
@@ -390,7 +390,7 @@ def _verify(
         group for name, group in groups.items() if name not in ("reports", "common")
     ]
     line = command_line("design", *typed, public=True)
-    if load(channel).record.provenance.get(COMMAND) != line:
+    if load_for_files(channel).record.provenance.get(COMMAND) != line:
         raise InputError(
             f"{channel} exists, and was not designed with the options of this section: remove it to have it designed "
             "anew, or name another channel"

@@ -48,5 +48,13 @@ def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
         rows = channel
         common.answer(lambda: row_channel_record(rows), lambda: row_channel_text(rows))
         return
+    if isinstance(channel, md.BoxChannel):
+        if as_csv:
+            raise InputError(
+                f"{path} is a channel for boxes, which has no single matrix: leave --csv out"
+            )
+        boxes = channel
+        common.answer(lambda: boxes.to_record(), lambda: boxes.summary())
+        return
     text = matrix_csv if as_csv else channel_text
     common.answer(lambda: channel_record(channel), lambda: text(channel))

@@ -1,4 +1,6 @@
-"""The trade-off curve of a report, in a bounded time: as many budgets around the chosen one as it allows."""
+"""The trade-off curve of a report, in a bounded time: as many budgets around the chosen one as it
+allows.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint
 
 LONGEST = 6.0
-"""Seconds for the whole curve unless told otherwise: a report is a by-product, `compare` is there for more."""
+"""Seconds for the whole curve unless told otherwise: a report is a by-product, `compare` is there
+for more.
+"""
 
 OF_ALL = 0.2
 """Share of these seconds for one budget at most; the search then stops with its proven gap."""
@@ -41,7 +45,9 @@ MORE = "`mechdesign compare` computes the curve without a limit."
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, what the budget axis is."""
+    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, what the budget
+    axis is.
+    """
 
     axis: str
     chosen: ComparisonRow
@@ -50,7 +56,9 @@ class Curve:
 
 
 class Axis(NamedTuple):
-    """The budget axis through a notion: its name in a comparison, the chosen budget and how it is split."""
+    """The budget axis through a notion: its name in a comparison, the chosen budget and how it is
+    split.
+    """
 
     notion: str
     epsilon: float
@@ -59,12 +67,9 @@ class Axis(NamedTuple):
     @property
     def text(self) -> str:
         """``alip, epsilon = eps_l + eps_u in nats, lam 0.5``."""
-        split = (
-            ("", "")
-            if self.lam is None
-            else (" = eps_l + eps_u", f", lam {self.lam:g}")
-        )
-        return f"{self.notion}, epsilon{split[0]} in nats{split[1]}"
+        if self.lam is None:
+            return f"{self.notion}, epsilon in nats"
+        return f"{self.notion}, epsilon = eps_l + eps_u in nats, lam {self.lam:g}"
 
 
 def axis_of(notion: Notion) -> Axis | None:
@@ -72,16 +77,18 @@ def axis_of(notion: Notion) -> Axis | None:
     if not notion.takes_lam():
         (budget,) = notion.budgets()
         return Axis(notion.label, getattr(notion, budget), None)
-    eps_l, eps_u = notion.values()["eps_l"], notion.values()["eps_u"]
-    if math.isinf(eps_l + eps_u):
-        return None if notion.one_sided is None else axis_of(notion.one_sided)
-    epsilon = eps_l + eps_u
+    values = notion.values()
+    eps_l = values["eps_l"]
+    epsilon = eps_l + values["eps_u"]
+    if math.isinf(epsilon):
+        if notion.one_sided is None:
+            return None
+        return axis_of(notion.one_sided)
     lam = eps_l / epsilon
-    return (
-        Axis(notion.label, epsilon, lam)
-        if epsilon <= LARGEST_BUDGET and 0.0 < lam < 1.0
-        else None
-    )
+    # A side next to zero rounds lam to 0 or 1, which no grid can have.
+    if epsilon > LARGEST_BUDGET or not 0.0 < lam < 1.0:
+        return None
+    return Axis(notion.label, epsilon, lam)
 
 
 def curve_through(
@@ -92,39 +99,99 @@ def curve_through(
     seconds: float | None = None,
 ) -> tuple[Curve | None, str]:
     """The curve through a design in about so many seconds, or why there is none."""
-    seconds = LONGEST if seconds is None else seconds
+    if seconds is None:
+        seconds = LONGEST
     if seconds == 0.0:
         return None, f"No curve: it was not asked for. {MORE}"
     if design.seconds > seconds:
         return None, (
-            f"No curve: the channel took {design.seconds:.0f} s, and a report takes {seconds:g} s for its curve. {MORE}"
+            f"No curve: the channel took {design.seconds:.0f} s, and a report takes "
+            f"{seconds:g} s for its curve. {MORE}"
         )
-    made_by = (
-        design.mechanism
-        if design.mechanism in MECHANISMS or design.least is not None
-        else OPTIMAL
-    )
-    made_by += "" if design.confidence is None else f"{AT}{design.confidence.level!r}"
+    mechanism = _mechanism_of(design)
     eps_l, eps_u = design.notion.sides
-    row = row_of(Case(made_by, axis.notion, axis.epsilon, axis.lam), design)
-    chosen, rows, cut_short = (
-        replace(row, eps_l=eps_l, eps_u=eps_u),
-        list[ComparisonRow](),
-        0,
+    row = row_of(Case(mechanism, axis.notion, axis.epsilon, axis.lam), design)
+    chosen = replace(row, eps_l=eps_l, eps_u=eps_u)
+    tasks = _tasks(design, axis, mechanism, OF_ALL * seconds)
+    computed = _computed(joint, tasks, chosen.case, seconds, progress)
+    rows = sorted(
+        _bounded([chosen, *computed.rows]),
+        key=lambda row: (row.mechanism != mechanism, row.epsilon),
     )
+    chosen = next(row for row in rows if row.case == chosen.case)
+    points = len({row.epsilon for row in rows})
+    planned = len({axis.epsilon, *(epsilon for epsilon, _ in tasks)})
+    if points < FEWEST:
+        return None, f"No curve: {computed.why_few}. {MORE}"
+    remarks: list[str] = []
+    if points < planned:
+        remarks.append(
+            f"The curve has {points} of {planned} budgets: {computed.why_few}. {MORE}"
+        )
+    if computed.cut_short > 0:
+        remarks.append(
+            f"{computed.cut_short} of its searches ended early "
+            f"({OF_ALL * seconds:.2g} s each): there the best channel "
+            "may keep more than the line shows, never more than the proven bound."
+        )
+    if not all(math.isfinite(row.min_log_lift) for row in rows):
+        remarks.append(
+            "Where a lift is 0 the loss of belief is infinite; such points are not drawn."
+        )
+    curve = Curve(
+        axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=tuple(remarks)
+    )
+    return curve, ""
+
+
+def _mechanism_of(design: Design) -> str:
+    """The mechanism of a design as rows name it, with its confidence.
+
+    A design that no mechanism of `compare` makes is shown on the curve of the optimum.
+    """
+    mechanism = OPTIMAL
+    if design.mechanism in MECHANISMS or design.least is not None:
+        mechanism = design.mechanism
+    if design.confidence is not None:
+        mechanism += f"{AT}{design.confidence.level!r}"
+    return mechanism
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """The rows of a curve beside the chosen one, how many searches the clock ended, and why rows
+    are missing where some are.
+    """
+
+    rows: list[ComparisonRow]
+    cut_short: int
+    why_few: str
+
+
+def _computed(
+    joint: Joint,
+    tasks: Sequence[tuple[float, dict[str, Any]]],
+    chosen: Case,
+    seconds: float,
+    progress: Progress | None,
+) -> _Computed:
+    """Work through the tasks until they are done or the next one might exceed the time."""
+    rows: list[ComparisonRow] = []
+    cut_short = 0
     why_few = (
         f"the {seconds:g} s that a report takes for it were too short for this table"
     )
-    tasks = _tasks(design, axis, made_by, OF_ALL * seconds)
-    started, slowest = time.monotonic(), 0.0
-    for k, (epsilon, task) in enumerate(tasks):
+    started = time.monotonic()
+    slowest = 0.0
+    for k, (epsilon, arguments) in enumerate(tasks):
         if progress is not None:
             progress(k, len(tasks))
         began = time.monotonic()
+        # The slowest task so far is the forecast for the next.
         if began - started + slowest > seconds:
             break
         try:
-            made = compare(joint, epsilons=[epsilon], **task)
+            comparison = compare(joint, epsilons=[epsilon], **arguments)
         except KeyboardInterrupt:
             why_few = "its computation was stopped"
             break
@@ -132,50 +199,29 @@ def curve_through(
             why_few = "other budgets gave no verified channel"
             continue
         slowest = max(slowest, time.monotonic() - began)
-        rows += [row for row in made.rows if row.case != chosen.case]
-        cut_short += len(made.notices)
-    rows = sorted(
-        _bounded([chosen, *rows]),
-        key=lambda row: (row.mechanism != made_by, row.epsilon),
-    )
-    chosen = next(row for row in rows if row.case == chosen.case)
-    budgets, wanted = (
-        len({row.epsilon for row in rows}),
-        len({axis.epsilon, *(at for at, _ in tasks)}),
-    )
-    if budgets < FEWEST:
-        return None, f"No curve: {why_few}. {MORE}"
-    remarks: list[str] = []
-    if budgets < wanted:
-        remarks.append(
-            f"The curve has {budgets} of {wanted} budgets: {why_few}. {MORE}"
-        )
-    if cut_short > 0:
-        remarks.append(
-            f"{cut_short} of its searches ended early ({OF_ALL * seconds:.2g} s each): there the best channel "
-            "may keep more than the line shows, never more than the proven bound."
-        )
-    if not all(math.isfinite(row.min_log_lift) for row in rows):
-        remarks.append(
-            "Where a lift is 0 the loss of belief is infinite; such points are not drawn."
-        )
-    return Curve(
-        axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=tuple(remarks)
-    ), ""
+        rows += [row for row in comparison.rows if row.case != chosen]
+        cut_short += len(comparison.notices)
+    return _Computed(rows, cut_short, why_few)
 
 
 def _bounded(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """With bounds of larger budgets too, which hold for smaller ones: their channels keep the larger promise."""
+    """The rows by falling budget, each with the best bound of its own or a larger budget.
+
+    A channel that keeps a promise also keeps the one with a larger budget, so the bound of a larger
+    budget holds for a smaller one.
+    """
     best: dict[float | None, float] = {}
-    found: list[ComparisonRow] = []
+    bounded: list[ComparisonRow] = []
     for row in sorted(with_bounds(rows), key=lambda row: -row.epsilon):
-        level, bound = row.confidence, row.upper_bound_nmi
+        level = row.confidence
+        bound = row.upper_bound_nmi
         if bound is not None:
             best[level] = min(bound, best.get(level, math.inf))
-        found.append(
-            replace(row, upper_bound_nmi=best.get(level)) if row.satisfied else row
-        )
-    return found
+        if row.satisfied:
+            bounded.append(replace(row, upper_bound_nmi=best.get(level)))
+        else:
+            bounded.append(row)
+    return bounded
 
 
 def _has_optimum(design: Design) -> bool:
@@ -191,49 +237,54 @@ def _has_optimum(design: Design) -> bool:
 
 
 def _tasks(
-    design: Design, axis: Axis, made_by: str, seconds: float
+    design: Design, axis: Axis, mechanism: str, seconds: float
 ) -> list[tuple[float, dict[str, Any]]]:
-    """The budgets, and what `compare` takes for each."""
-    beside: list[str] = []
-    if made_by != OPTIMAL and _has_optimum(design):
-        beside = [OPTIMAL]
-    own, level = (
-        [made_by.partition(AT)[0]],
-        design.confidence and design.confidence.level,
-    )
+    """The budgets, and the arguments of `compare` for each."""
+    optimum: list[str] = []
+    if mechanism != OPTIMAL and _has_optimum(design):
+        optimum = [OPTIMAL]
+    own_mechanism = [mechanism.partition(AT)[0]]
+    shared = _shared_arguments(design, axis, seconds)
+    elsewhere = dict(shared)
+    if design.least is not None:
+        objective = design.least.objective
+        if (
+            objective.stay
+            or objective.forbid
+            or objective.constraints
+            or objective.name not in OBJECTIVES
+        ):
+            # `compare` cannot make such a channel at other budgets.
+            own_mechanism = []
+        else:
+            elsewhere["keep_frequencies"] = objective.keep_frequencies
+            elsewhere["distance"] = objective.distance
+    elsewhere["mechanisms"] = list(dict.fromkeys([*own_mechanism, *optimum]))
+    tasks: list[tuple[float, dict[str, Any]]] = []
+    if optimum:
+        # Only the optimum is missing at the chosen budget.
+        tasks.append((axis.epsilon, shared | {"mechanisms": optimum}))
+    for factor in FACTORS:
+        epsilon = axis.epsilon * factor
+        if epsilon <= LARGEST_BUDGET:
+            tasks.append((epsilon, elsewhere))
+    return tasks
+
+
+def _shared_arguments(design: Design, axis: Axis, seconds: float) -> dict[str, Any]:
+    """The arguments of `compare` that are the same at every budget."""
+    lams = None
+    if axis.lam is not None:
+        lams = [axis.lam]
+    confidence = None
+    if design.confidence is not None:
+        confidence = design.confidence.level
     budgets = {symbol: (lower, upper) for symbol, lower, upper in design.notion.own}
-    shared: dict[str, Any] = {
+    return {
         "notions": [axis.notion],
         "budgets": budgets,
-        "confidence": level,
-    }
-    shared |= {
-        "lams": None if axis.lam is None else [axis.lam],
+        "confidence": confidence,
+        "lams": lams,
         "time_limit": seconds,
         "gap": GAP,
     }
-    both = shared
-    if design.least is not None:
-        asked = design.least.objective
-        both = shared | {
-            "keep_frequencies": asked.keep_frequencies,
-            "distance": asked.distance,
-        }
-        if (
-            asked.stay
-            or asked.forbid
-            or asked.constraints
-            or asked.name not in OBJECTIVES
-        ):
-            own, both = (
-                [],
-                shared,
-            )  # `compare` cannot make such a channel at other budgets.
-    both = both | {"mechanisms": list(dict.fromkeys([*own, *beside]))}
-    # Only the optimum is missing at the chosen budget.
-    tasks = [(axis.epsilon, shared | {"mechanisms": beside})] * bool(beside)
-    return tasks + [
-        (at, both)
-        for factor in FACTORS
-        if (at := axis.epsilon * factor) <= LARGEST_BUDGET
-    ]

@@ -1,11 +1,12 @@
-"""Which mechanism is run on which notion at which budget: grids as people type them, and the cases they make."""
+"""Which mechanism is run on which notion at which budget: grids as people type them, and the cases
+they make.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from functools import partial
 from itertools import product
 
 from mechdesign import notions as n
@@ -21,10 +22,11 @@ AT = "@"
 
 @dataclass(frozen=True)
 class Case:
-    """One run: a mechanism, a notion (with its order, as in `alpha:2`), a budget and how it is split.
+    """One run: a mechanism, a notion (with its order, as in `alpha:2`), a budget and how it is
+    split.
 
-    `optimal@0.95` is a mechanism with confidence, at this level; `lam` is None for notions that take their budget
-    whole.
+    `optimal@0.95` is a mechanism with confidence, at this level; `lam` is None for notions that
+    take their budget whole.
     """
 
     mechanism: str
@@ -40,29 +42,35 @@ class Case:
 
     @property
     def confidence(self) -> float | None:
-        """The level at which the promise is to hold for the population; None for one about the table."""
+        """The level at which the promise is to hold for the population; None for one about the
+        table.
+        """
         level = self.mechanism.partition(AT)[2]
-        return float(level) if level else None
+        if not level:
+            return None
+        return float(level)
 
     def promise(self) -> n.Notion:
         """The notion at this budget."""
         name, _, order = self.notion.partition(":")
-        return n.NOTIONS[name].at(
-            self.epsilon, self.lam, **({"alpha": float(order)} if order else {})
-        )
+        kind = n.NOTIONS[name]
+        if order:
+            return kind.at(self.epsilon, self.lam, alpha=float(order))
+        return kind.at(self.epsilon, self.lam)
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:
-    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture: decimals, each rounded once."""
+    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture: decimals, each
+    rounded once.
+    """
     values: list[float] = []
     for part in text.split(","):
         ends = part.split(":")
         if len(ends) == 1:
             values.append(float(_decimal(option, text, part)))
         elif len(ends) == 3:
-            values += _steps(
-                option, text, *(_decimal(option, text, end) for end in ends)
-            )
+            start, stop, step = (_decimal(option, text, end) for end in ends)
+            values += _steps(option, text, start, stop, step)
         else:
             raise InputError(
                 f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP"
@@ -91,8 +99,8 @@ def _steps(
         )
     if stop < start:
         raise InputError(
-            f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); write START:STOP:STEP, "
-            "as in 0.25:8:0.25"
+            f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); "
+            "write START:STOP:STEP, as in 0.25:8:0.25"
         )
     if (stop - start) / step >= MOST_VALUES:
         raise InputError(
@@ -103,18 +111,18 @@ def _steps(
 
 def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
     """Budgets (`epsilon`), or values of `lam`, in ascending order."""
-    check = (
-        n.check_lam
-        if name == "lam"
-        else partial(n.check_budget, name, allow_infinite=False)
-    )
-    ordered = sorted(
-        map(check, list_argument(f"{name}s", values, "numbers, as in [0.5, 1, 2]"))
-    )
+    ordered: list[float] = []
+    for value in list_argument(f"{name}s", values, "numbers, as in [0.5, 1, 2]"):
+        if name == "lam":
+            ordered.append(n.check_lam(value))
+        else:
+            ordered.append(n.check_budget(name, value, allow_infinite=False))
+    ordered.sort()
     if not ordered:
         raise InputError(f"no {name} is given; give at least one")
-    if (twice := repeated(ordered)) is not None:
-        raise InputError(f"{name} ({twice:g}) is given twice")
+    duplicate = repeated(ordered)
+    if duplicate is not None:
+        raise InputError(f"{name} ({duplicate:g}) is given twice")
     return tuple(ordered)
 
 
@@ -128,22 +136,23 @@ def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, .
             raise InputError(
                 f"{kind} {name!r} is not known; use one of {', '.join(known)}"
             )
-    if (twice := repeated(names)) is not None:
-        raise InputError(f"{kind} {twice!r} is given twice")
+    duplicate = repeated(names)
+    if duplicate is not None:
+        raise InputError(f"{kind} {duplicate!r} is given twice")
     return names
 
 
 def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
     """Notions as rows name them: `alip`, or `alpha:2` with its order in its shortest form."""
     labels: list[str] = []
-    for text in map(
-        str, list_argument("notions", notions, "names, as in ['alip', 'lip']")
-    ):
+    for notion in list_argument("notions", notions, "names, as in ['alip', 'lip']"):
+        text = str(notion)
         name, colon, order = text.partition(":")
         if name in n.NOTIONS and n.NOTIONS[name].has_order():
-            labels.append(
-                f"{name}:{_order(text, order) if colon else n.DEFAULT_ALPHA:.17g}"
-            )
+            alpha = n.DEFAULT_ALPHA
+            if colon:
+                alpha = _order(text, order)
+            labels.append(f"{name}:{alpha:.17g}")
         else:
             named("notion", [text], tuple(n.NOTIONS))
             labels.append(text)
@@ -171,18 +180,22 @@ def curves(
     epsilons: Iterable[float],
     lams: Iterable[float] | None,
 ) -> list[list[Case]]:
-    """The cases of every curve, budgets ascending; notions that take theirs whole have one curve, whatever the lams."""
+    """The cases of every curve, budgets ascending; notions that take theirs whole have one curve,
+    whatever the lams.
+    """
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(
             f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam"
         )
-    split = ascending("lam", [n.DEFAULT_LAM] if lams is None else lams)
+    if lams is None:
+        lams = [n.DEFAULT_LAM]
+    shares = ascending("lam", lams)
     budgets = ascending("epsilon", epsilons)
-    made: list[list[Case]] = []
+    cases: list[list[Case]] = []
     for mechanism, notion in product(mechanisms, notions):
-        parts: tuple[float | None, ...] = split if takes_lam(notion) else (None,)
-        made += [
-            [Case(mechanism, notion, epsilon, lam) for epsilon in budgets]
-            for lam in parts
-        ]
-    return made
+        splits: tuple[float | None, ...] = (None,)
+        if takes_lam(notion):
+            splits = shares
+        for lam in splits:
+            cases.append([Case(mechanism, notion, epsilon, lam) for epsilon in budgets])
+    return cases

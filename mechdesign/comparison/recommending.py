@@ -1,19 +1,21 @@
-"""What a comparison answers: what 'at most twice as likely' costs, and where keeping most of the information begins.
+"""What a comparison answers: what 'at most twice as likely' costs, and where keeping most of the
+information begins.
 
-Both are computed at budgets of their own, so that neither the grid of the comparison nor the clock has a say.
+Both are computed at budgets of their own, so that neither the grid of the comparison nor the clock
+has a say.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.grid import Case
+from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import row_of
 from mechdesign.core.errors import NotPrivate
@@ -34,17 +36,23 @@ NEARLY = 0.99
 """Share of the optimum's utility from which a mechanism counts as nearly optimal."""
 
 SHOWN = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Budgets (nats) at which beliefs are shown, besides those of the two answers: the same whatever grid was asked for."""
+"""Budgets (nats) at which beliefs are shown, besides those of the two answers: the same whatever
+grid was asked for.
+"""
 
 PATIENCE = 10.0
 """Seconds for each optimum unless told otherwise: a recommendation is a by-product."""
 
 FALL = 1e-3
-"""Share of the information by which a curve must fall to be spoken of: more than the gap of any optimum."""
+"""Share of the information by which a curve must fall to be spoken of: more than the gap of any
+optimum.
+"""
 
 
 class Beliefs(NamedTuple):
-    """How far the channel of the best mechanism at a budget moves the belief in each sensitive symbol."""
+    """How far the channel of the best mechanism at a budget moves the belief in each sensitive
+    symbol.
+    """
 
     epsilon: float
     nmi: float
@@ -55,11 +63,12 @@ class Beliefs(NamedTuple):
 class Recommendation:
     """Two answers for one notion and lam, and what they mean for beliefs.
 
-    `twice` has a row for each mechanism at the budget where a released value makes nothing more than twice as likely
-    (or, where only that is bounded, less than half as likely); it is empty where single lifts are not bounded.
-    `most` is the optimum at the smallest budget of four digits that keeps at least `MOST` of the information, and
-    `too_little` the largest that was proven not to; None where there is none or the optimum was not run.
-    `before` are the shares of the sensitive `symbols`, `beliefs` what becomes of them, by growing budget.
+    `twice` has a row for each mechanism at the budget where a released value makes nothing more
+    than twice as likely (or, where only that is bounded, less than half as likely); it is empty
+    where single lifts are not bounded. `most` is the optimum at the smallest budget of four digits
+    that keeps at least `MOST` of the information, and `too_little` the largest that was proven not
+    to; None where there is none or the optimum was not run. `before` are the shares of the
+    sensitive `symbols`, `beliefs` what becomes of them, by growing budget.
     """
 
     notion: str
@@ -74,18 +83,34 @@ class Recommendation:
 
 
 def recommend(
-    joint: Joint, rows: Sequence[ComparisonRow], *, time_limit: float | None = None
+    joint: Joint,
+    rows: Sequence[ComparisonRow],
+    *,
+    time_limit: float | None = None,
+    confidence: float | None = None,
+    known_shares: Mapping[Any, Any] | None = None,
+    unseen: int = 0,
 ) -> tuple[Recommendation, ...]:
-    """One recommendation for each notion and lam, in the order of the rows."""
+    """One recommendation for each notion and lam, in the order of the rows.
+
+    With `confidence`, and `known_shares` and `unseen` as for a design, only mechanisms that keep
+    the promise for the population at this level are recommended.
+    """
     groups: dict[tuple[str, float | None], list[str]] = {}
     for row in rows:
-        if row.confidence is None:
+        if row.confidence == confidence:
             groups.setdefault(row.curve, []).append(row.mechanism)
     seconds = PATIENCE if time_limit is None else time_limit
-    return tuple(
-        _recommendation(joint, notion, lam, list(dict.fromkeys(mechanisms)), seconds)
-        for (notion, lam), mechanisms in groups.items()
-    )
+    options: dict[str, Any] = {"time_limit": seconds}
+    if confidence is not None:
+        options["confidence"] = confidence
+        options["known_shares"] = known_shares
+        options["unseen"] = unseen
+    recommendations: list[Recommendation] = []
+    for (notion, lam), mechanisms in groups.items():
+        distinct = list(dict.fromkeys(mechanisms))
+        recommendations.append(_recommendation(joint, notion, lam, distinct, options))
+    return tuple(recommendations)
 
 
 def _recommendation(
@@ -93,16 +118,22 @@ def _recommendation(
     notion: str,
     lam: float | None,
     mechanisms: Sequence[str],
-    seconds: float,
+    options: Mapping[str, Any],
 ) -> Recommendation:
-    """For one notion and lam."""
+    """For one notion and lam; `options` are those of every design behind it."""
 
     def row_at(mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
         case = Case(mechanism, notion, epsilon, lam)
-        result = design(joint, case.promise(), mechanism=mechanism, time_limit=seconds)
+        # A mechanism with confidence has its level in its name.
+        name = mechanism.partition(AT)[0]
+        result = design(joint, case.promise(), mechanism=name, **options)
         return row_of(case, result), result.channel
 
-    with_optimum = OPTIMAL in mechanisms
+    optimum = ""
+    for mechanism in mechanisms:
+        if mechanism.partition(AT)[0] == OPTIMAL:
+            optimum = mechanism
+    with_optimum = bool(optimum)
     shown = set(SHOWN)
     doubling = _twice(notion, lam)
     twice: list[ComparisonRow] = []
@@ -113,11 +144,11 @@ def _recommendation(
     too_little = None
     if with_optimum:
         most, too_little = _keeping_most(
-            joint, Case(OPTIMAL, notion, 1.0, lam), seconds
+            joint, Case(optimum, notion, 1.0, lam), options
         )
     if most is not None:
         shown.add(most.epsilon)
-    best = OPTIMAL if with_optimum else mechanisms[0]
+    best = optimum if with_optimum else mechanisms[0]
     beliefs: list[Beliefs] = []
     for epsilon in sorted(shown):
         row, channel = row_at(best, epsilon)
@@ -137,10 +168,10 @@ def _recommendation(
 
 
 def _keeping_most(
-    joint: Joint, case: Case, seconds: float
+    joint: Joint, case: Case, options: Mapping[str, Any]
 ) -> tuple[ComparisonRow | None, float | None]:
-    """The row at the smallest budget that keeps `MOST`, and the largest budget that was proven not to."""
-    request = DesignRequest(joint, case.promise(), time_limit=seconds)
+    """The row at the smallest budget that keeps `MOST`, and the largest that was proven not to."""
+    request = DesignRequest(joint, case.promise(), **options)
     try:
         result = keeping(request, lambda at: replace(case, epsilon=at).promise(), MOST)
     except NotPrivate:
@@ -168,7 +199,9 @@ def _twice(notion: str, lam: float | None) -> float | None:
 def falls(
     rows: Sequence[ComparisonRow],
 ) -> tuple[tuple[ComparisonRow, ComparisonRow], ...]:
-    """The steepest fall of each curve that keeps less at a larger budget, as curves of heuristics may."""
+    """The steepest fall of each curve that keeps less at a larger budget, as curves of heuristics
+    may.
+    """
     curves: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
     for row in sorted(rows, key=lambda row: row.epsilon):
         curves.setdefault((row.mechanism, *row.curve), []).append(row)

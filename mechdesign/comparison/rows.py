@@ -1,6 +1,7 @@
 """The rows of a comparison and their CSV, which reads back as what was written.
 
-Beside it lies a manifest that makes a run resumable: rows are kept only if they come from its table and settings.
+Beside it lies a manifest that makes a run resumable: rows are kept only if they come from its table
+and settings.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mechdesign.core.files import PathLike, check_target, read_errors, replacing
 from mechdesign.core.json_values import canonical
 from mechdesign.core.records import Digest
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 LARGEST_CSV = 2**28
 """Bytes; a million rows take half of it."""
@@ -32,10 +34,11 @@ LARGEST_CSV = 2**28
 class ComparisonRow(Case):
     """One line of the CSV: what a mechanism achieves at one budget.
 
-    Budgets, log-lifts (natural logarithms, rounded outwards) and `nmi` = I(X;Y)/H(X) are those of the integers
-    of a channel. `lam`, `eps_l` and `eps_u` are None for notions that do not have them, `upper_bound_nmi` where no
-    optimum was computed for the same notion and budget. `satisfied` is the exact verdict. What follows `seconds` is
-    there for channels of least cost, whose objective is their mechanism.
+    Budgets, log-lifts (natural logarithms, rounded outwards) and `nmi` = I(X;Y)/H(X) are those of
+    the integers of a channel. `lam`, `eps_l` and `eps_u` are None for notions that do not have
+    them, `upper_bound_nmi` where no optimum was computed for the same notion and budget.
+    `satisfied` is the exact verdict. What follows `seconds` is there for channels of least cost,
+    whose objective is their mechanism.
     """
 
     eps_l: float | None
@@ -70,26 +73,35 @@ READER = TypeAdapter(ComparisonRow)
 
 def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
     """The columns of a CSV of these rows: all where one of them is of least cost."""
-    return ALL_COLUMNS if any(row.cost is not None for row in rows) else COLUMNS
+    if any(row.cost is not None for row in rows):
+        return ALL_COLUMNS
+    return COLUMNS
 
 
 def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
-    """The rows with the best bound proven for their notion, budget and confidence; one that violates is left alone."""
+    """The rows with the best bound proven for their notion, budget and confidence; one that
+    violates is left alone.
+    """
     keys = [(*row.curve, row.epsilon, row.confidence) for row in rows]
     best: dict[tuple[object, ...], float] = {}
     for key, row in zip(keys, rows, strict=True):
         if row.upper_bound_nmi is not None:
             best[key] = min(row.upper_bound_nmi, best.get(key, math.inf))
-    return tuple(
-        replace(row, upper_bound_nmi=best.get(key)) if row.satisfied else row
-        for key, row in zip(keys, rows, strict=True)
-    )
+    bounded: list[ComparisonRow] = []
+    for key, row in zip(keys, rows, strict=True):
+        if row.satisfied:
+            bounded.append(replace(row, upper_bound_nmi=best.get(key)))
+        else:
+            bounded.append(row)
+    return tuple(bounded)
 
 
 def write_csv(
     path: PathLike, rows: Iterable[ComparisonRow], *, overwrite: bool
 ) -> None:
-    """Write the rows whole or not at all: shortest decimals that read back as the same double, nothing for None."""
+    """Write the rows whole or not at all: shortest decimals that read back as the same double,
+    nothing for None.
+    """
     check_target(path, force=overwrite)
     rows = list(rows)
     columns = columns_of(rows)
@@ -107,7 +119,9 @@ def _cell(value: str | float | bool | None) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return value if isinstance(value, str) else repr(value).removesuffix(".0")
+    if isinstance(value, str):
+        return value
+    return repr(value).removesuffix(".0")
 
 
 def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
@@ -126,7 +140,8 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
         ) from None
     if tuple(header) not in (COLUMNS, ALL_COLUMNS):
         raise InputError(
-            f"{name} does not have the columns of a comparison; choose another name, or start over with --force"
+            f"{name} does not have the columns of a comparison; choose another name, or "
+            "start over with --force"
         )
     rows: dict[Case, ComparisonRow] = {}
     for number, cells in enumerate(lines, start=2):
@@ -143,21 +158,29 @@ def _row(where: str, header: list[str], cells: list[str]) -> ComparisonRow:
         raise InputError(
             f"{where} has {len(cells)} cells, not {len(header)}; --force starts over"
         )
-    known = dict(zip(header, cells, strict=True))
+    texts = dict(zip(header, cells, strict=True))
+    values: dict[str, str | None] = {}
+    for name, text in texts.items():
+        # Without its cell a required field is refused: no comparison writes "nan".
+        if text != "nan":
+            values[name] = text or None
     try:
-        row = READER.validate_python(
-            {name: text or None for name, text in known.items() if text != "nan"}
-        )
-        column = next(
-            (name for name, text in known.items() if _cell(getattr(row, name)) != text),
-            None,
-        )
-        if column is None:
-            return row
+        row = READER.validate_python(values)
     except ValidationError as error:
-        column = str(error.errors()[0]["loc"][0])
-    said = f"{column} ({known[column]!r}) is nothing that a comparison writes; --force starts over"
-    raise InputError(f"{where}: {said}")
+        raise _foreign_cell(where, str(error.errors()[0]["loc"][0]), texts) from None
+    for name, text in texts.items():
+        # Only the text that `write_csv` would write again is accepted.
+        if _cell(getattr(row, name)) != text:
+            raise _foreign_cell(where, name, texts)
+    return row
+
+
+def _foreign_cell(where: str, column: str, texts: Mapping[str, str]) -> InputError:
+    """The error for a cell that no comparison writes."""
+    return InputError(
+        f"{where}: {column} ({texts[column]!r}) is nothing that a comparison writes; "
+        "--force starts over"
+    )
 
 
 Setting = str | float | bool | None
@@ -175,13 +198,20 @@ class ComparisonManifest(FileDocument):
 
 def table_hash(joint: Joint) -> str:
     """sha256 of the table: labels of both variables and every entry."""
-    both = {"sensitive": joint.sensitive, "useful": joint.useful}
     table: dict[str, Any] = {
-        name: {"columns": v.columns, "symbols": v.symbols} for name, v in both.items()
+        "sensitive": _labels(joint.sensitive),
+        "useful": _labels(joint.useful),
+        "counts": joint.counts,
+        "is_counts": joint.is_counts,
     }
-    table |= {"counts": joint.counts, "is_counts": joint.is_counts}
-    table |= {"each": True} if joint.sensitive.protects_columns else {}
+    if joint.sensitive.protects_columns:
+        table["each"] = True
     return hashlib.sha256(canonical(table).encode()).hexdigest()
+
+
+def _labels(variable: Variable) -> dict[str, Any]:
+    """The columns and symbols of a variable as the hash takes them in."""
+    return {"columns": variable.columns, "symbols": variable.symbols}
 
 
 class ComparisonFile:
@@ -195,54 +225,53 @@ class ComparisonFile:
         *,
         force: bool = False,
     ) -> None:
-        self.path, manifest = Path(path), Path(f"{os.fspath(path)}.json")
+        self.path = Path(path)
+        manifest = Path(f"{os.fspath(path)}.json")
         self.kept: tuple[ComparisonRow, ...] = ()
         for target in (self.path, manifest):
             check_target(target, force=True)
-        made = ComparisonManifest(table=table_hash(joint), settings=dict(settings))
-        found = (
-            read_document(manifest, ComparisonManifest)
-            if manifest.exists() and not force
-            else None
-        )
+        current = ComparisonManifest(table=table_hash(joint), settings=dict(settings))
+        earlier: ComparisonManifest | None = None
+        if manifest.exists() and not force:
+            earlier = read_document(manifest, ComparisonManifest)
         if self.path.exists() and not force:
-            _check(found, made, self.path, manifest.name)
+            _check(earlier, current, self.path, manifest.name)
             self.kept = read_rows(self.path)
         else:
-            # A crash between the two steps leaves a manifest without rows, never rows of another table.
+            # A crash between the two steps leaves a manifest without rows, never rows of another
+            # table.
             self.path.unlink(missing_ok=True)
-            write_document(manifest, made, overwrite=True)
+            write_document(manifest, current, overwrite=True)
 
     def write(self, rows: Sequence[ComparisonRow]) -> None:
         """Replace the CSV by these rows, followed by the kept ones that they do not repeat."""
         cases = {row.case for row in rows}
-        write_csv(
-            self.path,
-            [*rows, *(row for row in self.kept if row.case not in cases)],
-            overwrite=True,
-        )
+        kept = [row for row in self.kept if row.case not in cases]
+        write_csv(self.path, [*rows, *kept], overwrite=True)
 
 
 def _check(
-    found: ComparisonManifest | None,
-    wanted: ComparisonManifest,
+    earlier: ComparisonManifest | None,
+    current: ComparisonManifest,
     path: Path,
     manifest: str,
 ) -> None:
     """Refuse to go on with rows of another table or of other settings."""
-    if found is None:
+    if earlier is None:
         raise InputError(
-            f"{path} exists and is no comparison to go on with (there is no {manifest}); choose another name, or "
-            "overwrite it with force (--force)"
+            f"{path} exists and is no comparison to go on with (there is no "
+            f"{manifest}); choose another name, or overwrite it with force (--force)"
         )
-    wrong = "belongs to another table" if found.table != wanted.table else ""
-    if not wrong and found.settings != wanted.settings:
-        old, new = found.settings, wanted.settings
-        key = next(key for key in sorted({*old, *new}) if old.get(key) != new.get(key))
-        wrong = (
-            f"was made with other settings ({key} {old.get(key)}, not {new.get(key)})"
-        )
-    if wrong:
-        raise InputError(
-            f"{path} {wrong}; choose another name, or start over with force (--force)"
-        )
+    advice = "choose another name, or start over with force (--force)"
+    if earlier.table != current.table:
+        raise InputError(f"{path} belongs to another table; {advice}")
+    if earlier.settings == current.settings:
+        return
+    for key in sorted({*earlier.settings, *current.settings}):
+        old = earlier.settings.get(key)
+        new = current.settings.get(key)
+        in_both = key in earlier.settings and key in current.settings
+        if old != new or not in_both:
+            raise InputError(
+                f"{path} was made with other settings ({key} {old}, not {new}); {advice}"
+            )

@@ -1,8 +1,9 @@
-"""The privacy-utility trade-off of several mechanisms over budgets (Zarrabian et al. 2023, Sections 3 to 6).
+"""The privacy-utility trade-off of several mechanisms over budgets (Zarrabian et al. 2023, Sections
+3 to 6).
 
-A curve is a mechanism on a notion over ascending budgets. It is cut into chunks of neighbouring budgets, one task
-each, so that an optimum can start from the columns of the budget before; the cuts do not depend on the
-executor, so a parallel run gives the rows of a serial one.
+A curve is a mechanism on a notion over ascending budgets. It is cut into chunks of neighbouring
+budgets, one task each, so that an optimum can start from the columns of the budget before; the cuts
+do not depend on the executor, so a parallel run gives the rows of a serial one.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
 WARM_METHODS = ("columns", "cuts")
-"""Only column generation gains from the columns of a neighbouring budget; on small tables, which are solved
-by their vertices, a warm start took twice as long as a cold one."""
+"""Only column generation gains from the columns of a neighbouring budget; on small tables, which
+are solved by their vertices, a warm start took twice as long as a cold one.
+"""
 
 CHUNK = 8
-"""Neighbouring budgets of one task: enough for warm starts, few enough to keep several cores busy."""
+"""Neighbouring budgets of one task: enough for warm starts, few enough to keep several cores busy.
+"""
 
 SECONDS_BETWEEN_WRITES = 1.0
 """A crash costs the rows of so many seconds; each write waits for the disk."""
@@ -197,17 +200,21 @@ class _Run:
         return tasks
 
     def gather(self, futures: list[Future[list[Done]]]) -> None:
-        """Add the rows of the executor, in whatever order; after a failure the other tasks are not waited for."""
+        """Add the rows of the executor, in whatever order; after a failure the other tasks are not
+        waited for.
+        """
         unfinished = list(futures)
         try:
             for future in as_completed(futures):
                 self.add(future.result())
         except BrokenExecutor as error:
-            # Its own thread ends every future; one that is cancelled meanwhile would end that thread instead.
+            # Its own thread ends every future; one that is cancelled meanwhile would end that
+            # thread instead.
             unfinished.clear()
             raise SolverFailure(
-                f"a worker process died ({error}); the rows so far are kept where an output was given: run again, with "
-                "fewer workers if the memory was short"
+                f"a worker process died ({error}); the rows so far are kept where an "
+                "output was given: run again, with fewer workers if the memory was "
+                "short"
             ) from error
         finally:
             for future in unfinished:
@@ -232,7 +239,7 @@ class _Run:
             self.written = time.monotonic()
 
     def rows(self) -> tuple[ComparisonRow, ...]:
-        """The finished rows in the order of the curves, with every bound that is proven for them."""
+        """The finished rows in the order of the curves, with every bound proven for them."""
         rows: list[ComparisonRow] = []
         for curve in self.curves:
             rows += [self.by_case[case] for case in curve if case in self.by_case]
@@ -271,25 +278,28 @@ def compare(
     epsilons : numbers
         Budgets in nats.
     lams : numbers, optional
-        Shares of epsilon for the lower side (default 0.5). Notions that take their budget whole (LIP, LDP,
-        max-lift, min-lift) appear once, whatever the lams.
+        Shares of epsilon for the lower side (default 0.5). Notions that take their budget whole
+        (LIP, LDP, max-lift, min-lift) appear once, whatever the lams.
     mechanisms : names, optional
         Default: every one that can serve the notion; a notice says which are left out.
     notions : names
         As on the command line; `alpha:A` is alpha-lift of order A.
     confidence : float, optional
-        Run every mechanism also so that its promise holds for the population at this level, beside the one about the
-        table; these rows name it `optimal@0.95`.
+        Run every mechanism also so that its promise holds for the population at this level, beside
+        the one about the table; these rows name it `optimal@0.95`.
     objectives : names, optional
-        'truth' and 'distance' add the channels of least cost on the column's own symbols, by these names among the
-        mechanisms; 'information' is `mechanisms`, by default the optimum alone: the limit for free outputs.
-    method, gap, time_limit, enumerate, as_published, known_shares, unseen, budgets, keep_frequencies, distance
-        Of each design that they can be for; see `mechdesign.design`. Rows as published may violate their notion.
+        'truth' and 'distance' add the channels of least cost on the column's own symbols, by these
+        names among the mechanisms; 'information' is `mechanisms`, by default the optimum alone: the
+        limit for free outputs.
+    method, gap, time_limit, enumerate, as_published, known_shares, unseen, budgets,
+    keep_frequencies, distance
+        Of each design that they can be for; see `mechdesign.design`. Rows as published may violate
+        their notion.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
-        CSV that is written as rows come. If it is there from an earlier run on the same table with the same
-        settings, its rows are kept and only missing ones are computed.
+        CSV that is written as rows come. If it is there from an earlier run on the same table with
+        the same settings, its rows are kept and only missing ones are computed.
     force : bool
         Start `output` over, whatever is there.
     progress : callable, optional
@@ -298,8 +308,8 @@ def compare(
     Raises
     ------
     InputError
-        On an argument out of range, a mechanism that was named and cannot serve a notion, or an `output` that
-        belongs to something else.
+        On an argument out of range, a mechanism that was named and cannot serve a notion, or an
+        `output` that belongs to something else.
     SolverFailure
         If the executor breaks down.
     """
@@ -341,7 +351,9 @@ def compare(
 def _mechanisms(
     mechanisms: Sequence[str] | None, objectives: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Mechanisms, with objectives by their names among them; `information` is the place of the mechanisms."""
+    """Mechanisms, with objectives by their names among them; `information` is the place of the
+    mechanisms.
+    """
     names = (*MECHANISMS, *OBJECTIVES)
     if objectives is None:
         if mechanisms is None:

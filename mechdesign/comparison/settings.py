@@ -1,4 +1,4 @@
-"""The settings that all designs of a comparison share, and the request that they make of each case."""
+"""The settings that all designs of a comparison share, and the request for each case."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from mechdesign.tables.joint import Joint
 class ComparisonSettings:
     """Everything that changes results beside the table and the columns of a row.
 
-    The fields are those of `DesignRequest`; a design takes the ones that can be for its mechanism. `as_published`
-    leaves out the repair of heuristics about the table.
+    The fields are those of `DesignRequest`; a design takes the ones that can be for its mechanism.
+    `as_published` leaves out the repair of heuristics about the table.
     """
 
     method: str = "auto"
@@ -50,7 +50,9 @@ class ComparisonSettings:
 
     @property
     def recorded(self) -> dict[str, Setting]:
-        """The settings of a manifest; the vertex enumeration back end makes no difference to the rows."""
+        """The settings of a manifest; the vertex enumeration back end makes no difference to the
+        rows.
+        """
         record: dict[str, Setting] = {
             "method": self.method,
             "gap": self.gap,

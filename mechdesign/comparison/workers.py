@@ -11,7 +11,9 @@ from contextlib import ExitStack, contextmanager
 
 @contextmanager
 def pool(processes: int, prepare: Callable[[], object]) -> Generator[Executor | None]:
-    """An executor of so many processes, in each of which `prepare` is called; None for one, which is this one."""
+    """An executor of so many processes, in each of which `prepare` is called; None for one, which
+    is this one.
+    """
     if processes == 1:
         yield None
         return
@@ -51,7 +53,9 @@ def _start(executor: Executor, processes: int) -> None:
 
 
 def _begin(prepare: Callable[[], object]) -> None:
-    """What a worker does first: Ctrl-C ends it, where the solver would go on with the best channel so far."""
+    """What a worker does first: Ctrl-C ends it, where the solver would go on with the best channel
+    so far.
+    """
     prepare()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
@@ -60,7 +64,9 @@ def _begin(prepare: Callable[[], object]) -> None:
 
 @contextmanager
 def _undisturbed() -> Generator[None]:
-    """A future that is cancelled while its pool breaks ends the pool's thread, which nobody wants to hear of."""
+    """A future that is cancelled while its pool breaks ends the pool's thread, which nobody wants
+    to hear of.
+    """
     before = threading.excepthook
 
     def hook(arguments: threading.ExceptHookArgs) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load
+from mechdesign.channel.loading import load_for_files
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, listed
@@ -201,5 +201,5 @@ def _channels_of(
 
 def _loaded(file: str) -> Any:
     with suppress(InputError):
-        return load(file)
+        return load_for_files(file)
     return None

@@ -1,8 +1,10 @@
-"""`assess`: what the columns of a table say about a sensitive column S, before any channel is designed.
+"""`assess`: what the columns of a table say about a sensitive column S, before any channel is
+designed.
 
-A released column can be made private by a channel, but the columns beside it are released as they are.
-This module measures what they say: each column by itself, every pair of columns, and all columns of a row
-together. All lifts are exact figures of the table, P(s | value) / P(s), not estimates for a population.
+A released column can be made private by a channel, but the columns beside it are released as they
+are. This module measures what they say: each column by itself, every pair of columns, and all
+columns of a row together. All lifts are exact figures of the table, P(s | value) / P(s), not
+estimates for a population.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from mechdesign.leaks.row_guess import RowGuess, guess_from_rows
 from mechdesign.tables.reading import columns_named
 
 RARE = 10
-"""Values of fewer records are rare: a cell of the table with S then rests on a handful of records."""
+"""Values of fewer records are rare: a cell of the table with S then rests on a handful of records.
+"""
 
 IDENTIFIER_SHARE = 0.95
 """A column with so many values a record identifies its records."""
@@ -55,16 +58,19 @@ class Disclosure:
     values : int
         Distinct values (of several columns: distinct combinations).
     information : float
-        Share of H(S) that a record's value tells, read from the *other* records with that value. The plain
-        I(S; columns) / H(S) of the table would call any column with many values telling.
+        Share of H(S) that a record's value tells, read from the *other* records with that value.
+        The plain I(S; columns) / H(S) of the table would call any column with many values telling.
     largest_lift, smallest_lift : float or None
-        The extremes of P(s | value) / P(s) over values of two records or more; None where there are none.
+        The extremes of P(s | value) / P(s) over values of two records or more; None where there are
+        none.
     largest_at : str or None
-        The symbol of S with the largest lift. The value of the column is not named: it may be a person's.
+        The symbol of S with the largest lift. The value of the column is not named: it may be a
+        person's.
     pinned : float
         Share of the records whose value comes again, always with the same symbol of S.
     guessed : float
-        Share of the records whose symbol is right when it is guessed from the other records with their value.
+        Share of the records whose symbol is right when it is guessed from the other records with
+        their value.
     """
 
     columns: tuple[str, ...]
@@ -79,7 +85,9 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class ColumnAssessment:
-    """One column: what it says about S, whether it identifies records, and how many of its values are rare."""
+    """One column: what it says about S, whether it identifies records, and how many of its values
+    are rare.
+    """
 
     disclosure: Disclosure
     identifier: bool
@@ -103,7 +111,8 @@ class Assessment(Displayed):
     shares : dict of str to float
         P(s) of every symbol of S.
     rare_secrets : tuple of str
-        Symbols of S with fewer than `RARE` records: the table supports no promise about them for a population.
+        Symbols of S with fewer than `RARE` records: the table supports no promise about them for a
+        population.
     guessed_without : float
         Share of the records guessed right when nothing is known of them.
     columns : tuple of ColumnAssessment
@@ -217,8 +226,8 @@ def _named(
             raise InputError(f"{argument}: the column {quoted(name)} is named twice")
         if name in coded.unreadable:
             raise InputError(
-                f"the column {quoted(name)} holds lists, structures or bytes, which are no symbols; "
-                "leave it out"
+                f"the column {quoted(name)} holds lists, structures or bytes, which "
+                "are no symbols; leave it out"
             )
     return names
 
@@ -315,8 +324,8 @@ def _information(
     """The share of H(S) that values tell about a record left out (leave-one-out log score).
 
     A record with the value v and the symbol s is predicted from the others as
-    (n_vs - 1 + k P(s)) / (n_v - 1 + k), where k is `PRIOR` and P(s) comes from the other records, too.
-    The figure is 1 - (mean negative logarithm) / H(S), or 0 where that is negative.
+    (n_vs - 1 + k P(s)) / (n_v - 1 + k), where k is `PRIOR` and P(s) comes from the other records,
+    too. The figure is 1 - (mean negative logarithm) / H(S), or 0 where that is negative.
     """
     prior = (mass - 1 + PRIOR / len(masses)) / (total - 1 + PRIOR)
     predicted = (counts - 1 + PRIOR * prior) / (size - 1 + PRIOR)
@@ -329,8 +338,8 @@ def _information(
 def _guessed(value: Integers, counts: Integers, starts: Integers, total: int) -> float:
     """Share guessed right from the other records with the same value.
 
-    A record is guessed right if its symbol is still the most frequent one once the record itself is taken out.
-    So a value that one record has alone says nothing.
+    A record is guessed right if its symbol is still the most frequent one once the record itself is
+    taken out. So a value that one record has alone says nothing.
     """
     right = 0
     order = np.lexsort((-counts, value))
@@ -350,7 +359,9 @@ def _severity(disclosure: Disclosure) -> tuple[float, float, float]:
 
 
 def _combined(columns: Sequence[CodedColumn], records: int) -> Integers:
-    """One integer for each distinct combination of values, renumbered at every step to stay below 2**63."""
+    """One integer for each distinct combination of values, renumbered at every step to stay below
+    2**63.
+    """
     codes = np.zeros(records, np.int64)
     for column in columns:
         codes = codes * len(column.values) + column.codes

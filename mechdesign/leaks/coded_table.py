@@ -1,6 +1,7 @@
 """A table held as integer codes: one array a column, for looking at its columns together.
 
-Text is kept once for each distinct value, so a table of N records and m columns takes about 4 N m bytes.
+Text is kept once for each distinct value, so a table of N records and m columns takes about 4 N m
+bytes.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class Crossing:
 
     @property
     def same(self) -> bool:
-        """Whether nearly all cells of the two columns have the same text, and not always the same."""
+        """Whether nearly all cells of the two columns agree, and are not constant."""
         _, symbols, _ = self.table()
         several = len(np.unique(symbols)) > 1
         return several and self._same_texts >= NEARLY * max(self._records, 2)
@@ -143,8 +143,8 @@ def _numbered(cells: Encoded, numbers: dict[str, int]) -> Integers:
 
 
 def determines(table: Counts, records: int, looks: int) -> bool:
-    """Whether the values of a table disclose its symbols: enough records share a value, guesses from
-    it are nearly all right, and chance does not explain that.
+    """Whether the values of a table disclose its symbols: enough records share a value, guesses
+    from it are nearly all right, and chance does not explain that.
     """
     values, _, _ = table
     if SHARED * len(np.unique(values)) > records:

@@ -22,7 +22,8 @@ drawn at random for what it discloses.
 """
 
 STRENGTHS = (1.0, 32.0, 1024.0)
-"""How many records the prior of a context counts as: few for sharp patterns, many for faint ones."""
+"""How many records the prior of a context counts as: few for sharp patterns, many for faint ones.
+"""
 
 LOOKED = 1 << 12
 """Records of a batch that are compared, about, for what columns disclose of each other: of all

@@ -110,7 +110,8 @@ def inspect_file(
     These are by default those of the channel that the file has; `columns` maps the channel's names
     to the file's. Raises InputError if the file cannot be read, or has no such column.
     """
-    if columns is not None and not isinstance(columns, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+    is_mapping = isinstance(columns, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if columns is not None and not is_mapping:
         raise InputError(
             f"columns ({quoted(columns)}) must be a mapping from the channel's names of columns to "
             "the table's"

@@ -1,7 +1,8 @@
-"""A cross-validated guess of S from all columns of a row: what an analyst with the file would try first.
+"""A cross-validated guess of S from all columns of a row: what an analyst with the file would try
+first.
 
-With scikit-learn (extra ``sklearn``) it is histogram gradient boosting. Without it, it is naive Bayes on the
-columns' values, which is weaker: it misses what columns say only together.
+With scikit-learn (extra ``sklearn``) it is histogram gradient boosting. Without it, it is naive
+Bayes on the columns' values, which is weaker: it misses what columns say only together.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ SEED = 0
 
 @dataclass(frozen=True)
 class RowGuess:
-    """How well S can be guessed from the whole row, measured on records that the model has not seen.
+    """How well S can be guessed from the whole row, measured on records that the model has not
+    seen.
 
     Attributes
     ----------
@@ -52,8 +54,8 @@ class RowGuess:
     right_without : float
         The same when nothing is known of a record.
     auc : float or None
-        Area under the ROC curve; of several symbols the mean of one against the rest. None where a symbol is too
-        rare to be in every fold.
+        Area under the ROC curve; of several symbols the mean of one against the rest. None where a
+        symbol is too rare to be in every fold.
     surest_right : float
         Share guessed right among the 5 % of the records of which the model is surest.
     """
@@ -113,7 +115,8 @@ def guess_from_rows(
 def _feature(column: CodedColumn, step: int) -> tuple[NDArray[np.float64], bool]:
     """A column as boosting takes it, and whether it is categorical.
 
-    Numbers with more values than there are categories are ordered; a blank among them is a missing value.
+    Numbers with more values than there are categories are ordered; a blank among them is a missing
+    value.
     """
     codes = column.codes[::step]
     if len(column.values) > MOST_CATEGORIES:
@@ -204,7 +207,9 @@ def _naive_bayes(
 def _area_under_curve(
     shares: NDArray[np.float64], classes: Integers, counts: NDArray[np.int64]
 ) -> float | None:
-    """The mean over the symbols of the probability that a record with the symbol scores above one without it."""
+    """The mean over the symbols of the probability that a record with the symbol scores above one
+    without it.
+    """
     if counts.min() < FOLDS:
         return None
     areas: list[float] = []

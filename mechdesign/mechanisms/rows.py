@@ -26,6 +26,7 @@ from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, require_type
 from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import about, quoted
+from mechdesign.mechanisms.box_design import BoxDesign, BoxRequest, design_boxes
 from mechdesign.mechanisms.row_bound import RowBound, upper_bound
 from mechdesign.mechanisms.row_budgets import (
     TOTAL,
@@ -130,8 +131,10 @@ def design_rows(
     confidence: float | None = None,
     cells: int | None = None,
     rare: int | None = None,
+    fill: bool = False,
+    slice_seed: int | None = None,
     progress: Steps | None = None,
-) -> RowDesign:
+) -> RowDesign | BoxDesign:
     """Compute a channel that releases several columns of a record together, proven private in exact
     arithmetic.
 
@@ -163,8 +166,20 @@ def design_rows(
     weight, missing : as for `Joint.from_table`
     time_limit : float, optional
         Seconds, 30 by default. What is not grown by then is released as a constant.
-    confidence, cells, rare : optional
-        Reserved for the promise about the population.
+    confidence : float, optional
+        Level at which the promise holds for the population (`mechanisms.box_design`): rows are
+        released as boxes of rows, learned on a slice of the records. The result is a `BoxDesign`,
+        its promise relative to the given columns.
+    cells : int, optional
+        With confidence: the number of boxes (of each stratum); by default the slice chooses.
+    rare : int, optional
+        With confidence: sensitive values with fewer records than this (in a stratum) are promised
+        together, as one value.
+    fill : bool
+        With confidence: release symbols drawn inside the released box, in its place.
+    slice_seed : int, optional
+        With confidence: repeats the draw of the slice. It must be chosen without looking at the
+        records; by default it is new.
     progress : callable, optional
         Called with each `Step`.
 
@@ -179,11 +194,8 @@ def design_rows(
         If no tree passed the exact audit.
     """
     started = time.perf_counter()
-    if confidence is not None or cells is not None or rare is not None:
-        raise InputError(
-            "confidence, cells and rare belong to the promise about the population, which is not "
-            "built for rows"
-        )
+    if confidence is None:
+        _refuse_without_confidence(cells, rare, fill, slice_seed)
     levels = checked_groups(release)
     given_columns = _column_names(given)
     groups = checked_groups([*given_columns, *levels])
@@ -196,16 +208,6 @@ def design_rows(
     seconds = TIME_LIMIT
     if time_limit is not None:
         seconds = number("time_limit", time_limit, "of seconds")
-    request = RowRequest(
-        notion=notion,
-        given=len(given_columns),
-        promise=promise,
-        objective=objective,
-        order=order,
-        least_mass=least_mass,
-        time_limit=seconds,
-        progress=progress,
-    )
     if isinstance(table, Joint):
         _check_sensitive(table, sensitive_columns)
         records = Records.from_joint(table, groups, bins=bins)
@@ -218,7 +220,63 @@ def design_rows(
             missing=missing,
             bins=bins,
         )
+    if confidence is not None:
+        _check_for_boxes(promise, objective, order, least_mass, len(given_columns))
+        limits_of(notion)
+        boxes = BoxRequest(
+            notion=notion,
+            level=confidence,
+            given=len(given_columns),
+            cells=cells,
+            rare=rare or 0,
+            fill=fill,
+            time_limit=seconds,
+            seed=slice_seed,
+        )
+        return design_boxes(records, boxes)
+    request = RowRequest(
+        notion=notion,
+        given=len(given_columns),
+        promise=promise,
+        objective=objective,
+        order=order,
+        least_mass=least_mass,
+        time_limit=seconds,
+        progress=progress,
+    )
     return design_records(records, request, started=started)
+
+
+def _refuse_without_confidence(
+    cells: int | None, rare: int | None, fill: bool, slice_seed: int | None
+) -> None:
+    """Refuse options of the promise for the population."""
+    if cells is not None or rare is not None or fill or slice_seed is not None:
+        raise InputError(
+            "cells, rare, fill and slice_seed belong to the promise about the population: give a "
+            "confidence level too (--confidence 0.95)"
+        )
+
+
+def _check_for_boxes(
+    promise: str, objective: str, order: str, least_mass: float | None, given: int
+) -> None:
+    """Refuse options that a release of boxes does not have."""
+    if given and promise == TOTAL:
+        raise InputError(
+            "with a confidence level the promise is relative to the given columns: say so "
+            "(--promise relative), or release them as levels in place of giving them"
+        )
+    check_promise(promise)
+    if order != GIVEN or least_mass is not None:
+        raise InputError(
+            "with a confidence level all columns are released together: leave order and least mass "
+            "out"
+        )
+    if objective not in OBJECTIVES:
+        raise InputError(
+            f"objective ({quoted(objective)}) must be truth or information for a release of rows"
+        )
 
 
 def _column_names(columns: str | Sequence[str]) -> tuple[str, ...]:

@@ -95,6 +95,11 @@ def summary_sections(report: Report) -> list[b.Section]:
         scope += [b.Text(sentence) for sentence in report.population.sentences]
     scope.append(b.Bullets(report.holds_for))
     promise = _promise(report.promise, report.asked.notion_text, sensitive)
+    if report.population is not None:
+        # Beside the figure of the table, which comes first.
+        changes = _population_range(report)
+        likely = f"For the population behind the records: {changes} times as likely."
+        promise.insert(1, b.Text(likely))
     return [
         *_section("promise", "What is promised", promise),
         *_section("kept", "What is kept", kept),

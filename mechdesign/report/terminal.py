@@ -7,6 +7,8 @@ from dataclasses import replace
 from decimal import Context, Decimal
 
 from mechdesign.auditing.measures import ChannelMeasures, measure
+from mechdesign.auditing.population import set_behind
+from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
@@ -163,7 +165,17 @@ def channel_text(channel: Channel) -> str:
         published[name] = {
             channel.outputs[y]: weight / channel.denominator for y, weight in row
         }
-    return text_of("channel", channel, published)
+    return text_of("channel", channel, published, _population_of(channel))
+
+
+def _population_of(channel: Channel) -> PopulationPromise | None:
+    """What holds for the population; None for a channel without the counts of its table."""
+    joint = channel.joint
+    if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
+        return None
+    if channel.record.promise(channel.sensitive) is None:
+        return None
+    return population_promise(channel, joint, chosen=set_behind(channel, joint))
 
 
 def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:

@@ -23,6 +23,7 @@ from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.records import Records
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
 LEAST_LEVEL = 0.5
@@ -287,7 +288,7 @@ def scope_of(record: Mapping[str, Any], records: int | None = None) -> list[str]
     return sentences
 
 
-def check_counts(joint: Joint) -> None:
+def check_counts(joint: Joint | Records) -> None:
     """Refuse a table that does not count records."""
     if not joint.is_counts:
         raise InputError(

@@ -178,6 +178,8 @@ def test_rows(served, people):
     page = get(address)
     assert "Unchanged cells" in page
     assert "Worst released row" in page
+    assert "Released rows that tell most" in page
+    assert "<html" in get(address + "files/report.html")
     act(address, "curve", **{"role-2": "release"})
     wait(address)
     assert "here whole rows are released" in get(address)

@@ -72,6 +72,49 @@ def test_commands_for_one_column_say_what_they_need(table, run):
     later = run(*DESIGN, "--useful", "a", "--after", "row.json")
     assert later.code == 2
     assert "needs a channel of one column: design one with --useful" in later.err
+    for command in (
+        ("measure", "row.json"),
+        ("compose", "row.json", "row.json"),
+        ("inspect", "people.csv", "--channel", "row.json"),
+    ):
+        refused = run(*command)
+        assert refused.code == 2
+        assert (
+            "this needs a channel of one column: design one with --useful"
+            in refused.err
+        )
+
+
+def test_a_file_is_released_by_the_command_that_the_design_names(table, run):
+    written = run(*DESIGN, "--release", "a,b", "--output", "again.json", "--force")
+    assert "mechdesign apply again.json IN.csv OUT.csv" in written.out
+    run("apply", "again.json", "people.csv", "released.csv", "--shuffle")
+    assert list(pd.read_csv("released.csv").columns) == ["a", "b"]
+    assert run("check", "released.csv", "--channel", "again.json").code == 0
+
+
+def test_commands_refuse_boxes_of_rows_and_name_what_takes_them(table, run):
+    run(*DESIGN, "--release", "a,b", "--confidence", "0.9", "--output", "boxes.json")
+    assert run("audit", "boxes.json").code == 0
+    assert run("show", "boxes.json").code == 0
+    for command in (
+        ("apply", "boxes.json", "people.csv", "released.csv"),
+        ("check", "people.csv", "--channel", "boxes.json"),
+        ("estimate", "people.csv", "--channel", "boxes.json"),
+        ("report", "boxes.json", "--report", "r.html"),
+    ):
+        refused = run(*command)
+        assert refused.code == 2
+        assert (
+            "is a channel for boxes of rows, and this command does not take one"
+            in refused.err
+        )
+    reported = run(
+        *DESIGN, "--release", "a,b", "--confidence", "0.9", "--report", "r.html"
+    )
+    assert reported.code == 2
+    assert "has no report yet" in reported.err
+    assert not Path("r.html").exists()
 
 
 def test_reports_on_rows(table, run):

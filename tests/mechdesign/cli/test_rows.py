@@ -87,7 +87,7 @@ def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
         (("--release", "a", "--promise", "some"), "promise ('some')"),
         (("--release", "a", "--order", "any"), "order ('any')"),
         (("--release", "a", "--objective", "distance"), "must be truth or information"),
-        (("--release", "a", "--confidence", "0.95"), "--confidence is not built"),
+        (("--release", "a", "--cells", "4"), "give a confidence level too"),
         (("--release", "a", "--after", "c.json"), "--after is not built"),
         (("--release", "a", "--public-report", "r.html"), "has no public report"),
         (("--useful", "a", "--given", "k"), "belong to a release of rows"),

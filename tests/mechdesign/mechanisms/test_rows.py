@@ -234,7 +234,7 @@ def test_a_joint_table_with_useful_columns_in_any_order(frame):
         ({"order": "worst"}, "given or best"),
         ({"least_mass": 1.5}, "least_mass"),
         ({"time_limit": 0}, "time_limit"),
-        ({"confidence": 0.95}, "not built for rows"),
+        ({"cells": 4}, "give a confidence level too"),
         ({"notion": md.LIP(1.0).with_budgets({"maybe": (1.0, 1.0)})}, "maybe"),
     ],
 )

@@ -1,0 +1,65 @@
+"""What no promise for a population can keep, because of rare sensitive values.
+
+A procedure that is right with probability 1 - delta for every population approves a given channel
+with probability above 1/2 only if, for every sensitive value s with N_s records and share p_s,
+
+    I(X; Y) <= log(b / (eta (1 - b p_s))),   b = exp(eps_u),  eta = 1 - (2 delta)^(1 / N_s),
+
+where b p_s < 1 (docs/explanation/population.md, Proposition 6). The limit holds for every channel
+and every way to prove it, and not for ours alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mechdesign.core.wording import at_most, percent_of, quoted
+
+
+@dataclass(frozen=True)
+class RareLimit:
+    """The least of these limits in nats, with the sensitive value that it is due to."""
+
+    value: str
+    records: int
+    information: float
+
+    def text(self, level: float) -> str:
+        """The limit in a sentence."""
+        return (
+            f"No procedure that is right with {percent_of(level)} confidence for every population approves a channel "
+            f"with more than {at_most(self.information)} nats from these records more often than not: "
+            f"{quoted(self.value)} has {self.records:,} of them."
+        )
+
+
+def rare_limit(
+    counts: Sequence[tuple[str, int]], eps_u: float, level: float
+) -> RareLimit | None:
+    """The limit for values with these numbers of records; None where there is none.
+
+    Parameters
+    ----------
+    counts : sequence of (str, int)
+        Name and records of every value that is promised for itself.
+    eps_u : float
+        The upper budget in nats.
+    level : float
+        The confidence.
+    """
+    total = sum(count for _, count in counts)
+    if not math.isfinite(eps_u) or 2.0 * (1.0 - level) >= 1.0:
+        return None
+    factor = math.exp(eps_u)
+    best: RareLimit | None = None
+    for name, count in counts:
+        room = 1.0 - factor * count / total
+        if count == 0 or room <= 0.0:
+            continue
+        eta = -math.expm1(math.log(2.0 * (1.0 - level)) / count)
+        limit = math.log(factor / (eta * room))
+        if best is None or limit < best.information:
+            best = RareLimit(name, count, limit)
+    return best

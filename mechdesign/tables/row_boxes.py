@@ -1,0 +1,300 @@
+"""Boxes of rows: a partition of all rows of several columns, learned from a slice of the records.
+
+A box is a product of sets of symbols, one set for each column, as in 'hours 40-49 and education
+Bachelors or Masters'. Boxes are the leaves of a binary tree: a split sends the rows whose symbol
+in one column is in a set to one side, and every other row to the other side, symbols that no record
+of the slice has among them. So the slice alone decides the box of every possible row, and records
+outside of the slice are independent draws over fixed boxes (docs/explanation/population.md).
+
+A split is worth H(split) - c I(S; split) times the mass of its leaf: large parts that say little
+about S. A robust channel can then release the box nearly as it is (measured in rows.md).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.integers import Integers
+
+Floats = NDArray[np.float64]
+
+PENALTY = 3.0
+"""Weight of I(S; split) against H(split) in the worth of a split, by default."""
+
+LEAST_SLICE = 5
+"""Fewest records of the slice on either side of a split: some 45 others then decide the interval of
+a box, and a box without any of them is as good as impossible.
+"""
+
+
+@dataclass(frozen=True)
+class BoxSplit:
+    """A node of the tree: rows whose code of `column` is in `inside` go to the first child.
+
+    Children are places in the list of nodes; a negative one is the box -1 - child.
+    """
+
+    column: int
+    inside: tuple[int, ...]
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """A partition of rows of codes; without splits there is a single box."""
+
+    splits: tuple[BoxSplit, ...]
+
+    def __len__(self) -> int:
+        return len(self.splits) + 1
+
+    def of(self, codes: Integers) -> Integers:
+        """(rows,) box of each row of (rows, columns) codes; -1 is the code of any other symbol."""
+        boxes = np.zeros(len(codes), dtype=np.int64)
+        if not self.splits:
+            return boxes
+        waiting: list[tuple[int, Integers]] = [(0, np.arange(len(codes)))]
+        while waiting:
+            place, rows = waiting.pop()
+            if place < 0:
+                boxes[rows] = -1 - place
+                continue
+            split = self.splits[place]
+            inside = np.isin(codes[rows, split.column], split.inside)
+            waiting.append((split.first, rows[inside]))
+            waiting.append((split.second, rows[~inside]))
+        return boxes
+
+    def sets(self) -> list[dict[int, list[tuple[bool, tuple[int, ...]]]]]:
+        """For every box the conditions of each column from the root on: whether inside, symbols."""
+        conditions: list[dict[int, list[tuple[bool, tuple[int, ...]]]]] = [
+            {} for _ in range(len(self))
+        ]
+        if not self.splits:
+            return conditions
+        paths: list[tuple[int, list[tuple[int, bool, tuple[int, ...]]]]] = [(0, [])]
+        while paths:
+            place, path = paths.pop()
+            if place < 0:
+                for column, is_inside, symbols in path:
+                    conditions[-1 - place].setdefault(column, []).append(
+                        (is_inside, symbols)
+                    )
+                continue
+            split = self.splits[place]
+            paths.append((split.first, [*path, (split.column, True, split.inside)]))
+            paths.append((split.second, [*path, (split.column, False, split.inside)]))
+        return conditions
+
+
+def boxes_merging_rare(codes: Integers, counts: Integers, least: float) -> Boxes | None:
+    """Boxes of one column: a box for each symbol with `least` records of the slice or more, and one
+    box for all others together; None where that leaves one box.
+    """
+    sums = np.bincount(codes[:, 0], counts)
+    common = np.flatnonzero(sums >= max(least, 1.0)).tolist()
+    if not common:
+        return None
+    splits: list[BoxSplit] = []
+    for place, symbol in enumerate(common):
+        # The last split leads to the box of all other symbols.
+        after = place + 1
+        if after == len(common):
+            after = -len(common) - 1
+        splits.append(BoxSplit(0, (int(symbol),), -place - 1, after))
+    return Boxes(tuple(splits))
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A leaf that may be split: its rows of the slice, and its best split with the worth."""
+
+    rows: Integers
+    column: int
+    inside: tuple[int, ...]
+    worth: float
+
+
+class BoxTree:
+    """Greedy growth of boxes on a slice: the leaf whose split is worth most is split next.
+
+    The splits of `most` boxes begin with those of fewer boxes, so `boxes(n)` for several n costs
+    one growth.
+    """
+
+    def __init__(
+        self,
+        codes: Integers,
+        secrets: Integers,
+        counts: Integers,
+        most: int,
+        penalty: float = PENALTY,
+    ) -> None:
+        self._penalty = penalty
+        self._codes = codes
+        self._secrets = secrets
+        self._counts = counts.astype(np.float64)
+        self._sizes = [int(codes[:, k].max()) + 1 for k in range(codes.shape[1])]
+        self._size = int(secrets.max()) + 1
+        # (parent split, is first child, column, inside) in the order of the splits.
+        self._grown: list[tuple[int, bool, int, tuple[int, ...]]] = []
+        self._grow(most)
+
+    @property
+    def most(self) -> int:
+        """The largest number of boxes that was grown."""
+        return len(self._grown) + 1
+
+    def boxes(self, count: int) -> Boxes:
+        """The first `count` boxes (or all, where fewer were grown)."""
+        grown = self._grown[: max(count - 1, 0)]
+        children = [[0, 0] for _ in grown]
+        for place, (parent, is_first, _, _) in enumerate(grown):
+            if parent >= 0:
+                children[parent][0 if is_first else 1] = place
+        splits: list[BoxSplit] = []
+        box = 0
+        for (_, _, column, inside), pair in zip(grown, children, strict=True):
+            for side in (0, 1):
+                # The root is nobody's child, so 0 means that there is none.
+                if pair[side] == 0:
+                    box += 1
+                    pair[side] = -box
+            splits.append(BoxSplit(column, inside, pair[0], pair[1]))
+        return Boxes(tuple(splits))
+
+    def _grow(self, most: int) -> None:
+        # The leaf of most worth first; the counter breaks ties in the order of growth.
+        heap: list[tuple[float, int, int, bool, _Leaf]] = []
+        self._push(heap, -1, False, np.arange(len(self._codes)))
+        while heap and len(self._grown) < most - 1:
+            _, _, parent, is_first, leaf = heapq.heappop(heap)
+            place = len(self._grown)
+            self._grown.append((parent, is_first, leaf.column, leaf.inside))
+            inside = np.isin(self._codes[leaf.rows, leaf.column], leaf.inside)
+            self._push(heap, place, True, leaf.rows[inside])
+            self._push(heap, place, False, leaf.rows[~inside])
+
+    def _push(
+        self,
+        heap: list[tuple[float, int, int, bool, _Leaf]],
+        parent: int,
+        is_first: bool,
+        rows: Integers,
+    ) -> None:
+        leaf = self._best(rows)
+        if leaf is not None:
+            entry = (-leaf.worth, 2 * parent + int(is_first), parent, is_first, leaf)
+            heapq.heappush(heap, entry)
+
+    def _best(self, rows: Integers) -> _Leaf | None:
+        """The best split of a leaf; None where all are too small or say too much about S."""
+        best: _Leaf | None = None
+        counts = self._counts[rows]
+        for column, size in enumerate(self._sizes):
+            keys = self._secrets[rows] * size + self._codes[rows, column]
+            table = np.bincount(keys, counts, minlength=self._size * size)
+            joint = table.astype(np.float64).reshape(self._size, size)
+            present = np.flatnonzero(joint.sum(axis=0))
+            if len(present) < 2:
+                continue
+            inside, worth = best_set(joint[:, present], self._penalty)
+            if worth > 0.0 and (best is None or worth > best.worth):
+                symbols = tuple(int(x) for x in present[inside])
+                best = _Leaf(rows, column, symbols, worth)
+        return best
+
+
+def best_set(
+    joint: Floats, penalty: float = PENALTY
+) -> tuple[NDArray[np.bool_], float]:
+    """The set of symbols whose split is worth most, by local search: moves of one symbol.
+
+    Parameters
+    ----------
+    joint : (|S|, n) array
+        Counts of the slice in a leaf.
+
+    Returns
+    -------
+    (n,) array of truth values, and the worth in nats: records times (H(split) - penalty I(S;
+    split)).
+    """
+    best = np.zeros(joint.shape[1], dtype=np.bool_)
+    most = 0.0
+    for start in _starts(joint):
+        inside, worth = _climbed(joint, start, penalty)
+        if worth > most:
+            best = inside
+            most = worth
+    return best, most
+
+
+def _starts(joint: Floats) -> Sequence[NDArray[np.bool_]]:
+    masses = joint.sum(axis=0)
+    order = np.argsort(-masses, kind="stable")
+    balanced = np.zeros(len(masses), dtype=np.bool_)
+    half = masses.sum() / 2.0
+    sum_inside = 0.0
+    for x in order:
+        if sum_inside + masses[x] <= half:
+            balanced[x] = True
+            sum_inside += masses[x]
+    alone = np.zeros(len(masses), dtype=np.bool_)
+    alone[order[0]] = True
+    # Symbols in the order of what they say about S, cut in the middle of the mass: two alike halves
+    # are made of every second symbol.
+    rates = joint[0] / masses
+    by_rate = np.argsort(rates, kind="stable")
+    alternate = np.zeros(len(masses), dtype=np.bool_)
+    alternate[by_rate[::2]] = True
+    return (balanced, alone, alternate)
+
+
+def _climbed(
+    joint: Floats, inside: NDArray[np.bool_], penalty: float
+) -> tuple[NDArray[np.bool_], float]:
+    """The best set that moves of one symbol at a time reach from `inside`."""
+    inside = inside.copy()
+    totals = joint.sum(axis=1, keepdims=True)
+    first = joint[:, inside].sum(axis=1, keepdims=True)
+    worth = float(_worth(first, totals, penalty)[0])
+    while True:
+        signs = np.where(inside, -1.0, 1.0)
+        moved = first + signs * joint
+        values = _worth(moved, totals, penalty)
+        x = int(np.argmax(values))
+        if not values[x] > worth + 1e-9:
+            return inside, worth
+        worth = float(values[x])
+        first = moved[:, x : x + 1]
+        inside[x] = not inside[x]
+
+
+def _worth(first: Floats, totals: Floats, penalty: float) -> Floats:
+    """(k,) worth of splits with the counts `first` (|S|, k) on one side; -inf where a side is too
+    small.
+    """
+    second = totals - first
+    left = first.sum(axis=0)
+    right = second.sum(axis=0)
+    total = left + right
+    # Records times H(split) and I(S; split): sums of c log c.
+    sides = _c_log_c(left) + _c_log_c(right)
+    entropy = _c_log_c(total) - sides
+    cells = (_c_log_c(first) + _c_log_c(second)).sum(axis=0)
+    information = cells - sides - _c_log_c(totals).sum() + _c_log_c(total)
+    values = entropy - penalty * information
+    return np.where(np.minimum(left, right) < LEAST_SLICE, -np.inf, values)
+
+
+def _c_log_c(counts: Floats) -> Floats:
+    """c log c, and 0 at 0."""
+    positive = np.maximum(counts, 1e-300)
+    return np.where(counts > 0.5, counts * np.log(positive), 0.0)
