@@ -140,10 +140,17 @@ def lookup_of(channel: Channel | RowChannel) -> Lookup:
     Raises
     ------
     InputError
-        If the denominator is not that of designed channels, 2^53.
+        If the denominator is not that of designed channels, 2^53, or the argument is no channel
+        of one variable or of rows.
     """
     if isinstance(channel, RowChannel):
         return _lookup_of_rows(channel)
+    # Callers without a type checker may pass anything, a channel for boxes of rows above all.
+    if not isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(
+            "export needs a channel of one column or of rows, not an object of type "
+            f"{type(channel).__name__}"
+        )
     if channel.denominator != DENOMINATOR:
         raise InputError(
             "export needs a channel with the denominator 2^53, as `design` makes them; this one "

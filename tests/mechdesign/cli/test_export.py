@@ -78,9 +78,7 @@ def test_what_cannot_be_exported_is_refused(refused, channel, folder):
 
 
 def test_a_mechanism_file_is_refused(run, refused, meters):
-    released = run(
-        "quantize", "meters.csv", "o.csv", *BASIC
-    )
+    released = run("quantize", "meters.csv", "o.csv", *BASIC)
     assert released.code == 0, released.err
     error = refused("export", "o.csv.mechanism.json")
     assert "is a mechanism file of `quantize`: export takes channel files" in error

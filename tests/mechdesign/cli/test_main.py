@@ -28,7 +28,7 @@ COMMANDS = [
         "measure",
         "releases",
     ),
-    *("show", "report", "quantize", "run", "nonstochastic"),
+    *("show", "report", "quantize", "app", "run", "nonstochastic"),
 ]
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
 

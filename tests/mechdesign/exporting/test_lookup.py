@@ -118,6 +118,11 @@ def test_other_denominators_are_refused():
         md.export_channel(channel)
 
 
+def test_what_is_no_channel_is_refused():
+    with pytest.raises(md.InputError, match="not an object of type str"):
+        md.export_channel("channel.json")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
