@@ -21,6 +21,7 @@ from .channel.row_channel import RowChannel
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
+from .exporting.export import Export, export_channel
 from .frames.streams import (
     engine_errors,
     sanitise,
@@ -88,6 +89,7 @@ __all__ = [
     "Composition",
     "Design",
     "DesignRequest",
+    "Export",
     "Frequencies",
     "InputError",
     "Joint",
@@ -122,6 +124,7 @@ __all__ = [
     "estimate_frequencies",
     "estimate_joint",
     "expand_records",
+    "export_channel",
     "identifiability",
     "load",
     "posterior_table",

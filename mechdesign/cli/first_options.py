@@ -19,6 +19,7 @@ COMMANDS = {
     "design": CHOOSE,
     "inspect": CHOOSE,
     "apply": RELEASE,
+    "export": RELEASE,
     "quantize": RELEASE,
     "report": RELEASE,
     "releases": RELEASE,

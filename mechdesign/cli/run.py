@@ -178,7 +178,7 @@ def _typed(columns: bool, repeated: bool, value: Any) -> Any:
 
 
 def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
-    """Run a job file: design or verify the channel, release, report.
+    """Run a job file: design or verify a channel, release, report.
 
     The job file has a key for every option of these commands; its paths are relative to its folder. Finished steps are
     not repeated: run a job that was killed, or failed, again as it is.

@@ -19,6 +19,7 @@ COMMANDS = [
         "design",
         "audit",
         "compose",
+        "export",
         "inspect",
         "apply",
         "check",

@@ -1,0 +1,107 @@
+"""`mechdesign export CHANNEL`: a channel as SQL, as an R script, or as a lookup table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mechdesign as md
+from mechdesign.cli import mechanism as m
+from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import option
+from mechdesign.core.errors import InputError
+
+EXAMPLE = (
+    "Example:  mechdesign export channel.json --to sql --dialect postgres --from people "
+    "--identity id --output draw.sql"
+)
+
+NOTICE = (
+    "the exported draws have the probabilities of the channel exactly, but no ledger: nothing "
+    "stops a second release of a record with another key or channel"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """Options of the exported file."""
+
+    to: str = option(
+        "FORM",
+        "sql, r, or csv: the lookup table alone, which the R script reads.",
+        "sql",
+    )
+    dialect: str = option("NAME", "SQL of duckdb, postgres or spark.", "duckdb")
+    source: str = option(
+        "NAME",
+        "Table or view with the records, as the database spells it.",
+        "records",
+        names="--from",
+    )
+    identity: str = option(
+        "COL",
+        "Its column that identifies a record; no two records share a value.",
+        "id",
+    )
+    output: str | None = option(
+        "FILE",
+        "File to write; default: standard output.",
+        names="--output -o",
+    )
+
+
+def export(
+    reporter: Reporter,
+    channel: o.ChannelPath,
+    asked: ExportOptions,
+    common: o.CommonOptions,
+    force: o.Force = False,
+) -> None:
+    """Write a channel for a database, for R, or as a lookup table.
+
+    A draw compares 53 bits of a keyed hash of the record's identifier with the integers of the
+    channel. The key is a parameter of the query and stands in no file.
+    """
+    from mechdesign.channel.loading import load_for_files
+    from mechdesign.core.files import check_target
+
+    if asked.output is not None:
+        check_target(asked.output, force=force, sources=(channel,))
+    if m.is_mechanism(channel):
+        raise InputError(
+            f"{channel} is a mechanism file of `quantize`: export takes channel files"
+        )
+    exported = md.export_channel(
+        load_for_files(channel),
+        asked.to,
+        dialect=asked.dialect,
+        table=asked.source,
+        identity=asked.identity,
+    )
+    if asked.output is not None:
+        exported.save(asked.output, overwrite=force)
+    reporter.notice(NOTICE)
+    reporter.done("exported", f"{channel} is exported", to=asked.to)
+    common.answer(lambda: _record(exported, asked), lambda: _text(exported, asked))
+
+
+def _record(exported: md.Export, asked: ExportOptions) -> dict[str, object]:
+    record: dict[str, object] = {
+        "to": asked.to,
+        "dialect": None,
+        "levels": len(exported.lookup.levels),
+        "intervals": exported.lookup.size,
+        "columns": list(exported.lookup.columns),
+        "output": asked.output,
+    }
+    if asked.to == "sql":
+        record["dialect"] = asked.dialect
+    if asked.output is None:
+        record["text"] = exported.text
+    return record
+
+
+def _text(exported: md.Export, asked: ExportOptions) -> str:
+    if asked.output is None:
+        return exported.text.removesuffix("\n")
+    return f"{asked.output}: {exported.summary()}"

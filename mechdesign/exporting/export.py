@@ -1,0 +1,169 @@
+"""Write a channel for a database, for R, or as a plain lookup table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.display import Described
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import EXISTS_OVERWRITE, PathLike, check_target, replacing
+from mechdesign.core.wording import listed, quoted
+from mechdesign.exporting import rscript
+from mechdesign.exporting.dialects import DIALECTS, dialect_named
+from mechdesign.exporting.lookup import Lookup, lookup_of
+from mechdesign.exporting.statements import (
+    KEY_DIGITS,
+    PREPARED,
+    Statements,
+    commented,
+)
+
+SQL, R, CSV = TARGETS = "sql", "r", "csv"
+"""What a channel can be written as."""
+
+KEPT = (
+    "Kept of `mechdesign apply`: each draw has exactly the probability of the channel; the same",
+    "key and identifier give the same draw again; unknown symbols, and identifiers that are empty",
+    "or occur twice, are an error; only released columns leave; their order is that of a hash.",
+)
+NOT_KEPT = (
+    "Not kept: there is no ledger, so nothing stops a second release with another key or channel,",
+    "or notices that a record has changed since its first release; other columns are not",
+    "inspected; there is no manifest. The draws are others than those of `apply`: to release a",
+    "record through both is to release it twice.",
+)
+"""What the exported draws promise, beside every script, one comment a line."""
+
+
+@dataclass(frozen=True, repr=False)
+class Export(Described):
+    """A channel in another form.
+
+    Attributes
+    ----------
+    text : str
+        The whole file.
+    lookup : Lookup
+        The intervals of integers from which it draws.
+    statements : tuple of str
+        With `sql`: the statements that make the temporary tables of intervals, one for each level.
+    query : str or None
+        With `sql`: the query that draws. Its one parameter is the key: ``$key`` in DuckDB, ``$1``
+        in PostgreSQL, ``:key`` in Spark.
+    """
+
+    text: str
+    lookup: Lookup
+    statements: tuple[str, ...] = ()
+    query: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Export({self.summary()})"
+
+    def summary(self) -> str:
+        """The size of the lookup table, and the columns that it needs of a record."""
+        levels = ""
+        if len(self.lookup.levels) > 1:
+            levels = f" in {len(self.lookup.levels)} levels"
+        columns = listed(self.lookup.columns)
+        return f"{self.lookup.size:,} intervals{levels}, for records with {columns}"
+
+    def save(self, path: PathLike, overwrite: bool = False) -> None:
+        """Write the file.
+
+        Raises
+        ------
+        InputError
+            If it exists (without `overwrite`) or cannot be written.
+        """
+        check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
+        with replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary:
+            temporary.write_text(self.text, encoding="utf-8", newline="\n")
+
+
+def export_channel(
+    channel: Channel | RowChannel,
+    to: str = SQL,
+    *,
+    dialect: str = DIALECTS[0].name,
+    table: str = "records",
+    identity: str = "id",
+) -> Export:
+    """Write a channel as SQL, as an R script, or as CSV, for tools that cannot run Python.
+
+    A draw is the first 53 bits of SHA-256 over the key, the channel, the level and the record's
+    identifier, compared with the cumulative integers of the channel. The key is 64 hexadecimal
+    digits that nobody else has; it is a parameter of the query and stands in no file.
+
+    Of the promises of `apply` these draws keep the probabilities (exactly), the repetition of a
+    draw for the same key and identifier, and the refusal of unknown symbols. They keep no ledger,
+    inspect no other column, and write no manifest.
+
+    Parameters
+    ----------
+    channel : Channel or RowChannel
+        With the denominator 2^53, as all designed channels have it. The file holds the
+        probabilities P(y|x) and nothing else of the table.
+    to : {'sql', 'r', 'csv'}
+        With 'csv' the lookup table alone, which the R script reads.
+    dialect : {'duckdb', 'postgres', 'spark'}
+        Of the SQL.
+    table : str
+        The table or view with the records, as the database spells it; a schema stands before a
+        dot.
+    identity : str
+        Its column that identifies a record; no two records share a value.
+
+    Returns
+    -------
+    Export
+
+    Raises
+    ------
+    InputError
+        If the channel has another denominator or, for SQL and R, bins that cannot be written
+        there; or if a name is unknown.
+    """
+    if to not in TARGETS:
+        raise InputError(f"to ({quoted(to)}) must be one of {listed(TARGETS)}")
+    if not table or not identity:
+        raise InputError("the table and its identifying column need names")
+    lookup = lookup_of(channel)
+    if to == CSV:
+        return Export(lookup.csv_text(), lookup)
+    if to == R:
+        _refuse_bins(lookup)
+        return Export(rscript.script(lookup, identity, KEPT + NOT_KEPT), lookup)
+    return _sql(lookup, dialect, table, identity)
+
+
+def _sql(lookup: Lookup, dialect_name: str, table: str, identity: str) -> Export:
+    dialect = dialect_named(dialect_name)
+    statements = Statements(lookup, dialect, table, identity)
+    tables = statements.tables()
+    query = statements.query()
+    head = [
+        f"Draws releases through a channel of mechdesign, in {dialect.title}.",
+        f"Channel: SHA-256 {lookup.digest}.",
+        *KEPT,
+        *NOT_KEPT,
+        f"The key is the parameter {dialect.key}: {KEY_DIGITS} lower-case hexadecimal digits.",
+        "It is secret, and belongs into no file.",
+        dialect.usage,
+    ]
+    parts = [*tables, dialect.prepared(PREPARED, query)]
+    text = commented(head) + "".join(f"\n{part};\n" for part in parts)
+    return Export(text, lookup, tables, query)
+
+
+def _refuse_bins(lookup: Lookup) -> None:
+    """The script compares texts, and a number is none of the labels of bins."""
+    for level in lookup.levels:
+        for part, column in enumerate(level.inputs.columns):
+            if level.inputs.bins_of(part) is not None:
+                raise InputError(
+                    f"{quoted(column)} is released in bins, which the R script does not compute; "
+                    "export to SQL, or release it with apply"
+                )

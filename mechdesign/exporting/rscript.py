@@ -1,0 +1,53 @@
+"""The R script that draws from a lookup table; its text is ``draw.r.jinja``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from mechdesign.exporting.lookup import GIVEN, Lookup
+from mechdesign.exporting.statements import KEY_DIGITS, ORDER, purpose_of
+
+
+def r_text(text: str) -> str:
+    r"""A constant text of R: that of JSON, whose escapes R has too, in ASCII.
+
+    Characters beyond 16 bits are written as \U..., for R knows no surrogates.
+    """
+    parts: list[str] = []
+    for character in text:
+        if ord(character) > 0xFFFF:
+            parts.append(f"\\U{ord(character):08x}")
+        else:
+            parts.append(json.dumps(character)[1:-1])
+    return '"' + "".join(parts) + '"'
+
+
+def script(lookup: Lookup, identity: str, notes: Sequence[str]) -> str:
+    """The script for a lookup table and the column that identifies a record."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment: Any = Environment(
+        loader=PackageLoader("mechdesign.exporting", ""),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["text"] = r_text
+    purposes: list[str] = []
+    for level in lookup.levels:
+        purpose = ""
+        if level.number != GIVEN:
+            purpose = purpose_of(lookup.digest, f"level {level.number}")
+        purposes.append(purpose)
+    return environment.get_template("draw.r.jinja").render(
+        identity=identity,
+        key_digits=KEY_DIGITS,
+        levels=lookup.levels,
+        notes=notes,
+        order=purpose_of(lookup.digest, ORDER),
+        purposes=purposes,
+        start=lookup.start,
+        text=r_text,
+    )

@@ -1,0 +1,257 @@
+"""SQL that draws from a lookup table, in the database that has the records.
+
+The statements make one temporary table of intervals for each level. The query numbers every record
+by a hash of the key and its identifier, joins level after level, and refuses what it cannot draw.
+The key is a parameter, so that it stands in no file and in no text of a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
+from mechdesign.exporting.dialects import Dialect
+from mechdesign.exporting.lookup import GIVEN, Entry, Level, Lookup
+from mechdesign.release.draws import KEY_BYTES
+from mechdesign.tables.bins import Bins
+
+KEY_DIGITS = 2 * KEY_BYTES
+"""Characters of a key: all its bytes in hexadecimal digits."""
+
+HEXADECIMAL = "0123456789abcdef"
+"""Characters of a key."""
+
+ORDER = "order"
+"""Purpose of the hash by which released records are sorted."""
+
+PREPARED = "mechdesign_release"
+"""Name of the stored query."""
+
+
+def purpose_of(digest: str, purpose: str) -> str:
+    """What stands between key and identifier in the text that is hashed.
+
+    Key and digest have fixed lengths and purposes have no final blank of their own, so different
+    purposes and identifiers never give the same text.
+    """
+    return f"{digest} {purpose} "
+
+
+class Statements:
+    """The statements of one lookup table in one dialect.
+
+    Parameters
+    ----------
+    lookup : Lookup
+    dialect : Dialect
+    table : str
+        The table or view with the records; a schema stands before a dot.
+    identity : str
+        Its column that identifies a record.
+    """
+
+    def __init__(
+        self, lookup: Lookup, dialect: Dialect, table: str, identity: str
+    ) -> None:
+        self.lookup = lookup
+        self.dialect = dialect
+        self.table = table
+        self.identity = identity
+
+    def tables(self) -> tuple[str, ...]:
+        """Statements that make the tables of intervals, one for each level."""
+        return tuple(self._table(level) for level in self.lookup.levels)
+
+    def query(self) -> str:
+        """The query that draws; its only parameter is the key."""
+        steps = [
+            ("mechdesign_key", self._key()),
+            ("mechdesign_records", self._records()),
+            ("mechdesign_draws", self._draws()),
+        ]
+        previous = "mechdesign_draws"
+        node = str(self.lookup.start)
+        for level in self.lookup.levels:
+            name = f"mechdesign_step_{level.number}"
+            steps.append((name, self._step(level, previous, node)))
+            previous = name
+            node = f"r.node_{level.number}"
+        steps.append(("mechdesign_checked", self._checked(previous)))
+        parts = [f"{name} AS (\n{_indented(body)}\n)" for name, body in steps]
+        return "WITH\n" + ",\n".join(parts) + "\n" + self._released()
+
+    def _table(self, level: Level) -> str:
+        columns = ["node", "low", "high", "child"]
+        columns += _numbered("input", level, len(level.inputs.columns))
+        columns += _numbered("output", level, len(level.outputs))
+        rows = [self._row(entry) for entry in level.entries]
+        return self.dialect.values(_table_name(level), columns, rows)
+
+    def _row(self, entry: Entry) -> str:
+        numbers = [entry.node, entry.low, entry.high, entry.child]
+        texts = [self.dialect.literal(text) for text in entry.inputs + entry.outputs]
+        return "(" + ", ".join([*map(str, numbers), *texts]) + ")"
+
+    def _key(self) -> str:
+        """The key, and whether it is one: a NULL or a short text could be guessed."""
+        key = self.dialect.key
+        return (
+            f"SELECT {key} AS digits,\n"
+            f"  length({key}) = {KEY_DIGITS} AND translate({key}, '{HEXADECIMAL}', '') = '' "
+            "AS is_key"
+        )
+
+    def _records(self) -> str:
+        """The columns as text, with the number of records of each identifier."""
+        identity = self._as_text(self.identity)
+        lines = [
+            f"{identity} AS id",
+            f"count(*) OVER (PARTITION BY {identity}) AS times",
+        ]
+        for level in self.lookup.levels:
+            variable = level.inputs
+            names = _numbered("input", level, len(variable.columns))
+            for part, (column, name) in enumerate(
+                zip(variable.columns, names, strict=True)
+            ):
+                cell = self._cell(column, variable.bins_of(part))
+                lines.append(f"{cell} AS {name}")
+        columns = ",\n  ".join(lines)
+        return f"SELECT\n  {columns}\nFROM {self.dialect.table(self.table)}"
+
+    def _as_text(self, column: str) -> str:
+        return f"CAST({self.dialect.identifier(column)} AS {self.dialect.text})"
+
+    def _cell(self, column: str, bins: Bins | None) -> str:
+        """The symbol of a record; a missing cell is the empty text, as in `apply`."""
+        if bins is None:
+            return f"coalesce({self._as_text(column)}, '')"
+        if bins.kind != "number":
+            raise InputError(
+                f"{quoted(column)} is released in bins of dates or times, which export does not "
+                "write; release it with apply"
+            )
+        value = self.dialect.identifier(column)
+        lines = ["CASE"]
+        last = len(bins.labels) - 1
+        for k, label in enumerate(bins.labels):
+            conditions: list[str] = []
+            low = bins.cuts[k]
+            high = bins.cuts[k + 1]
+            if isinstance(low, Fraction):
+                conditions.append(f"{value} >= {_decimal(low)}")
+            else:
+                conditions.append(f"{value} > {self._infinity('-')}")
+            if not isinstance(high, Fraction):
+                # Databases take NaN for the largest number: it has no bin either.
+                conditions.append(f"{value} < {self._infinity('')}")
+            elif k == last:
+                conditions.append(f"{value} <= {_decimal(high)}")
+            else:
+                conditions.append(f"{value} < {_decimal(high)}")
+            condition = " AND ".join(conditions)
+            lines.append(f"    WHEN {condition} THEN {self.dialect.literal(label)}")
+        # An empty cell is a symbol where the design made it one, and refused elsewhere.
+        lines.append(f"    WHEN {value} IS NULL THEN ''")
+        return "\n".join([*lines, "  END"])
+
+    def _infinity(self, sign: str) -> str:
+        return f"CAST('{sign}Infinity' AS {self.dialect.double})"
+
+    def _draws(self) -> str:
+        """A number below 2^53 for every level, and the place in the released order."""
+        lines = ["r.*", "k.is_key"]
+        for level in self.lookup.levels:
+            if level.number != GIVEN:
+                text = self._hashed(f"level {level.number}")
+                lines.append(f"{self.dialect.draw(text)} AS draw_{level.number}")
+        lines.append(f"{self.dialect.sha256(self._hashed(ORDER))} AS place")
+        columns = ",\n  ".join(lines)
+        return (
+            f"SELECT\n  {columns}\nFROM mechdesign_records AS r\n"
+            "CROSS JOIN mechdesign_key AS k"
+        )
+
+    def _hashed(self, purpose: str) -> str:
+        between = self.dialect.literal(purpose_of(self.lookup.digest, purpose))
+        return f"k.digits || {between} || r.id"
+
+    def _step(self, level: Level, previous: str, node: str) -> str:
+        """One level: the interval of each record's number at its node; none is NULL."""
+        outputs = [
+            f"t.{name}" for name in _numbered("output", level, len(level.outputs))
+        ]
+        columns = ", ".join(["r.*", f"t.child AS node_{level.number}", *outputs])
+        conditions = [f"t.node = {node}"]
+        for name in _numbered("input", level, len(level.inputs.columns)):
+            conditions.append(f"t.{name} = r.{name}")
+        if level.number != GIVEN:
+            conditions.append(f"t.low <= r.draw_{level.number}")
+            conditions.append(f"r.draw_{level.number} < t.high")
+        condition = "\n  AND ".join(conditions)
+        return (
+            f"SELECT {columns}\nFROM {previous} AS r\n"
+            f"LEFT JOIN {_table_name(level)} AS t\n  ON {condition}"
+        )
+
+    def _checked(self, previous: str) -> str:
+        """What is wrong with a record, in words that hold no cell of it."""
+        literal = self.dialect.literal
+        no_key = f"the key must be {KEY_DIGITS} lower-case hexadecimal digits"
+        lines = [
+            f"WHEN NOT coalesce(is_key, FALSE) THEN {literal(no_key)}",
+            f"WHEN coalesce(id, '') = '' THEN {literal('a record has no identifier')}",
+            f"WHEN times > 1 THEN {literal('two records have the same identifier')}",
+        ]
+        for level in self.lookup.levels:
+            names = ",".join(level.inputs.columns)
+            text = f"the channel does not know a symbol of {names} in its place"
+            lines.append(f"WHEN node_{level.number} IS NULL THEN {literal(text)}")
+        cases = "\n  ".join(lines)
+        return f"SELECT *, CASE\n  {cases}\nEND AS problem\nFROM {previous}"
+
+    def _released(self) -> str:
+        refusal = self.dialect.refusal("problem")
+        lines: list[str] = []
+        for level in self.lookup.levels:
+            names = _numbered("output", level, len(level.outputs))
+            for name, column in zip(names, level.outputs, strict=True):
+                lines.append(
+                    f"CASE WHEN problem IS NULL THEN {name} ELSE {refusal} END "
+                    f"AS {self.dialect.identifier(column)}"
+                )
+        columns = ",\n  ".join(lines)
+        return f"SELECT\n  {columns}\nFROM mechdesign_checked\nORDER BY place"
+
+
+def _table_name(level: Level) -> str:
+    return f"mechdesign_level_{level.number}"
+
+
+def _numbered(word: str, level: Level, count: int) -> list[str]:
+    """Names of columns that no database has to quote: ``input_2_1``, ``input_2_2``, .."""
+    return [f"{word}_{level.number}_{k + 1}" for k in range(count)]
+
+
+def _indented(body: str) -> str:
+    return "\n".join(f"  {line}" for line in body.split("\n"))
+
+
+def _decimal(number: Fraction) -> str:
+    """A number with finitely many decimals, exactly."""
+    digits = 0
+    while (number * 10**digits).denominator != 1:
+        digits += 1
+    whole = abs(number.numerator) * 10**digits // number.denominator
+    text = str(whole).rjust(digits + 1, "0")
+    sign = "-" if number < 0 else ""
+    if digits == 0:
+        return sign + text
+    return f"{sign}{text[:-digits]}.{text[-digits:]}"
+
+
+def commented(lines: Sequence[str]) -> str:
+    """Lines as comments of SQL."""
+    return "".join(f"-- {line}".rstrip() + "\n" for line in lines)

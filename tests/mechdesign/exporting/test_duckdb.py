@@ -1,0 +1,198 @@
+"""The statements run in DuckDB, and draw what the obvious way draws from the channel's file."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pandas as pd
+import pytest
+
+import mechdesign as md
+from tests.cases.exported_draws import (
+    KEY,
+    OTHER_KEY,
+    ROW_OPTIONS,
+    drawn,
+    drawn_rows,
+    odd_channel,
+    odd_records,
+    row_channel,
+    row_records,
+)
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+stats = pytest.importorskip("scipy.stats")
+
+RARE = 5
+"""Least expected count of a cell in a chi-square test."""
+
+FALSE_ALARM = 1e-3
+"""The keys are fixed, so a test that passes once passes always."""
+
+
+@pytest.fixture
+def database():
+    with duckdb.connect() as connection:
+        yield connection
+
+
+def released(database, channel, records, key=KEY, **names):
+    exported = md.export_channel(
+        channel, **{"table": "people", "identity": "person", **names}
+    )
+    database.register("people", records)
+    for statement in exported.statements:
+        database.execute(statement)
+    return database.execute(exported.query, {"key": key}).fetchall()
+
+
+def test_draws_are_those_by_hand(database):
+    channel = odd_channel()
+    records = odd_records(2000)
+    rows = released(database, channel, records)
+    assert database.description[0][0] == "the job"
+    assert rows == drawn(channel, records, "person", KEY)
+
+
+@pytest.mark.parametrize("kind", ROW_OPTIONS)
+def test_draws_of_rows_are_those_by_hand(database, tmp_path, kind):
+    channel = row_channel(kind)
+    records = row_records(400)
+    rows = released(database, channel, records, identity="n")
+    assert rows == drawn_rows(channel, tmp_path / "rows.json", records, "n", KEY)
+    names = [column[0] for column in database.description]
+    assert tuple(names) == channel.output_columns
+
+
+def test_draws_follow_the_channel(database):
+    """Chi-square of released outputs for every symbol, against the integers of the channel."""
+    channel = odd_channel()
+    records = odd_records(60_000).drop(columns="other")
+    texts = records["the job"].fillna("").tolist()
+    for x, symbol in enumerate(channel.useful.names):
+        part = records[[text == symbol for text in texts]]
+        counts = Counter(released(database, channel, part))
+        expected, observed = [], []
+        for output, weight in zip(channel.outputs, channel.rows[x], strict=True):
+            mean = len(part) * int(weight) / channel.denominator
+            if mean < RARE:
+                assert counts[(output,)] <= RARE
+                continue
+            expected.append(mean)
+            observed.append(counts[(output,)])
+        assert sum(observed) > 9000
+        if len(expected) > 1:
+            scaled = [mean * sum(observed) / sum(expected) for mean in expected]
+            assert stats.chisquare(observed, scaled).pvalue > FALSE_ALARM
+
+
+def test_draws_of_rows_follow_their_law(database):
+    """Chi-square over whole released rows of one record's texts, under many identifiers."""
+    channel = row_channel("given")
+    row = {"k": "v", "c": "{w}", "d": "odd", "b": 51}
+    law = channel.distribution({**row, "b": "51"})
+    count = 40_000
+    records = row_records(count).drop(columns="s").assign(**row)
+    counts = Counter(released(database, channel, records, identity="n"))
+    assert set(counts) <= set(law)
+    expected, observed = [0.0], [0]
+    for texts, share in law.items():
+        mean = float(share) * count
+        if mean < RARE:
+            # Rare rows are one cell together.
+            expected[0] += mean
+            observed[0] += counts[texts]
+        else:
+            expected.append(mean)
+            observed.append(counts[texts])
+    if expected[0] < RARE:
+        assert observed.pop(0) <= 4 * RARE
+        del expected[0]
+        expected = [mean * sum(observed) / sum(expected) for mean in expected]
+    assert len(expected) > 3
+    assert stats.chisquare(observed, expected).pvalue > FALSE_ALARM
+
+
+def test_the_same_key_draws_the_same_and_another_key_does_not(database):
+    channel = odd_channel()
+    records = odd_records(500)
+    rows = released(database, channel, records)
+    assert released(database, channel, records) == rows
+    assert released(database, channel, records.sample(frac=1, random_state=1)) == rows
+    other = released(database, channel, records, OTHER_KEY)
+    assert sorted(other) != sorted(rows)
+
+
+def test_the_whole_file_runs_as_a_script(database):
+    channel = odd_channel()
+    records = odd_records(300)
+    database.register("people", records)
+    exported = md.export_channel(channel, table="people", identity="person")
+    database.execute(exported.text)
+    database.execute(f"SET VARIABLE release_key = '{KEY}'")
+    rows = database.execute(
+        "EXECUTE mechdesign_release(key := getvariable('release_key'))"
+    ).fetchall()
+    assert rows == drawn(channel, records, "person", KEY)
+    assert KEY not in exported.text
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"the job": "astronaut"}, "does not know a symbol of the job"),
+        ({"person": None}, "a record has no identifier"),
+        ({"person": ""}, "a record has no identifier"),
+        ({"person": "n° 1"}, "two records have the same identifier"),
+    ],
+    ids=str,
+)
+def test_records_that_cannot_be_drawn_are_refused(database, change, message):
+    records = odd_records(20).astype(object)
+    for column, cell in change.items():
+        records.loc[7, column] = cell
+    with pytest.raises(duckdb.Error, match=message) as refusal:
+        released(database, odd_channel(), records)
+    # An error may be logged: it must not hold the cell of an individual.
+    assert "astronaut" not in str(refusal.value)
+
+
+def test_a_missing_cell_is_refused_unless_it_is_a_symbol(database):
+    records = row_records(20).astype({"d": object})
+    records.loc[3, "d"] = None
+    with pytest.raises(duckdb.Error, match="does not know a symbol of c,d"):
+        released(database, row_channel("plain"), records, identity="n")
+
+
+@pytest.mark.parametrize("number", [-1, 60.5, float("nan"), None])
+def test_numbers_outside_of_the_bins_are_refused(database, number):
+    records = row_records(20).astype({"b": float})
+    records.loc[3, "b"] = number
+    with pytest.raises(duckdb.Error, match="does not know a symbol of b"):
+        released(database, row_channel("plain"), records, identity="n")
+
+
+def test_an_unknown_stratum_is_refused(database):
+    records = row_records(20)
+    records.loc[3, "k"] = "w"
+    with pytest.raises(duckdb.Error, match="does not know a symbol of k"):
+        released(database, row_channel("given"), records, identity="n")
+
+
+@pytest.mark.parametrize("key", [None, "", KEY[1:], KEY.upper(), "x" * 64])
+def test_what_is_no_key_is_refused(database, key):
+    with pytest.raises(duckdb.Error, match="the key must be 64 lower-case hex"):
+        released(database, odd_channel(), odd_records(3), key)
+
+
+def test_bins_of_dates_are_refused():
+    frame = pd.DataFrame({"day": ["2024-01-01", "2024-01-09"] * 4, "s": [*"aabbabab"]})
+    joint = md.Joint.from_table(
+        frame,
+        sensitive="s",
+        useful="day",
+        bins="7d",
+    )
+    channel = md.design(joint, md.LIP(1)).channel
+    with pytest.raises(md.InputError, match="'day' is released in bins of dates"):
+        md.export_channel(channel)
