@@ -184,3 +184,675 @@ def least_leakage(
         raise InvalidOption(f"keep ({keep}) must be between 0 and 1")
     goal = _Goal(budget=None, keep=keep)
     return _search(problem, goal, tolerance, time_limit, start, progress)
+
+
+# ---------------------------------------------------------------------------- the problem
+
+LEAST_TANGENT = 1e-7
+"""Tangents of w log w touch it here at the least: at zero it has none."""
+
+FIRST_TANGENTS = (1e-4, 0.02, 0.1, 0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+"""Lifts at which the first tangents touch."""
+
+SHRUNK = 1e-9
+"""Relative distance that a channel keeps from its budget; an exact check decides what it leaks."""
+
+TANGENT_SHARE = 0.02
+"""Share of the tolerance by which tangents may lie below a column's true leakage."""
+
+FEW_ULP = 16.0 * np.finfo(np.float64).eps
+"""Relative rounding error of a lift, a tangent or an entropy, generously."""
+
+WORST_SUM = 1e-9
+"""Distance from 1 within which the entries of a joint table sum to one."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The table, what is measured, and where posteriors may lie."""
+
+    point: Array
+    secrets: Array
+    matrix: Array
+    measure: Measure
+    inner: Polytope | None
+    outer: Polytope | None
+
+    @classmethod
+    def of(
+        cls,
+        joint: Array,
+        measure: Measure | str,
+        inner: Polytope | None,
+        outer: Polytope | None,
+    ) -> _Problem:
+        """Check the arguments; InvalidOption where one is out of range."""
+        table = np.ascontiguousarray(joint, dtype=np.float64)
+        if table.ndim != 2 or not np.isfinite(table).all() or (table < 0.0).any():
+            raise InvalidOption(
+                "joint must be a matrix of finite probabilities, none negative"
+            )
+        point = table.sum(axis=0)
+        secrets = table.sum(axis=1)
+        if (point <= 0.0).any() or (secrets <= 0.0).any():
+            raise InvalidOption("joint has a row or column without mass; leave it out")
+        if abs(float(table.sum()) - 1.0) > WORST_SUM:
+            raise InvalidOption(f"joint sums to {float(table.sum())}, not to 1")
+        try:
+            kind = Measure(measure)
+        except ValueError:
+            names = ", ".join(known.value for known in Measure)
+            raise InvalidOption(
+                f"measure ({measure}) must be one of {names}"
+            ) from None
+        if outer is None:
+            outer = inner
+        if inner is None and outer is not None:
+            raise InvalidOption("an outer polytope needs an inner one")
+        if inner is not None and outer is not None:
+            inner.check_relaxation(outer)
+            if inner.n != len(point):
+                raise InvalidPolytope(
+                    f"the polytope has {inner.n} coordinates and joint {len(point)} columns"
+                )
+            if inner.excess(point)[0] > 0.0:
+                raise EmptyPolytope("the marginal of X is not a member of the polytope")
+        # Divided one after the other: the product of two rare marginals could vanish.
+        matrix = table / point / secrets[:, None]
+        return cls(point, secrets, matrix, kind, inner, outer)
+
+    @property
+    def entropy(self) -> float:
+        """H(X) in nats."""
+        return math.fsum(entropy_terms(self.point).tolist())
+
+    def leakages(self, points: Points) -> Array:
+        """L of every point, (k,)."""
+        lifts = points.images(self.matrix)
+        if self.measure is Measure.MAXIMAL_LEAKAGE:
+            return np.maximum(lifts.max(axis=1) - 1.0, 0.0)
+        if self.measure is Measure.TOTAL_VARIATION:
+            return 0.5 * np.abs(lifts - 1.0) @ self.secrets
+        return self.term(lifts) @ self.secrets
+
+    def term(self, lifts: Array) -> Array:
+        """f of a smooth measure, the version that is never negative: linear terms sum to zero."""
+        if self.measure is Measure.CHI_SQUARE:
+            return (lifts - 1.0) ** 2
+        return 1.0 - lifts - entropy_terms(lifts)
+
+    def slope(self, lifts: Array) -> Array:
+        """The derivative of `term`; lifts must be positive."""
+        if self.measure is Measure.CHI_SQUARE:
+            return 2.0 * (lifts - 1.0)
+        return np.log(lifts)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether f needs infinitely many tangents."""
+        return self.measure in (Measure.MUTUAL_INFORMATION, Measure.CHI_SQUARE)
+
+    def members(self, points: Points) -> Points:
+        """Those of the points that lie in the inner polytope."""
+        if self.inner is None or not len(points):
+            return points
+        return points.take(self.inner.excess(points.toarray()) <= 0.0)
+
+
+class _Tangents:
+    """Rows ``slope w_s - offset <= r_j`` below the terms of the leakage, with r_j the j-th term."""
+
+    def __init__(self, problem: _Problem) -> None:
+        self._problem = problem
+        count = len(problem.secrets)
+        self._secret: list[int] = []
+        self._slope: list[float] = []
+        self._offset: list[float] = []
+        largest = problem.matrix.max(axis=1)
+        if problem.measure is Measure.MAXIMAL_LEAKAGE:
+            self._add_kinks(np.ones(count))
+            top = np.array([float(largest.max()) - 1.0])
+        elif problem.measure is Measure.TOTAL_VARIATION:
+            self._add_kinks(problem.secrets)
+            top = problem.secrets * (largest - 1.0)
+        else:
+            ends = np.stack([np.zeros(count), largest])
+            top = problem.secrets * problem.term(ends).max(axis=0)
+            for s in range(count):
+                for touch in FIRST_TANGENTS:
+                    if touch < largest[s]:
+                        self._add_touching(s, touch)
+        # No term of a member is larger; some room for rounding.
+        self.top = np.maximum(top, 0.0) * (1.0 + 1e-6) + 1e-9
+
+    def _add_kinks(self, sizes: Array) -> None:
+        """The single rows ``size (w_s - 1) <= r`` of a measure with a kink at 1."""
+        for s, size in enumerate(sizes.tolist()):
+            self._append(s, size, size, size)
+
+    def _add_touching(self, s: int, touch: float) -> None:
+        """The tangent of P(s) f at one lift."""
+        weight = float(self._problem.secrets[s])
+        at = np.array([touch])
+        value = weight * float(self._problem.term(at)[0])
+        slope = weight * float(self._problem.slope(at)[0])
+        self._append(s, slope, slope * touch - value, weight * (1.0 + touch))
+
+    def _append(self, s: int, slope: float, offset: float, size: float) -> None:
+        """One row, moved down by what rounding can have added anywhere on the simplex."""
+        largest = float(self._problem.matrix[s].max())
+        room = FEW_ULP * (size + abs(offset) + abs(slope) * (largest + 1.0))
+        self._secret.append(s)
+        self._slope.append(slope)
+        self._offset.append(offset + room)
+
+    def touch(self, points: Points, room: float) -> int:
+        """Add tangents where these lie more than `room` below a term of a point; how many."""
+        if not self._problem.is_smooth or not len(points):
+            return 0
+        before = len(self._secret)
+        lifts = points.images(self._problem.matrix)
+        true = self._problem.term(lifts) * self._problem.secrets
+        room /= len(self._problem.secrets)
+        for k in range(len(points)):
+            for s in range(len(self._problem.secrets)):
+                lift = float(lifts[k, s])
+                if true[k, s] > self._height(s, lift) + room:
+                    self._add_touching(s, max(lift, LEAST_TANGENT))
+        return len(self._secret) - before
+
+    def _height(self, s: int, lift: float) -> float:
+        """The highest tangent of a term at a lift."""
+        height = 0.0
+        for owner, slope, offset in zip(
+            self._secret, self._slope, self._offset, strict=True
+        ):
+            if owner == s:
+                height = max(height, slope * lift - offset)
+        return height
+
+    @property
+    def rows(self) -> tuple[Array, Array, Array]:
+        """Columns of v (m, n), columns of r (m, j), and upper ends (m,)."""
+        owner = np.array(self._secret)
+        slope = np.array(self._slope)
+        of_points = slope[:, None] * self._problem.matrix[owner]
+        of_terms = np.zeros((len(owner), len(self.top)))
+        if len(self.top) == 1:
+            of_terms[:, 0] = -1.0
+        else:
+            of_terms[np.arange(len(owner)), owner] = -1.0
+        return of_points, of_terms, np.array(self._offset)
+
+
+class _LeakageSearch(ConcaveSearch):
+    """`ConcaveSearch` for H(v) + beta L(v) - y.v, with L above its tangents alone."""
+
+    def __init__(self, problem: _Problem, tangents: _Tangents) -> None:
+        from solvers._kernel import Search
+
+        self.n = len(problem.point)
+        general, ends, free = _polytope_rows(problem)
+        of_points, of_terms, upper = tangents.rows
+        terms = of_terms.shape[1]
+        size = np.abs(of_points).max(axis=1)
+        scale = np.exp2(-np.ceil(np.log2(np.maximum(size, 1.0))))
+        lower = of_points.min(axis=1) - tangents.top.max() - 1.0
+        between = len(free) - self.n
+        tangent_rows = np.hstack(
+            [of_points, np.zeros((len(upper), between)), of_terms]
+        )
+        wide = np.hstack([general, np.zeros((len(general), terms))])
+        matrix = np.vstack([wide[:-1], tangent_rows * scale[:, None], wide[-1:]])
+
+        def joined(at: int, tangent: Array) -> Array:
+            return np.concatenate([ends[at][:-1], tangent * scale, ends[at][-1:]])
+
+        self._members, self._first = identical_columns(matrix[:, : self.n])
+        distinct = len(self._first)
+        columns = np.concatenate(
+            [self._first, np.arange(self.n, matrix.shape[1])]
+        ).astype(np.intp)
+        top = np.concatenate([free, tangents.top])
+        inner_lower = joined(0, lower)
+        inner_upper = joined(1, upper)
+        outer_lower = joined(2, lower)
+        outer_upper = joined(3, upper)
+        self._kernels: list[Any] = [
+            Search(
+                np.ascontiguousarray(matrix[:, columns]),
+                outer_lower,
+                outer_upper,
+                inner_lower,
+                inner_upper,
+                np.ascontiguousarray(top[columns]),
+                distinct,
+            )
+        ]
+        box_bytes = 10 * distinct + 2 * matrix.shape[0] + 64
+        self._box_limit = max(FEWEST_BOXES, MEMORY_LIMIT // box_bytes)
+        self._pool = None
+        self._between = between
+        self._terms = terms
+
+    def charge(self, multiplier: float) -> None:
+        """Set what a unit of leakage costs."""
+        costs = np.zeros(self._between + self._terms)
+        costs[self._between :] = multiplier
+        self._auxiliary_costs = costs
+
+
+def _polytope_rows(problem: _Problem) -> tuple[Array, tuple[Array, ...], Array]:
+    """Rows with the row of ones last, their ends (inner and outer), and tops of the variables."""
+    n = len(problem.point)
+    if problem.inner is None or problem.outer is None:
+        one = np.ones(1)
+        return np.ones((1, n)), (one, one, one, one), np.ones(n)
+    rows = kernel_rows(problem.inner, problem.outer)
+    ends = (rows.inner_lower, rows.inner_upper, rows.outer_lower, rows.outer_upper)
+    return rows.matrix, ends, rows.top
+
+
+# ---------------------------------------------------------------------------- the master
+
+
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """Weights of the columns, and prices y with the multiplier of the average row."""
+
+    weights: Array
+    prices: Array
+    multiplier: float
+
+
+class _Master:
+    """min cost.w subject to sum_k w_k v_k = point, load.w <= limit, w >= 0, grown by columns."""
+
+    def __init__(self, point: Array, limit: float) -> None:
+        import highspy
+
+        self._optimal = highspy.HighsModelStatus.kOptimal
+        self._inf = highspy.kHighsInf
+        n = len(point)
+        self._n = n
+        self._rows = np.exp2(-np.round(np.log2(point)))
+        self._load = float(np.exp2(-np.round(np.log2(max(limit, 1e-3)))))
+        self._highs = highs_with(
+            SHARP | {"presolve": "off", "simplex_scale_strategy": 0}
+        )
+        lower = np.append(point * self._rows, -self._inf)
+        upper = np.append(point * self._rows, limit * self._load)
+        none = np.zeros(n + 1, np.int32)
+        self._highs.addRows(n + 1, lower, upper, 0, none, [], [])
+        self._scale = np.zeros(0)
+
+    def add(self, points: Points, costs: Array, loads: Array) -> None:
+        """Append columns, each scaled by a power of two so that its largest entry is about one."""
+        dense = points.toarray() * self._rows
+        entries = np.hstack([dense, (loads * self._load)[:, None]])
+        scale = np.exp2(-np.round(np.log2(np.abs(entries).max(axis=1))))
+        entries *= scale[:, None]
+        owner, index = np.nonzero(entries)
+        starts = np.searchsorted(owner, np.arange(len(entries))).astype(np.int32)
+        self._highs.addCols(
+            len(entries),
+            costs * scale,
+            np.zeros(len(entries)),
+            np.full(len(entries), self._inf),
+            len(index),
+            starts,
+            index.astype(np.int32),
+            entries[owner, index],
+        )
+        self._scale = np.concatenate([self._scale, scale])
+
+    def solve(self, seconds: float) -> _Solution | None:
+        """Go on from the last basis, once more from nothing where that fails; None if both fail."""
+        highs = self._highs
+        for _ in range(2):
+            limit = highs.getRunTime() + max(seconds, 0.1)
+            highs.setOptionValue("time_limit", limit)
+            highs.run()
+            if highs.getModelStatus() == self._optimal:
+                answer = highs.getSolution()
+                weights = np.maximum(np.array(answer.col_value), 0.0) * self._scale
+                dual = np.array(answer.row_dual)
+                prices = dual[: self._n] * self._rows
+                return _Solution(weights, prices, max(0.0, -dual[-1] * self._load))
+            highs.clearSolver()
+        return None
+
+
+# ---------------------------------------------------------------------------- the search
+
+MIXES = (0.5, 0.9, 0.2)
+"""Weights of unit vectors in the mixtures with P(x) from which local searches begin."""
+
+ENOUGH = 8
+"""New columns with which a round of local searches is content."""
+
+MOST_COLUMNS = 60
+"""Columns that one round adds, those of least reduced cost first."""
+
+COLUMN_SHARE = 0.02
+"""Share of the tolerance that a column must gain."""
+
+CUTOFF_SHARE = 0.4
+"""Share of the tolerance by which pricing may miss the minimum; the rest is for the master."""
+
+SMOOTHING = 0.5
+"""Weight of the prices that proved the best bound, in those that are priced by trees."""
+
+TREE_SECONDS = 3.0
+"""Time of one tree, before the columns that it has found are used."""
+
+MOST_IDLE = 4
+"""Rounds in which nothing was added and no bound rose, after which doubles prove nothing more."""
+
+LEAST_MULTIPLIER = 1e-9
+"""Multipliers below are rounding: the average row costs nothing."""
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """A budget of leakage, or else the share of H(X) to be kept."""
+
+    budget: float | None
+    keep: float | None
+
+
+def _search(
+    problem: _Problem,
+    goal: _Goal,
+    tolerance: float,
+    time_limit: float,
+    start: Points | None,
+    progress: Callable[[Progress], None] | None,
+) -> AverageOptimum:
+    """Run one search; see `best_channel_on_average`."""
+    if not (math.isfinite(tolerance) and tolerance > 0.0):
+        raise InvalidOption(f"tolerance ({tolerance}) must be a positive number")
+    if not time_limit > 0.0:
+        raise InvalidOption(f"time_limit ({time_limit}) must be positive")
+    run = _Run(problem, goal, tolerance, time_limit, progress)
+    run.add_first(start)
+    return run.run()
+
+
+class _Run:
+    """Columns, tangents, and the best channel and bound of one run."""
+
+    def __init__(
+        self,
+        problem: _Problem,
+        goal: _Goal,
+        tolerance: float,
+        time_limit: float,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._problem = problem
+        self._tolerance = tolerance
+        self._started = time.monotonic()
+        self._end = self._started + time_limit
+        self._progress = progress
+        self._maximise = goal.budget is not None
+        entropy = problem.entropy
+        # What is known about H(X), rounded towards weaker bounds.
+        error = FEW_ULP * (entropy + len(problem.point) * float(problem.point.max()))
+        self._entropy = entropy
+        self._highest = entropy + error
+        if goal.budget is not None:
+            self._limit = goal.budget
+        else:
+            assert goal.keep is not None
+            self._limit = (1.0 - goal.keep) * self._highest
+        self._master = _Master(problem.point, self._limit * (1.0 - SHRUNK))
+        self._tangents = _Tangents(problem)
+        self._kernel: _LeakageSearch | None = None
+        self._points = Points.from_dense(problem.point)
+        self._entropies = np.zeros(0)
+        self._leaks = np.zeros(0)
+        self._weights = np.ones(1)
+        self._value = -math.inf if self._maximise else math.inf
+        self._bound = self._highest if self._maximise else 0.0
+        self._prices = np.zeros(len(problem.point))
+        self._multiplier = 0.0
+        self._rounds = 0
+        self._nodes = 0
+        self._turn = 0
+        self._idle = 0
+
+    # ----------------------------------------------------------------- columns
+
+    def add_first(self, start: Points | None) -> None:
+        """P(x) itself, unit vectors, and what the caller knows."""
+        problem = self._problem
+        units = Points.units(np.arange(len(problem.point)), len(problem.point))
+        parts = [Points.from_dense(problem.point), problem.members(units)]
+        if start is not None:
+            parts.append(problem.members(start))
+        if problem.inner is not None:
+            parts.append(self._informative())
+        first = Points.concatenate(parts)
+        self._points = first.take(np.arange(0))
+        self._append(first)
+
+    def _informative(self) -> Points:
+        """Outputs of the channel that keeps most under the polytope alone."""
+        from solvers.envelope import lower_envelope
+
+        assert self._problem.inner is not None
+        envelope = lower_envelope(
+            self._problem.inner,
+            self._problem.point,
+            gap=1e-3,
+            time_limit=0.3 * (self._end - time.monotonic()),
+        )
+        return envelope.points
+
+    def _append(self, points: Points) -> None:
+        entropies = points.entropies()
+        leaks = self._problem.leakages(points)
+        if self._maximise:
+            self._master.add(points, entropies, leaks)
+        else:
+            self._master.add(points, leaks, entropies)
+        self._points = Points.concatenate([self._points, points])
+        self._entropies = np.concatenate([self._entropies, entropies])
+        self._leaks = np.concatenate([self._leaks, leaks])
+
+    def _add_gaining(self, points: Points, prices: Array, multiplier: float) -> int:
+        """Add the columns that gain at the master's prices; tangents where all of them are."""
+        if not len(points):
+            return 0
+        reduced = points.entropies() + multiplier * self._problem.leakages(points)
+        reduced = reduced - points.dot(prices)
+        cheapest = np.argsort(reduced, kind="stable")[:MOST_COLUMNS]
+        gaining = cheapest[reduced[cheapest] < -COLUMN_SHARE * self._aim]
+        if len(gaining):
+            self._append(points.take(gaining))
+        room = TANGENT_SHARE * self._aim / max(multiplier, LEAST_MULTIPLIER)
+        if self._tangents.touch(points.take(cheapest), room):
+            self._kernel = None
+        return len(gaining)
+
+    # ------------------------------------------------------------------ rounds
+
+    def run(self) -> AverageOptimum:
+        """Rounds of the master and of pricing until the gap is closed or the time is over."""
+        status = EnvelopeStatus.TIME_LIMIT
+        try:
+            while True:
+                solution = self._solve()
+                if solution is None:
+                    status = EnvelopeStatus.BACKEND_FAILED
+                    break
+                self._report()
+                if self._gap <= self._tolerance:
+                    status = EnvelopeStatus.OPTIMAL
+                    break
+                if self._left() <= 0.0:
+                    break
+                if self._idle > MOST_IDLE:
+                    status = EnvelopeStatus.STALLED
+                    break
+                self._price(solution)
+        except KeyboardInterrupt:
+            status = EnvelopeStatus.INTERRUPTED
+        return self._result(status)
+
+    def _price(self, solution: _Solution) -> None:
+        """Local searches at the master's prices, and trees once these find little."""
+        prices = solution.prices
+        multiplier = solution.multiplier
+        if not self._maximise:
+            # The master's multiplier is leakage per nat: supports count nats per leakage.
+            multiplier = 1.0 / max(multiplier, LEAST_MULTIPLIER)
+            prices = prices * multiplier
+        self._aim = self._tolerance * (1.0 if self._maximise else multiplier)
+        self._rounds += 1
+        added = 0
+        for _ in MIXES:
+            mix = MIXES[self._turn % len(MIXES)]
+            points = self._locally(prices, multiplier, mix)
+            added += self._add_gaining(points, prices, multiplier)
+            if added >= ENOUGH or self._left() <= 0.0:
+                break
+            self._turn += 1
+        if added >= ENOUGH or self._left() <= 0.0:
+            return
+        before = self._bound
+        tangents = self._kernel
+        added += self._by_tree(prices, multiplier)
+        changed = added > 0 or self._bound != before or self._kernel is not tangents
+        self._idle = 0 if changed else self._idle + 1
+
+    def _searcher(self, multiplier: float) -> _LeakageSearch:
+        if self._kernel is None:
+            self._kernel = _LeakageSearch(self._problem, self._tangents)
+        self._kernel.charge(multiplier)
+        return self._kernel
+
+    def _locally(self, prices: Array, multiplier: float, mix: float) -> Points:
+        result = self._searcher(multiplier).run(
+            prices,
+            cutoff=-math.inf,
+            tolerance=self._aim,
+            slack=0.0,
+            column_cutoff=-COLUMN_SHARE * self._aim,
+            center=self._problem.point,
+            mix=mix,
+            turn=self._turn,
+            enough=0,
+            time_limit=max(self._left(), 0.0),
+        )
+        return result.points
+
+    def _by_tree(self, prices: Array, multiplier: float) -> int:
+        """Price by branch and bound: smoothed prices first, the master's where they find nothing."""
+        trials = [(prices, multiplier)]
+        if self._multiplier > 0.0 and self._rounds > 1:
+            smooth = SMOOTHING * self._prices + (1.0 - SMOOTHING) * prices
+            charge = SMOOTHING * self._multiplier + (1.0 - SMOOTHING) * multiplier
+            trials.insert(0, (smooth, charge))
+        added = 0
+        for y, beta in trials:
+            kernel = self._searcher(beta)
+            result = kernel.run(
+                y,
+                cutoff=-CUTOFF_SHARE * self._aim,
+                tolerance=0.25 * self._aim,
+                slack=0.05,
+                column_cutoff=-COLUMN_SHARE * self._aim,
+                columns=300,
+                time_limit=max(0.0, min(TREE_SECONDS, self._left())),
+            )
+            self._nodes += result.counts.nodes
+            self._learn(y, beta, result.bound)
+            added += self._add_gaining(result.points, prices, multiplier)
+            if added:
+                break
+        return added
+
+    def _learn(self, prices: Array, multiplier: float, minimum: float) -> None:
+        """Keep the support if it proves more than the others."""
+        support = envelope_bound(prices, self._problem.point, minimum)
+        if not math.isfinite(support):
+            return
+        if self._maximise:
+            least = support - multiplier * self._limit
+            least -= FEW_ULP * (abs(support) + multiplier * self._limit)
+            bound = self._highest - least
+            better = bound < self._bound
+        else:
+            # The least entropy that a channel must reach is what `keep` asks of the true H(X).
+            excess = support - self._limit
+            excess -= FEW_ULP * (abs(support) + self._limit)
+            bound = excess / multiplier * (1.0 - FEW_ULP)
+            better = bound > self._bound
+        if better:
+            self._bound = bound
+            self._prices = prices
+            self._multiplier = multiplier
+
+    # ------------------------------------------------------------------ answers
+
+    def _solve(self) -> _Solution | None:
+        """The master; its weights are kept where they are better."""
+        solution = self._master.solve(max(self._left(), 0.1))
+        if solution is None:
+            return None
+        entropy = math.fsum((solution.weights * self._entropies).tolist())
+        leakage = math.fsum((solution.weights * self._leaks).tolist())
+        value = leakage
+        better = value < self._value
+        if self._maximise:
+            value = self._entropy - entropy
+            better = value > self._value
+        if better:
+            self._value = value
+            self._weights = solution.weights
+        return solution
+
+    @property
+    def _gap(self) -> float:
+        return abs(self._value - self._bound)
+
+    def _left(self) -> float:
+        return self._end - time.monotonic()
+
+    def _report(self) -> None:
+        if self._progress is None:
+            return
+        self._progress(
+            Progress(
+                self._value, self._bound, self._rounds, len(self._points), self._nodes
+            )
+        )
+
+    def _result(self, status: EnvelopeStatus) -> AverageOptimum:
+        if not math.isfinite(self._value):
+            if status is EnvelopeStatus.BACKEND_FAILED and not self._maximise:
+                raise EmptyPolytope(
+                    "no channel in the polytope that was found keeps so much information"
+                )
+            raise BackendFailure("HiGHS failed on the master program of the averages")
+        used = np.flatnonzero(self._weights > 0.0)
+        weights = self._weights[used]
+        entropy = math.fsum((weights * self._entropies[used]).tolist())
+        leakage = math.fsum((weights * self._leaks[used]).tolist())
+        return AverageOptimum(
+            status=status,
+            weights=weights,
+            points=self._points.take(used),
+            information=self._entropy - entropy,
+            leakage=leakage,
+            value=self._value,
+            bound=self._bound,
+            multiplier=self._multiplier,
+            prices=self._prices,
+            rounds=self._rounds,
+            columns=len(self._points),
+            nodes=self._nodes,
+            seconds=time.monotonic() - self._started,
+        )
