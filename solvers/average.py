@@ -27,11 +27,15 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.concave import (
     FEWEST_BOXES,
     MEMORY_LIMIT,
     ConcaveSearch,
+    SearchCounts,
+    SearchResult,
+    SearchStatus,
     identical_columns,
     kernel_rows,
 )
@@ -186,7 +190,36 @@ def least_leakage(
     return _search(problem, goal, tolerance, time_limit, start, progress)
 
 
+def funnel_measures(
+    joint: Array, measure: Measure | str, channel: Array
+) -> tuple[float, float]:
+    """I(X;Y) in nats and the average leakage of a channel P(y | x), (n, k), in floating point."""
+    problem = _Problem.of(joint, measure, None, None)
+    mass = problem.point @ channel
+    points = Points.from_dense((problem.point[:, None] * channel / mass).T)
+    information = problem.entropy - float(mass @ points.entropies())
+    return information, float(mass @ problem.leakages(points))
+
+
 # ---------------------------------------------------------------------------- the problem
+
+MOST_PAIRED = 3000
+"""Symbols up to which all pairs are held in memory."""
+
+MOST_SORTED = 50_000
+"""Cheap intervals among which columns are chosen."""
+
+ZOOMS = 14
+"""Times that the interval around the cheapest share is halved."""
+
+ZOOM_STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of an interval that are compared."""
+
+NARROWEST = 1e-9
+"""Intervals of shares that are not halved any more; their bounds hold as they are."""
+
+PAIR_ROUNDING = 1e-13
+"""Relative error of the bound of an interval, of the sizes of its terms."""
 
 LEAST_TANGENT = 1e-7
 """Tangents of w log w touch it here at the least: at zero it has none."""
@@ -335,6 +368,27 @@ class _Problem:
         positive = np.where(support, np.maximum(dense, SMALLEST_ENTRY), 1.0)
         gradient = multiplier * (slopes @ self.matrix) - np.log(positive) - prices
         return cost, gradient
+
+    def leakage_slopes(self, lifts: Array) -> tuple[Array, Array]:
+        """L at lifts (m, k), and a subgradient of it, (m, k)."""
+        if self.measure is Measure.MAXIMAL_LEAKAGE:
+            largest = lifts.argmax(axis=0)
+            slope = np.zeros_like(lifts)
+            slope[largest, np.arange(lifts.shape[1])] = 1.0
+            return lifts.max(axis=0) - 1.0, slope
+        weight = self.secrets[:, None]
+        if self.measure is Measure.TOTAL_VARIATION:
+            leak = 0.5 * (weight * np.abs(lifts - 1.0)).sum(axis=0)
+            return leak, 0.5 * weight * np.sign(lifts - 1.0)
+        # A lift of zero in the middle of an interval is zero all over it: any slope will do.
+        slopes = self.slope(np.maximum(lifts, np.finfo(np.float64).tiny))
+        return (weight * self.term(lifts)).sum(axis=0), weight * slopes
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether pairs of symbols with one share each are all that pricing needs to look at."""
+        few = len(self.point) <= MOST_PAIRED
+        return len(self.secrets) == 2 and self.inner is None and few
 
     @property
     def is_smooth(self) -> bool:
@@ -489,6 +543,155 @@ class _LeakageSearch(ConcaveSearch):
         costs = np.zeros(self._between + self._terms)
         costs[self._between :] = multiplier
         self._auxiliary_costs = costs
+
+
+class _PairSearch:
+    """The same for two secrets and no polytope, over pairs of symbols and the share of the second.
+
+    Some minimiser has at most two symbols, because the fibre of a lift is a polytope with two rows on
+    which H is concave. On an interval of shares a chord lies below H and a tangent at the middle below
+    L: what is left is linear, and least at an end. Intervals that may hold less than the target are
+    halved.
+    """
+
+    def __init__(self, problem: _Problem) -> None:
+        self._problem = problem
+        self._lifts = problem.matrix
+        first, second = np.triu_indices(len(problem.point), 1)
+        self._first = first
+        self._second = second
+        self._beta = 0.0
+
+    def charge(self, multiplier: float) -> None:
+        """Set what a unit of leakage costs."""
+        self._beta = multiplier
+
+    def run(
+        self,
+        prices: Array,
+        *,
+        cutoff: float,
+        tolerance: float,
+        slack: float,
+        column_cutoff: float,
+        time_limit: float,
+        columns: int,
+    ) -> SearchResult:
+        """As `ConcaveSearch.run`."""
+        end = time.monotonic() + time_limit
+        first, second = self._first, self._second
+        low = np.zeros(len(first))
+        high = np.ones(len(first))
+        leaks, _ = self._problem.leakage_slopes(self._lifts)
+        alone = self._beta * leaks - prices
+        best = float(alone.min())
+        size = float(np.abs(prices).max()) + self._beta * float(leaks.max())
+        bound = best - PAIR_ROUNDING * size
+        good = np.flatnonzero(alone < column_cutoff)
+        parts = [Points.units(good, len(prices))]
+        status = SearchStatus.DONE
+        counted = 0
+        while len(first):
+            if time.monotonic() > end:
+                status = SearchStatus.TIME_LIMIT
+                # What is left is bounded by the intervals as they stand.
+                least, _ = self._bounds(prices, first, second, low, high)
+                bound = min(bound, float(least.min()))
+                break
+            counted += len(first)
+            least, cost = self._bounds(prices, first, second, low, high)
+            parts.append(
+                self._cheapest(
+                    prices, first, second, low, high, cost, column_cutoff, columns
+                )
+            )
+            best = min(best, float(cost.min()))
+            target = min(cutoff, best - tolerance - slack * abs(best))
+            is_open = (least < target) & (high - low > NARROWEST)
+            bound = min(bound, float(least[~is_open].min(initial=math.inf)))
+            middle = 0.5 * (low + high)[is_open]
+            first = np.tile(first[is_open], 2)
+            second = np.tile(second[is_open], 2)
+            low = np.concatenate([low[is_open], middle])
+            high = np.concatenate([middle, high[is_open]])
+        points = Points.concatenate(parts)
+        return SearchResult(status, bound, points, SearchCounts(counted))
+
+    def _bounds(
+        self,
+        prices: Array,
+        first: NDArray[np.intp],
+        second: NDArray[np.intp],
+        low: Array,
+        high: Array,
+    ) -> tuple[Array, Array]:
+        """A lower bound on every interval, and the cost in its middle."""
+        middle = 0.5 * (low + high)
+        width = high - low
+        at_low = _binary_entropy(low)
+        at_high = _binary_entropy(high)
+        at_middle = _binary_entropy(middle)
+        start = self._lifts[:, first]
+        way = self._lifts[:, second] - start
+        leak, slope = self._problem.leakage_slopes(start + middle * way)
+        rise = self._beta * (slope * way).sum(axis=0)
+        rise += prices[first] - prices[second]
+        paid = prices[first] + middle * (prices[second] - prices[first])
+        rest = self._beta * leak - paid
+        linear = 0.5 * (at_low + at_high) + rest
+        fall = 0.5 * np.abs(at_high - at_low + rise * width)
+        steepest = float(np.abs(slope * way).max(initial=0.0))
+        size = 1.0 + float(np.abs(prices).max()) + self._beta * steepest
+        return linear - fall - PAIR_ROUNDING * size, at_middle + rest
+
+    def _cheapest(
+        self,
+        prices: Array,
+        first: NDArray[np.intp],
+        second: NDArray[np.intp],
+        low: Array,
+        high: Array,
+        cost: Array,
+        cutoff: float,
+        columns: int,
+    ) -> Points:
+        """The cheapest shares of the cheapest intervals, one for each first symbol."""
+        gaining = np.flatnonzero(cost < cutoff)
+        if len(gaining) > MOST_SORTED:
+            part = np.argpartition(cost[gaining], MOST_SORTED)[:MOST_SORTED]
+            gaining = gaining[part]
+        order = gaining[np.argsort(cost[gaining], kind="stable")]
+        _, place = np.unique(first[order], return_index=True)
+        chosen = order[np.sort(place)[:columns]]
+        first = first[chosen]
+        second = second[chosen]
+        low = low[chosen]
+        high = high[chosen]
+        middle = 0.5 * (low + high)
+        for _ in range(ZOOMS):
+            # The cheapest of five shares, then its neighbourhood.
+            costs: list[Array] = []
+            for step in ZOOM_STEPS:
+                share = low + step * (high - low)
+                costs.append(self._bounds(prices, first, second, share, share)[1])
+            at = np.array(ZOOM_STEPS)[np.argmin(costs, axis=0)]
+            width = high - low
+            middle = low + at * width
+            low = np.maximum(low, middle - 0.25 * width)
+            high = np.minimum(high, middle + 0.25 * width)
+        # Unit vectors are priced by themselves.
+        proper = (middle > 0.0) & (middle < 1.0)
+        share = middle[proper]
+        indices = np.column_stack([first[proper], second[proper]]).ravel()
+        data = np.column_stack([1.0 - share, share]).ravel()
+        sizes = np.full(len(share), 2)
+        return Points.of_sizes(
+            sizes, indices.astype(np.int32), data, len(self._problem.point)
+        )
+
+
+def _binary_entropy(share: Array) -> Array:
+    return entropy_terms(share) + entropy_terms(1.0 - share)
 
 
 def _polytope_rows(problem: _Problem) -> tuple[Array, tuple[Array, ...], Array]:
@@ -658,6 +861,9 @@ class _Run:
         self._master = _Master(problem.point, self._limit * (1.0 - SHRUNK))
         self._tangents = _Tangents(problem)
         self._kernel: _LeakageSearch | None = None
+        self._pairs: _PairSearch | None = None
+        if problem.has_pairs:
+            self._pairs = _PairSearch(problem)
         self._points = Points.from_dense(problem.point)
         self._entropies = np.zeros(0)
         self._leaks = np.zeros(0)
@@ -715,14 +921,17 @@ class _Run:
         if not len(points):
             return 0
         found = points
-        points = self._problem.polished(found, prices, multiplier)
+        if self._pairs is None:
+            points = self._problem.polished(found, prices, multiplier)
         reduced = points.entropies() + multiplier * self._problem.leakages(points)
         reduced = reduced - points.dot(prices)
-        cheapest = np.argsort(reduced, kind="stable")[:MOST_COLUMNS]
+        cheapest = np.argsort(reduced, kind="stable")[: max(MOST_COLUMNS, len(prices))]
         gaining = cheapest[reduced[cheapest] < -COLUMN_SHARE * self._aim]
         if len(gaining):
             self._append(points.take(gaining))
         room = TANGENT_SHARE * self._aim / max(multiplier, LEAST_MULTIPLIER)
+        if self._pairs is not None:
+            return len(gaining)
         touched = self._tangents.touch(points.take(cheapest), room)
         if not len(gaining):
             # Where they were found, too: or else the search would find them there again.
@@ -740,7 +949,8 @@ class _Run:
             while True:
                 solution = self._solve()
                 if solution is None:
-                    status = EnvelopeStatus.BACKEND_FAILED
+                    if self._left() > 0.0:
+                        status = EnvelopeStatus.BACKEND_FAILED
                     break
                 self._report()
                 if self._gap <= self._tolerance:
@@ -767,7 +977,8 @@ class _Run:
         self._aim = self._tolerance * (1.0 if self._maximise else multiplier)
         self._rounds += 1
         added = 0
-        for _ in MIXES:
+        # All pairs are priced at once: there is nothing for local searches to find.
+        for _ in MIXES if self._pairs is None else ():
             mix = MIXES[self._turn % len(MIXES)]
             points = self._locally(prices, multiplier, mix)
             added += self._add_gaining(points, prices, multiplier)
@@ -782,14 +993,19 @@ class _Run:
         changed = added > 0 or self._bound != before or self._kernel is not tangents
         self._idle = 0 if changed else self._idle + 1
 
-    def _searcher(self, multiplier: float) -> _LeakageSearch:
+    def _searcher(self, multiplier: float) -> _LeakageSearch | _PairSearch:
+        if self._pairs is not None:
+            self._pairs.charge(multiplier)
+            return self._pairs
         if self._kernel is None:
             self._kernel = _LeakageSearch(self._problem, self._tangents)
         self._kernel.charge(multiplier)
         return self._kernel
 
     def _locally(self, prices: Array, multiplier: float, mix: float) -> Points:
-        result = self._searcher(multiplier).run(
+        kernel = self._searcher(multiplier)
+        assert isinstance(kernel, _LeakageSearch)
+        result = kernel.run(
             prices,
             cutoff=-math.inf,
             tolerance=self._aim,
@@ -819,7 +1035,7 @@ class _Run:
                 tolerance=0.25 * self._aim,
                 slack=0.05,
                 column_cutoff=-COLUMN_SHARE * self._aim,
-                columns=300,
+                columns=max(300, len(prices)),
                 time_limit=max(0.0, min(TREE_SECONDS, self._left())),
             )
             self._nodes += result.counts.nodes
@@ -887,7 +1103,7 @@ class _Run:
 
     def _result(self, status: EnvelopeStatus) -> AverageOptimum:
         if not math.isfinite(self._value):
-            if status is EnvelopeStatus.BACKEND_FAILED and not self._maximise:
+            if not self._maximise and self._problem.inner is not None:
                 raise EmptyPolytope(
                     "no channel in the polytope that was found keeps so much information"
                 )
