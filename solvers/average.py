@@ -224,7 +224,21 @@ PAIR_ROUNDING = 1e-13
 LEAST_TANGENT = 1e-7
 """Tangents of w log w touch it here at the least: at zero it has none."""
 
-FIRST_TANGENTS = (1e-4, 0.02, 0.1, 0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+FIRST_TANGENTS = (
+    1e-4,
+    0.02,
+    0.1,
+    0.25,
+    0.5,
+    0.75,
+    1.25,
+    1.5,
+    2.0,
+    3.0,
+    5.0,
+    10.0,
+    20.0,
+)
 """Lifts at which the first tangents touch."""
 
 SHRUNK = 1e-9
@@ -285,9 +299,7 @@ class _Problem:
             kind = Measure(measure)
         except ValueError:
             names = ", ".join(known.value for known in Measure)
-            raise InvalidOption(
-                f"measure ({measure}) must be one of {names}"
-            ) from None
+            raise InvalidOption(f"measure ({measure}) must be one of {names}") from None
         if outer is None:
             outer = inner
         if inner is None and outer is not None:
@@ -502,9 +514,7 @@ class _LeakageSearch(ConcaveSearch):
         scale = np.exp2(-np.ceil(np.log2(np.maximum(size, 1.0))))
         lower = of_points.min(axis=1) - tangents.top.max() - 1.0
         between = len(free) - self.n
-        tangent_rows = np.hstack(
-            [of_points, np.zeros((len(upper), between)), of_terms]
-        )
+        tangent_rows = np.hstack([of_points, np.zeros((len(upper), between)), of_terms])
         wide = np.hstack([general, np.zeros((len(general), terms))])
         matrix = np.vstack([wide[:-1], tangent_rows * scale[:, None], wide[-1:]])
 

@@ -162,9 +162,7 @@ def _descend(joint: Array, channel: Array, multiplier: float) -> Array:
     return channel
 
 
-def _lagrangian(
-    joint: Array, channel: Array, multiplier: float
-) -> tuple[float, Array]:
+def _lagrangian(joint: Array, channel: Array, multiplier: float) -> tuple[float, Array]:
     """H(X|Y) + beta I(S;Y), and its gradient over P(y|x), each row divided by P(x)."""
     point = joint.sum(axis=0)
     mass = point @ channel
