@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -44,7 +44,6 @@ from solvers.errors import (
     EmptyPolytope,
     InvalidOption,
     InvalidPolytope,
-    SolverError,
 )
 from solvers.points import Array, Points, entropy_terms
 from solvers.polytope import Polytope
@@ -131,7 +130,8 @@ def best_channel_on_average(
         P(s, x), positive row and column sums, summing to one.
     measure : Measure or its name
     budget : float
-        Most average leakage, in the unit of `AverageOptimum.leakage`.
+        Most average leakage, in the unit of `AverageOptimum.leakage`. At zero, posteriors leak what
+        rounding leaves, and the multiplier is that of total variation.
     inner, outer : Polytope, optional
         The set of the posteriors P(x | y), and one with the same rows around it, for which the bound
         holds (by default the same). Without both, every posterior is allowed.
@@ -157,7 +157,13 @@ def best_channel_on_average(
     if not (math.isfinite(budget) and budget >= 0.0):
         raise InvalidOption(f"budget ({budget}) must be a finite number, 0 or more")
     goal = _Goal(budget=budget, keep=None)
-    return _search(problem, goal, tolerance, time_limit, start, progress)
+    if budget > 0.0:
+        return _search(problem, goal, tolerance, time_limit, start, progress)
+    # All measures are zero together, and total variation alone has a finite multiplier there.
+    linear = replace(problem, measure=Measure.TOTAL_VARIATION)
+    found = _search(linear, goal, tolerance, time_limit, start, progress)
+    leakage = float(found.weights @ problem.leakages(found.points))
+    return replace(found, leakage=leakage)
 
 
 def least_leakage(
@@ -370,7 +376,7 @@ class _Problem:
         return Points.from_dense(moved)
 
     def _reduced(
-        self, dense: Array, support: Array, prices: Array, multiplier: float
+        self, dense: Array, support: NDArray[np.bool_], prices: Array, multiplier: float
     ) -> tuple[Array, Array]:
         """H + beta L - y.v at points (k, n), and its gradient on their supports."""
         lifts = dense @ self.matrix.T
