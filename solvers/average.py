@@ -793,6 +793,12 @@ class _Master:
 
 # ---------------------------------------------------------------------------- the search
 
+MOST_FIRST_PAIRS = 6000
+"""Pairs of symbols with which the master begins at most, chosen at random where there are more."""
+
+LEAST_SHARE = 1e-6
+"""Pairs in which one symbol has less are left to the unit vectors."""
+
 MIXES = (0.5, 0.9, 0.2)
 """Weights of unit vectors in the mixtures with P(x) from which local searches begin."""
 
@@ -900,6 +906,7 @@ class _Run:
         problem = self._problem
         units = Points.units(np.arange(len(problem.point)), len(problem.point))
         parts = [Points.from_dense(problem.point), problem.members(units)]
+        parts.append(problem.members(self._quiet_pairs()))
         if start is not None:
             parts.append(problem.members(start))
         if problem.inner is not None:
@@ -907,6 +914,30 @@ class _Run:
         first = Points.concatenate(parts)
         self._points = first.take(np.arange(0))
         self._append(first)
+
+    def _quiet_pairs(self) -> Points:
+        """Pairs of symbols, mixed so that their lifts come nearest to 1 in mean square."""
+        first, second = np.triu_indices(len(self._problem.point), 1)
+        if len(first) > MOST_FIRST_PAIRS:
+            random = np.random.default_rng(0)
+            chosen = random.choice(len(first), MOST_FIRST_PAIRS, replace=False)
+            first = first[chosen]
+            second = second[chosen]
+        weight = self._problem.secrets[:, None]
+        start = self._problem.matrix[:, first]
+        way = self._problem.matrix[:, second] - start
+        length = (weight * way**2).sum(axis=0)
+        along = (weight * (1.0 - start) * way).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = along / length
+        proper = (share > LEAST_SHARE) & (share < 1.0 - LEAST_SHARE)
+        mixed = share[proper]
+        indices = np.column_stack([first[proper], second[proper]]).ravel()
+        data = np.column_stack([1.0 - mixed, mixed]).ravel()
+        sizes = np.full(len(mixed), 2)
+        return Points.of_sizes(
+            sizes, indices.astype(np.int32), data, len(self._problem.point)
+        )
 
     def _informative(self) -> Points:
         """Outputs of the channel that keeps most under the polytope alone."""
