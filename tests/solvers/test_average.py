@@ -291,3 +291,19 @@ def test_start_columns_are_used():
     assert isinstance(warm.points, Points)
     assert warm.columns <= cold.columns
     assert warm.value == pytest.approx(cold.value, abs=1e-5)
+
+
+def test_references_end_in_time_and_keep_their_promises():
+    joint = table(3, 30, 4)
+    budget = 0.1 * full_leakage(joint, "mi")
+    over = time.monotonic()
+    for rival in (
+        greedy_merging(joint, "mi", budget=budget, end=over),
+        convex_concave(joint, budget, end=over),
+    ):
+        assert rival.leakage <= budget * (1.0 + 1e-9)
+        assert np.allclose(rival.channel.sum(axis=1), 1.0)
+    assert time.monotonic() - over < 1.0
+    merged = greedy_merging(table(3, 8, 4), "tv", keep=0.5)
+    assert merged.information >= 0.5 * entropy_of(table(3, 8, 4).sum(0)[None])[0]
+    assert merged.leakage < full_leakage(table(3, 8, 4), "tv")
