@@ -267,7 +267,9 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
     joint = channel.joint
     if joint is None:
         return channel
-    public = channel.public()
+    # Draws stay in memory, so nothing of an average is published that a file would refuse.
+    in_memory = replace(channel.record, averages=())
+    public = channel.with_record(in_memory).public()
     rules = options.rules
     if options.form == LABEL and MARGINAL not in (rules.unknown, rules.null):
         return public
