@@ -51,7 +51,7 @@ def test_a_file_is_released_through_it(table, tmp_path):
     out = tmp_path / "out.csv"
     assert main(["design", *table, "--average", "mi=25%", "--output", path]) == 0
     key = tmp_path / "key"
-    key.write_bytes(b"0123456789abcdef0123456789abcdef")
+    key.write_text("mechdesign-key-1:" + "0123456789abcdef" * 4 + "\n")
     key.chmod(0o600)
     options = ["--key-from", str(key), "--ledger", str(tmp_path / "ledger")]
     assert main(["apply", path, table[0], str(out), *options]) == 0
