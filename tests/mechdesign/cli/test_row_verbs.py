@@ -98,7 +98,6 @@ def test_commands_refuse_boxes_of_rows_and_name_what_takes_them(table, run):
     assert run("audit", "boxes.json").code == 0
     assert run("show", "boxes.json").code == 0
     for command in (
-        ("apply", "boxes.json", "people.csv", "released.csv"),
         ("check", "people.csv", "--channel", "boxes.json"),
         ("estimate", "people.csv", "--channel", "boxes.json"),
         ("report", "boxes.json", "--report", "r.html"),
@@ -139,3 +138,38 @@ def test_reports_on_rows(table, run):
     public = run("report", "row.json", "--public-report", "p.html")
     assert public.code == 2
     assert "has no public report" in public.err
+
+
+JOB = """\
+channel = "boxes.json"
+ledger = "ledger.db"
+
+[design]
+table = "people.csv"
+sensitive = ["secret"]
+release = "a,b"
+epsilon = 0.8
+confidence = 0.9
+time-limit = 10
+
+[[apply]]
+in = "people.csv"
+out = "released.csv"
+"""
+
+
+def test_a_job_designs_and_applies_a_channel_for_boxes(table, run):
+    Path("job.toml").write_text(JOB, encoding="utf-8")
+    assert run("run", "job.toml").code == 0
+    released = Path("released.csv").read_bytes()
+    assert released.splitlines()[0] == b"box"
+    for written in Path().glob("released.csv*"):
+        written.unlink()
+    # The channel is there, is the one that the section asks for, and keeps its promise.
+    assert run("run", "job.toml").code == 0
+    assert Path("released.csv").read_bytes() == released
+    changed = JOB.replace("epsilon = 0.8", "epsilon = 0.7")
+    Path("job.toml").write_text(changed, encoding="utf-8")
+    refused = run("run", "job.toml")
+    assert refused.code == 2
+    assert "was not designed with the options of this section" in refused.err
