@@ -216,6 +216,30 @@ class BoxChannel(Described):
             return (NOTHING,) * len(variable.columns)
         return variable.symbols[output]
 
+    def single(self) -> Channel:
+        """The one channel from boxes to labels, for work on released labels.
+
+        Raises
+        ------
+        InputError
+            With given columns, which have a channel for each stratum, with filling, which releases
+            no labels, or where a box without records is released as the marginal.
+        """
+        if self.given or self.fills:
+            raise InputError(
+                "this takes a channel for boxes without given columns (--given) and without "
+                "filling (--fill), whose released column is 'box'"
+            )
+        (part,) = self.parts
+        if part.channel is None:
+            raise InputError("the channel releases nothing: there is nothing to count")
+        if part.channel.unseen:
+            raise InputError(
+                "some boxes of this channel had no record in the table, and are released as the "
+                "marginal: the released labels do not tell their frequencies"
+            )
+        return part.channel
+
     def to_record(self) -> dict[str, Any]:
         """The record of `show --json`."""
         parts: list[dict[str, Any]] = []
