@@ -11,7 +11,23 @@ from pathlib import Path
 
 import pyarrow as pa
 
-NAMES = ["age", "workclass", "fnlwgt", "education", "educationnum", "marital", "occupation", "relationship", "race", "sex", "gain", "loss", "hours", "country", "income"]
+NAMES = [
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "educationnum",
+    "marital",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "gain",
+    "loss",
+    "hours",
+    "country",
+    "income",
+]
 
 BINS = {"age": [25, 35, 45, 55, 65], "hours": [35, 41, 50]}
 """Where the next bin starts."""
