@@ -13,7 +13,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
 
-import adult  # noqa: E402
+import adult  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 import mechdesign as md  # noqa: E402
 from mechdesign.report.plots import new_figure, save_figure, save_plot  # noqa: E402
@@ -49,11 +49,12 @@ def lifts(joint: md.Joint, channel: md.Channel, path: Path) -> None:
     figure = new_figure(figsize=(9.0, 2.8), layout="constrained")
     for axes, (title, p) in zip(figure.subplots(1, 2), parts.items(), strict=True):
         lift = p / np.outer(p.sum(axis=1), p.sum(axis=0))
-        picture = axes.imshow(lift, vmin=0.0, vmax=2.0, cmap="RdBu_r", aspect="auto")
+        axes.imshow(lift, vmin=0.0, vmax=2.0, cmap="RdBu_r", aspect="auto")
         axes.set_yticks(range(len(joint.sensitive)), joint.sensitive.names)
         axes.set_xticks([])
         axes.set_xlabel(title)
         axes.set_title(f"lifts {lift.min():.2f} to {lift.max():.2f}")
+    picture = figure.axes[0].images[0]
     figure.colorbar(picture, ax=figure.axes, label="lift (2 and more are dark red)")
     save_figure(figure, path, overwrite=True)
 
