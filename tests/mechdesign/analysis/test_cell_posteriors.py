@@ -26,7 +26,7 @@ def people(records=900, seed=3):
     return pd.DataFrame({"secret": secret, "a": a, "b": b, "c": c, "k": k})
 
 
-def designed(objective="truth", given=("k",)):
+def designed(objective="truth", given=("k",), least_mass=None):
     return md.design_rows(
         people(),
         sensitive="secret",
@@ -35,6 +35,7 @@ def designed(objective="truth", given=("k",)):
         notion=md.LIP(0.4),
         promise="relative" if given else "total",
         objective=objective,
+        least_mass=least_mass,
     ).channel
 
 
@@ -66,6 +67,18 @@ def test_the_posteriors_are_those_of_bayes_rule(objective, given):
             expected = by_enumeration(channel, row, column)
             found = dict(zip(symbols, shares, strict=True))
             assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_level_that_is_released_as_a_constant_says_nothing():
+    """Rare beginnings end in a constant, and the posteriors are still those of Bayes' rule."""
+    channel = designed(least_mass=0.3)
+    assert channel.tree.levels[1].constant.any()
+    released = channel.apply(people().head(40), insecure_seed=5)
+    symbols, matrix = row_posteriors(channel, released)["b"]
+    rows = released.itertuples(index=False, name=None)
+    for row, shares in zip(rows, matrix, strict=True):
+        found = dict(zip(symbols, shares, strict=True))
+        assert found == pytest.approx(by_enumeration(channel, row, "b"), abs=1e-12)
 
 
 def test_portions_give_the_same_posteriors(monkeypatch):
