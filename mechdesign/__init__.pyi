@@ -18,6 +18,7 @@ from .channel.box_channel import BoxChannel
 from .channel.channel import Channel
 from .channel.loading import load
 from .channel.row_channel import RowChannel
+from .comparison.row_ways import RowComparison, compare_rows
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
@@ -106,6 +107,7 @@ __all__ = [
     "ReleaseTransformer",
     "RowAudit",
     "RowChannel",
+    "RowComparison",
     "RowDesign",
     "SolverFailure",
     "__version__",
@@ -115,6 +117,7 @@ __all__ = [
     "budget_for",
     "check_release",
     "compare",
+    "compare_rows",
     "compose",
     "corrected_regression",
     "create_key",

@@ -290,23 +290,36 @@ class Extremes:
 def demands_by_stratum(
     channel: RowChannel, records: Records, strata: Integers, notion: Notion
 ) -> list[Demand]:
-    """The prior and the budgets of every stratum; with a relative promise the prior is the
-    stratum's own.
+    """The prior and the budgets of every stratum of a channel."""
+    rows = [np.flatnonzero(strata == k) for k in range(len(channel.strata))]
+    return promise_demands(records, rows, channel.record.promise, notion)
+
+
+def promise_demands(
+    records: Records, strata: Sequence[Integers], promise: str, notion: Notion
+) -> list[Demand]:
+    """The prior and the budgets of strata, each the places of its rows; with a relative promise the
+    prior is the stratum's own.
+
+    Raises
+    ------
+    InputError
+        If the notion bounds averages.
     """
     limits = notion.limits
     if limits.mean is not None:
         raise InputError(f"{notion.name} bounds averages: {MEANS}")
-    sides = allowed_sides(channel.sensitive, notion)
+    sides = allowed_sides(records.sensitive, notion)
     lower = tuple(low for low, _ in sides)
     upper = tuple(high for _, high in sides)
     whole = records.sensitive_counts()
     demands: list[Demand] = []
-    for k in range(len(channel.strata)):
+    for rows in strata:
         sums = whole
-        if channel.record.promise == RELATIVE:
-            sums = records.sensitive_counts(np.flatnonzero(strata == k))
+        if promise == RELATIVE:
+            sums = records.sensitive_counts(rows)
         demands.append(
-            Demand((), sums, channel.sensitive.names, lower, upper, limits.ratio)
+            Demand((), sums, records.sensitive.names, lower, upper, limits.ratio)
         )
     return demands
 

@@ -6,18 +6,21 @@ import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import mechdesign as md
 from mechdesign.cli import options as o
+from mechdesign.cli.compare_rows import answer_row_comparison, refuse_without_rows
 from mechdesign.cli.console import Interrupted, Reporter, listen
+from mechdesign.cli.design_rows import TRUTH, RowColumns
 from mechdesign.cli.line import flag, option
 from mechdesign.core.errors import InputError
 
 EXAMPLE = (
     "Example:  mechdesign compare people.csv --sensitive relationship --useful occupation --epsilons 0.25:8:0.25 "
-    "--lams 0.5,0.65 --output curves.csv --plot curves.png --recommend"
+    "--lams 0.5,0.65 --output curves.csv --plot curves.png --recommend\n"
+    "Of rows:  mechdesign compare people.csv --sensitive income --release job,age,region --epsilon 1"
 )
 
 
@@ -119,7 +122,8 @@ def compare(
     reporter: Reporter,
     table: o.InputTable,
     grid: GridOptions,
-    budgets: o.OwnBudgets,
+    budgets: o.BudgetOptions,
+    rows: RowColumns,
     confidence: o.ConfidenceOptions,
     search: SweepOptions,
     files: OutputOptions,
@@ -128,11 +132,25 @@ def compare(
 ) -> None:
     """Compare mechanisms over budgets: what they keep, what they leak, and what is provably out of reach.
 
-    The CSV has a line for each mechanism, notion, lam and budget; every channel behind it was verified exactly.
+    The CSV has a line for each mechanism, notion, lam and budget; every channel behind it was verified exactly. With
+    --release it compares a row channel at one budget with the two ways of today.
     """
     from mechdesign.comparison.workers import pool
 
     search.check()
+    if rows.asked:
+        _refuse_with_rows(grid, confidence, search, files)
+        answer_row_comparison(
+            reporter,
+            table,
+            rows,
+            budgets,
+            common,
+            objective=grid.objectives or TRUTH,
+            seconds=search.seconds,
+        )
+        return
+    refuse_without_rows(rows, budgets)
     epsilons = grid.budgets
     lams = grid.splits
     own_budgets = budgets.own
@@ -205,6 +223,35 @@ def compare(
             f"{comparison_text(result, advice)}\n\n{_written(files.output, files.plot, result.kept)}"
         ),
     )
+
+
+def _refuse_with_rows(
+    grid: GridOptions,
+    confidence: o.ConfidenceOptions,
+    search: SweepOptions,
+    files: OutputOptions,
+) -> None:
+    """Refuse options that a comparison of rows does not have."""
+    refused: list[str] = []
+    if replace(grid, objectives=None) != GridOptions():
+        refused.append(
+            "--epsilons, --lams, --mechanisms, --notions, --distance and --keep-frequencies compare channels of one "
+            "column"
+        )
+    if confidence != o.ConfidenceOptions():
+        refused.append(
+            "--confidence and what belongs to it are not built for a comparison of rows"
+        )
+    if replace(search, time_limit="30") != SweepOptions():
+        refused.append(
+            "--method, --gap, --enumerate, --as-published and --workers are for channels of one column"
+        )
+    if files != OutputOptions():
+        refused.append(
+            "--output, --plot and --recommend are for curves over budgets, and a comparison of rows has one budget"
+        )
+    if refused:
+        raise InputError(f"{refused[0]}: leave them out with --release")
 
 
 def _written(output: str | None, plot: str | None, kept: int) -> str:

@@ -21,7 +21,7 @@ TRUTH, INFORMATION = "truth", "information"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowOptions:
+class RowColumns:
     """Release whole rows"""
 
     release: list[str] | None = option(
@@ -47,54 +47,10 @@ class RowOptions:
         "Rows whose beginning is rarer than this release the rest as a constant.",
     )
 
-    cells: str | None = option(
-        "N",
-        "With --release and --confidence: number of boxes of rows; by default a slice of the records chooses.",
-    )
-    rare: str | None = option(
-        "N",
-        "With --release and --confidence: sensitive values of fewer records are promised together.",
-    )
-    fill: bool = flag(
-        "With --release and --confidence: release symbols drawn inside the released box."
-    )
-
-    merge_rare: str | None = option(
-        "auto|N",
-        "With --useful and --confidence: merge useful symbols on a tenth of the records, and prove the promise on the "
-        "others; auto chooses the sets, N merges symbols of fewer than N records.",
-    )
-
-    @property
-    def merging(self) -> bool:
-        """Whether symbols of one column are to be merged."""
-        return self.merge_rare is not None
-
-    def merge_below(self) -> int | None:
-        """The number of records below which symbols are merged; None where the slice chooses."""
-        if self.merge_rare in (None, "auto"):
-            return None
-        return self.count("--merge-rare", self.merge_rare)
-
     @property
     def asked(self) -> bool:
         """Whether rows are to be released."""
         return self.release is not None
-
-    def refuse_alone(self) -> None:
-        """Refuse options of rows without --release."""
-        if self.merging and self.asked:
-            raise InputError(
-                "--merge-rare is for one column (--useful); --release learns boxes of rows anyway: leave it out"
-            )
-        plain = replace(self, merge_rare=None, rare=None)
-        if not self.merging:
-            plain = self
-        if plain != type(self)() and not self.asked:
-            raise InputError(
-                "--given, --promise, --order, --least-mass, --cells, --rare and --fill belong to a release of rows: "
-                "give --release COL,.. too"
-            )
 
     def levels(self) -> list[tuple[str, ...]]:
         """The columns of each level."""
@@ -129,6 +85,55 @@ class RowOptions:
                 f"--least-mass ({quoted(self.least_mass)}) must be a share of the records in [0, 1)"
             ) from None
 
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions(RowColumns):
+    """Release whole rows"""
+
+    cells: str | None = option(
+        "N",
+        "With --release and --confidence: number of boxes of rows; by default a slice of the records chooses.",
+    )
+    rare: str | None = option(
+        "N",
+        "With --release and --confidence: sensitive values of fewer records are promised together.",
+    )
+    fill: bool = flag(
+        "With --release and --confidence: release symbols drawn inside the released box."
+    )
+
+    merge_rare: str | None = option(
+        "auto|N",
+        "With --useful and --confidence: merge useful symbols on a tenth of the records, and prove the promise on the "
+        "others; auto chooses the sets, N merges symbols of fewer than N records.",
+    )
+
+    @property
+    def merging(self) -> bool:
+        """Whether symbols of one column are to be merged."""
+        return self.merge_rare is not None
+
+    def merge_below(self) -> int | None:
+        """The number of records below which symbols are merged; None where the slice chooses."""
+        if self.merge_rare in (None, "auto"):
+            return None
+        return self.count("--merge-rare", self.merge_rare)
+
+    def refuse_alone(self) -> None:
+        """Refuse options of rows without --release."""
+        if self.merging and self.asked:
+            raise InputError(
+                "--merge-rare is for one column (--useful); --release learns boxes of rows anyway: leave it out"
+            )
+        plain = replace(self, merge_rare=None, rare=None)
+        if not self.merging:
+            plain = self
+        if plain != type(self)() and not self.asked:
+            raise InputError(
+                "--given, --promise, --order, --least-mass, --cells, --rare and --fill belong to a release of rows: "
+                "give --release COL,.. too"
+            )
+
     def count(self, name: str, text: str | None) -> int | None:
         """A whole number among the options."""
         if text is None:
@@ -141,7 +146,7 @@ class RowOptions:
             ) from None
 
 
-def read_rows(table: o.InputTable, rows: RowOptions) -> Joint:
+def read_rows(table: o.InputTable, rows: RowColumns) -> Joint:
     """The table of all columns of the release, crossed."""
     if table.contingency or table.probabilities:
         raise InputError(

@@ -14,6 +14,7 @@ from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.comparison.row_ways import RowComparison
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, percent_of
@@ -22,6 +23,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.report import comparing, plots, releases, terminal
 from mechdesign.report.assessment import assessment_text
 from mechdesign.report.pages import laid_out
+from mechdesign.report.row_comparison import row_comparison_text
 from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import (
     count,
@@ -62,6 +64,7 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Channel: terminal.channel_text,
     Audit: terminal.audit_text,
     Comparison: lambda shown: comparing.comparison_text(shown, None),
+    RowComparison: row_comparison_text,
     Composition: lambda shown: composition_text(shown, _numbered(shown)),
     Frequencies: lambda shown: releases.estimate_text(shown, "symbol"),
     JointFrequencies: lambda shown: releases.estimate_text(shown, "symbol", "other"),
@@ -100,7 +103,7 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             return {name: [value] for name, value in row.items()}
         case Composition():
             return _composition_columns(shown)
-        case Comparison():
+        case Comparison() | RowComparison():
             return shown.columns()
         case Assessment():
             return _assessment_columns(shown)
@@ -246,6 +249,11 @@ def plot(shown: Any, ax: Any = None) -> Any:
                 verdict = "satisfied" if shown.satisfied else "VIOLATED"
                 subject = f"{shown.notion.text}: {verdict}"
             axes.set_xlabel(f"achieved (nats); {subject}")
+        case RowComparison():
+            names = [way.name for way in shown.ways]
+            kept = [way.kept or 0.0 for way in shown.ways]
+            axes.barh(names[::-1], kept[::-1], color="0.55")
+            axes.set_xlabel("share of the information that is kept")
         case Comparison():
             plots.draw_panel(
                 axes, plots.PANELS[0], shown.rows, plots.series(shown.rows)

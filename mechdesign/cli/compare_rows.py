@@ -1,0 +1,70 @@
+"""`mechdesign compare TABLE --release A,B*C`: a row channel beside the ways of today. `compare`
+hands over to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mechdesign.cli import options as o
+from mechdesign.cli import parsing
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.design_rows import RowColumns, read_rows
+from mechdesign.core.errors import InputError
+
+
+def refuse_without_rows(rows: RowColumns, budget: o.BudgetOptions) -> None:
+    """Refuse options of a comparison of rows where curves are asked for."""
+    if rows != RowColumns():
+        raise InputError(
+            "--given, --promise, --order and --least-mass belong to a release of rows: give "
+            "--release COL,.. too"
+        )
+    if replace(budget, budget=None) != o.BudgetOptions():
+        raise InputError(
+            "a single budget is compared with --release COL,.. only: for curves give --epsilons, "
+            "--lams and --notions"
+        )
+
+
+def answer_row_comparison(
+    reporter: Reporter,
+    table: o.InputTable,
+    rows: RowColumns,
+    budget: o.BudgetOptions,
+    common: o.CommonOptions,
+    *,
+    objective: str,
+    seconds: float | None,
+) -> None:
+    """Compare the ways to release rows, and print what each keeps."""
+    from mechdesign.comparison.row_ways import compare_rows
+    from mechdesign.report.row_comparison import (
+        row_comparison_record,
+        row_comparison_text,
+    )
+
+    notion = budget.notion_or("alip")
+    with reporter.work("reading the table"):
+        joint = read_rows(table, rows)
+    with reporter.work("comparing", unit="nodes") as work:
+        comparison = compare_rows(
+            joint,
+            sensitive=joint.sensitive.columns,
+            release=rows.levels(),
+            notion=notion,
+            given=rows.given_columns(),
+            promise=rows.promise,
+            objective=objective,
+            order=rows.order,
+            least_mass=rows.mass(),
+            bins=parsing.bins_of(table.bins),
+            time_limit=seconds,
+            progress=work.step,
+        )
+    reporter.notices((*joint.notices, *comparison.design.messages))
+    reporter.done("compared", f"{len(comparison.ways)} ways are compared")
+    common.answer(
+        lambda: row_comparison_record(comparison),
+        lambda: row_comparison_text(comparison),
+    )
