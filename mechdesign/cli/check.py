@@ -130,8 +130,9 @@ def _check_rows(
     for options in others:
         if options != type(options)():
             raise InputError(
-                "a channel of whole rows is checked under the columns' own names: leave out the options for columns, "
-                "labels and identifiers, or rename the columns of the file"
+                "a channel of whole rows is checked under the columns' own names: "
+                "leave out the options for columns, labels and identifiers, or rename "
+                "the columns of the file"
             )
     if compared.ignore:
         raise InputError(

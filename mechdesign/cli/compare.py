@@ -16,8 +16,9 @@ from mechdesign.cli.line import flag, option
 from mechdesign.core.errors import InputError
 
 EXAMPLE = (
-    "Example:  mechdesign compare people.csv --sensitive relationship --useful occupation --epsilons 0.25:8:0.25 "
-    "--lams 0.5,0.65 --output curves.csv --plot curves.png --recommend"
+    "Example:  mechdesign compare people.csv --sensitive relationship --useful "
+    "occupation --epsilons 0.25:8:0.25 --lams 0.5,0.65 --output curves.csv --plot "
+    "curves.png --recommend"
 )
 
 
@@ -32,7 +33,8 @@ class GridOptions(o.KeptOptions):
     )
     lams: str | None = option(
         "LIST",
-        "Shares of epsilon for the lower side (default 0.5); notions that take epsilon whole ignore them.",
+        "Shares of epsilon for the lower side (default 0.5); notions that take "
+        "epsilon whole ignore them.",
     )
     mechanisms: str | None = option(
         "LIST", "Names with commas, as for `design` (default: all)."
@@ -44,7 +46,8 @@ class GridOptions(o.KeptOptions):
     )
     objectives: str | None = option(
         "LIST",
-        "truth and distance: channels on the column's own symbols; information: free outputs, the limit.",
+        "truth and distance: channels on the column's own symbols; information: free "
+        "outputs, the limit.",
     )
 
     @property
@@ -95,7 +98,8 @@ class OutputOptions:
 
     output: str | None = option(
         "CSV",
-        "Write the rows here as they come; run again to go on where a run of the same table stopped.",
+        "Write the rows here as they come; run again to go on where a run of the same "
+        "table stopped.",
         names="--output -o",
     )
     plot: str | None = option("FILE", "Draw the curves: .png, .svg or .pdf.")
@@ -209,7 +213,10 @@ def compare(
 
 def _written(output: str | None, plot: str | None, kept: int) -> str:
     if output is None and plot is None:
-        return "Nothing was written; --output curves.csv keeps these rows, --plot curves.png draws them."
+        return (
+            "Nothing was written; --output curves.csv keeps these rows, --plot "
+            "curves.png draws them."
+        )
     places = " and ".join(place for place in (output, plot) if place is not None)
     if kept:
         return f"Written to {places} ({kept:,} rows kept from an earlier run)."

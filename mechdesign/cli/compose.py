@@ -21,7 +21,8 @@ ChannelPaths = Annotated[
     list[str],
     typer.Argument(
         metavar="CHANNEL..",
-        help="Channel files written by `design`; one file as often as a record is released through it.",
+        help="Channel files written by `design`; one file as often as a record is "
+        "released through it.",
         show_default=False,
     ),
 ]

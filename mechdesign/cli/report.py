@@ -35,7 +35,8 @@ class ReportOptions:
     )
     public_report: str | None = option(
         "FILE",
-        "A report for everybody: without the table and whatever is computed from it, except the channel.",
+        "A report for everybody: without the table and whatever is computed from it, "
+        "except the channel.",
         again=False,
     )
     curve: str = option(
@@ -60,8 +61,8 @@ class ReportOptions:
         """The path of the report on a channel of whole rows, which has no public one."""
         if self.public_report is not None or self.report is None:
             raise InputError(
-                "a channel of whole rows has no public report: leave --public-report out; --report FILE writes the "
-                "internal one"
+                "a channel of whole rows has no public report: leave --public-report "
+                "out; --report FILE writes the internal one"
             )
         return self.report
 
@@ -148,7 +149,10 @@ VERDICTS = {
     None: "not checked, because the table is missing",
 }
 
-EXAMPLE = "Example:  mechdesign report channel.json --report report.html --public-report public.html"
+EXAMPLE = (
+    "Example:  mechdesign report channel.json --report report.html --public-report "
+    "public.html"
+)
 
 
 def report(
@@ -165,7 +169,8 @@ def report(
     """
     if not reports.asked:
         raise InputError(
-            "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
+            "no report is asked for: give --report FILE (for those who may see the "
+            "table) or --public-report FILE"
         )
     reports.check((channel,), {}, force=force)
     if m.is_mechanism(channel):
@@ -215,8 +220,8 @@ def _report_rows(
     path = reports.row_report
     if channel.table is None:
         raise InputError(
-            f"{name} is a public channel without its table, and the report of a row channel is computed from the "
-            "table: report on the file that has it"
+            f"{name} is a public channel without its table, and the report of a row "
+            "channel is computed from the table: report on the file that has it"
         )
     started = time.perf_counter()
     with reporter.work("reporting"):

@@ -392,8 +392,8 @@ def _verify(
     line = command_line("design", *typed, public=True)
     if load_for_files(channel).record.provenance.get(COMMAND) != line:
         raise InputError(
-            f"{channel} exists, and was not designed with the options of this section: remove it to have it designed "
-            "anew, or name another channel"
+            f"{channel} exists, and was not designed with the options of this "
+            "section: remove it to have it designed anew, or name another channel"
         )
     table: dict[str, Any] = {"channel": channel}
     for group in (o.OtherTable, o.AfterOptions):
