@@ -68,7 +68,8 @@ def check_rows(
     level: float = checking.LEVEL,
     any_data: bool = False,
 ) -> ReleaseCheck:
-    """Check released rows against their channel, and against the original rows where they are there.
+    """Check released rows against their channel, and against the original rows where
+    they are there.
 
     Parameters
     ----------

@@ -130,9 +130,11 @@ def compare(
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> None:
-    """Compare mechanisms over budgets: what they keep, what they leak, and what is provably out of reach.
+    """Compare mechanisms over budgets: what they keep, what they leak, and what is
+    provably out of reach.
 
-    The CSV has a line for each mechanism, notion, lam and budget; every channel behind it was verified exactly.
+    The CSV has a line for each mechanism, notion, lam and budget; every channel behind
+    it was verified exactly.
     """
     from mechdesign.comparison.workers import pool
 
@@ -203,11 +205,14 @@ def compare(
     from mechdesign.report.comparing import comparison_record, comparison_text
 
     took = time.perf_counter() - started
+
+    def text() -> str:
+        written = _written(files.output, files.plot, result.kept)
+        return f"{comparison_text(result, advice)}\n\n{written}"
+
     common.answer(
         lambda: comparison_record(result, advice) | places | {"seconds": took},
-        lambda: (
-            f"{comparison_text(result, advice)}\n\n{_written(files.output, files.plot, result.kept)}"
-        ),
+        text,
     )
 
 

@@ -1,4 +1,6 @@
-"""`mechdesign design TABLE --release A,B*C`: a channel for whole rows. `design` hands over to it."""
+"""`mechdesign design TABLE --release A,B*C`: a channel for whole rows. `design` hands
+over to it.
+"""
 
 from __future__ import annotations
 

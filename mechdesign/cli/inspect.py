@@ -1,4 +1,6 @@
-"""`mechdesign inspect IN --channel CHANNEL`: what the other columns of a file give away, before any release."""
+"""`mechdesign inspect IN --channel CHANNEL`: what the other columns of a file give
+away, before any release.
+"""
 
 from __future__ import annotations
 
@@ -70,8 +72,9 @@ def inspect(
 ) -> None:
     """List what each other column reveals about the useful and the sensitive column, worst first.
 
-    For every column: the largest lift, the share of records that it pins down (their value comes again, always with
-    the same symbol), and how often the symbol is guessed right with it and without it.
+    For every column: the largest lift, the share of records that it pins down (their
+    value comes again, always with the same symbol), and how often the symbol is guessed
+    right with it and without it.
     """
     from mechdesign.channel.loading import load_single
     from mechdesign.leaks.inspection import inspect_file

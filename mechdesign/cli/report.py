@@ -1,4 +1,5 @@
-"""`mechdesign report CHANNEL`: the promise, the working and the cost of a channel, as a file for people.
+"""`mechdesign report CHANNEL`: the promise, the working and the cost of a channel, as a
+file for people.
 
 `design` shares its options for reports, and the commands that reports show.
 """
@@ -102,7 +103,8 @@ class ReportOptions:
     ) -> None:
         """Write the reports.
 
-        `line` is the command that designs the channel, `output` its file. There is no internal report without `design`.
+        `line` is the command that designs the channel, `output` its file. There is no
+        internal report without `design`.
         """
         from mechdesign.report.collect import attributed, internal_report, promise_of
         from mechdesign.report.content import public_report
@@ -164,8 +166,8 @@ def report(
 ) -> int:
     """Write a report on a channel file: for those who may see the table, for the public, or both.
 
-    The channel is audited again, exactly, where the file carries its table. A mechanism file of `quantize` has one
-    report for everybody.
+    The channel is audited again, exactly, where the file carries its table. A mechanism
+    file of `quantize` has one report for everybody.
     """
     if not reports.asked:
         raise InputError(

@@ -79,7 +79,9 @@ def _sensitive(channel: RowChannel) -> str:
 
 
 def _promise_text(design: RowDesign) -> str:
-    """The promise as a factor between two numbers, from the exact budgets that the channel attains."""
+    """The promise as a factor between two numbers, from the exact budgets that the
+    channel attains.
+    """
     sensitive = _sensitive(design.channel)
     low, high = _factors(design.achieved)
     text = (
