@@ -24,6 +24,7 @@ class Search:
         box_limit: int,
         part: int = 0,
         parts: int = 1,
+        auxiliary_costs: Any = None,
     ) -> None: ...
     def run(self, nodes: int, seconds: float, columns: int, /) -> int: ...
     def descend(

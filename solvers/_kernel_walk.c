@@ -122,7 +122,7 @@ static double basic_cost(const Search *search)
 }
 
 /* From the vertex of the basis to ever cheaper neighbours; the last vertex is left in the program's
- * point, and its cost is returned. */
+ * point, and its cost is returned. Auxiliary variables must cost nothing. */
 double walk(Search *search)
 {
     const Problem *problem = &search->problem;

@@ -92,22 +92,54 @@ static void clear_counts(Search *search)
     search->program.programs = 0;
 }
 
+/* The prices of all structural variables: y, then minus the costs of the auxiliary ones (None: they
+ * cost nothing); NULL with an exception set. */
+static double *copy_prices(const Problem *problem, PyObject *source, PyObject *auxiliary)
+{
+    int n = problem->n;
+    int N = problem->N;
+    double *y = copy_doubles(source, n, "y");
+    if (!y)
+        return NULL;
+    double *prices = realloc(y, sizeof(double) * (size_t)N);
+    if (!prices) {
+        free(y);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (int j = n; j < N; j++)
+        prices[j] = 0.0;
+    if (auxiliary == Py_None)
+        return prices;
+    double *costs = copy_doubles(auxiliary, N - n, "auxiliary_costs");
+    if (!costs) {
+        free(prices);
+        return NULL;
+    }
+    for (int j = n; j < N; j++)
+        prices[j] = -costs[j - n];
+    free(costs);
+    return prices;
+}
+
 PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"y",           "cutoff",    "tolerance", "slack", "column_cutoff",
-                            "max_columns", "box_limit", "part",      "parts", NULL};
+                            "max_columns", "box_limit", "part",      "parts", "auxiliary_costs",
+                            NULL};
     Search *search = &self->search;
     PyObject *source;
+    PyObject *auxiliary = Py_None;
     double cutoff, column_cutoff, tolerance, slack;
     int most_points;
     int part = 0;
     int parts = 1;
     long long box_limit;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|ii", names, &source, &cutoff,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|iiO", names, &source, &cutoff,
                                      &tolerance, &slack, &column_cutoff, &most_points, &box_limit,
-                                     &part, &parts))
+                                     &part, &parts, &auxiliary))
         return NULL;
-    double *prices = copy_doubles(source, search->problem.n, "y");
+    double *prices = copy_prices(&search->problem, source, auxiliary);
     if (!prices)
         return NULL;
     if (search_enter(self) < 0) {
@@ -117,7 +149,7 @@ PyObject *search_start(SearchObject *self, PyObject *args, PyObject *kwargs)
     free(search->prices);
     search->prices = prices;
     double largest = 0.0;
-    for (int j = 0; j < search->problem.n; j++)
+    for (int j = 0; j < search->problem.N; j++)
         largest = larger(largest, fabs(prices[j]));
     clear_counts(search);
     search->magnitude = largest + LARGEST_SLOPE;

@@ -67,7 +67,7 @@ typedef struct {
     /* points with at most this share of positive coordinates are sparse */
     double sparse_share;
     /* the function and the limits of this search */
-    double *prices;       /* n: y */
+    double *prices;       /* N: y, and minus what each auxiliary variable costs */
     double magnitude;     /* upper bound of the |costs| of every chord program */
     double cutoff;        /* nodes of a larger bound are of no interest */
     double column_cutoff; /* points of a larger cost are not kept */

@@ -54,6 +54,8 @@ static double set_chords(Search *search)
     double last = 1.0; /* most upper ends are equal to their neighbour's: one logarithm for all */
     double last_log = 0.0;
     open_box(problem, lp);
+    for (int j = problem->n; j < problem->N; j++)
+        lp->cost[j] = -search->prices[j];
     for (int j = 0; j < problem->n; j++) {
         double low = search->lower[j];
         double high = search->upper[j];

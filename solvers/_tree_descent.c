@@ -28,6 +28,8 @@ static void linearise(Search *search, double smoothing)
         double slope = x > smoothing ? -log(x) : at_zero;
         lp->cost[j] = slope - search->prices[j];
     }
+    for (int j = search->problem.n; j < search->problem.N; j++)
+        lp->cost[j] = -search->prices[j];
 }
 
 /* Local search from the program's point, inside the smaller set, from this smoothing on. With

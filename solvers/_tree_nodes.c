@@ -10,7 +10,7 @@
 int search_init(Search *search, int capacity)
 {
     size_t n = (size_t)search->problem.n;
-    search->prices = calloc(n, sizeof(double));
+    search->prices = calloc((size_t)search->problem.N, sizeof(double));
     search->lower = calloc(n, sizeof(double));
     search->upper = calloc(n, sizeof(double));
     search->gain = calloc(n, sizeof(double));

@@ -18,6 +18,8 @@ double objective(const Search *search, const double *point)
     for (int j = 0; j < search->problem.n; j++)
         if (point[j] > 0.0)
             total += term(search, j, point[j]);
+    for (int j = search->problem.n; j < search->problem.N; j++)
+        total -= search->prices[j] * point[j];
     return total;
 }
 

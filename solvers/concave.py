@@ -265,6 +265,9 @@ class ConcaveSearch:
         On options out of range.
     """
 
+    _auxiliary_costs: Array | None = None
+    """What auxiliary variables cost, where they cost anything (`solvers.average`)."""
+
     def __init__(
         self,
         polytope: Polytope,
@@ -378,7 +381,8 @@ class ConcaveSearch:
         for part in range(parts):
             limits = (cutoff, tolerance, slack, column_cutoff)
             capacity = (MAX_COLUMNS, self._box_limit)
-            starts.append((grouped, *limits, *capacity, part, parts))
+            place = (part, parts, self._auxiliary_costs)
+            starts.append((grouped, *limits, *capacity, *place))
         self._together("start", starts)
         if center is not None:
             self._descend(center, mix, turn, deadline)

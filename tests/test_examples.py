@@ -101,6 +101,60 @@ def test_an_example_without_its_data_asks_for_them(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+NEED_ADULT = {
+    "survey.py": ["income is protected", "0.67 to 1.50         yes"],
+    "train.py": ["1/1.5 to 1.5 times as probable: verified", "AUC of income"],
+}
+
+
+@pytest.mark.parametrize("name", sorted(NEED_ADULT))
+def test_an_example_on_adult_runs_on_its_first_records(name, data, tmp_path):
+    """The tables of the tutorials come from these scripts on all records."""
+    command = [sys.executable, str(ROOT / "examples" / name), "--records", "1500"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "MECHDESIGN_DATA": str(data),
+    }
+    run = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert all(words in run.stdout for words in NEED_ADULT[name]), run.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_training_on_posteriors_beats_training_on_released_cells(data, tmp_path):
+    """The claim of the page on training: cells as they are released mislead a model."""
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "train.py"), "--records", "4000"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MECHDESIGN_DATA": str(data)},
+        capture_output=True,
+        text=True,
+    )
+    auc = {
+        line.split()[0]: [float(number) for number in line.split()[1:]]
+        for line in run.stdout.splitlines()[3:]
+    }
+    assert auc["released"][0] + 0.2 < auc["posterior"][0] < auc["untouched"][0] + 0.01
+    assert auc["posterior"][1] < 0.7 < auc["untouched"][1]
+
+
+@pytest.mark.parametrize("name", sorted(NEED_ADULT))
+def test_an_example_on_adult_asks_for_its_data(name):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("MECHDESIGN_DATA", None)
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 1
+    assert run.stderr == "MECHDESIGN_DATA must name the folder of real data (adult)\n"
+
+
 def test_the_adult_table_is_the_one_of_the_published_figures(adult, data):
     """The committed counts are those derived from adult.data without the Other-relative rows."""
     from collections import Counter

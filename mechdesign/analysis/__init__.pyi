@@ -1,3 +1,4 @@
+from .cell_posteriors import CellPosteriors, row_posteriors
 from .files import check_release
 from .frequencies import Frequencies, estimate_frequencies, identifiability
 from .joint_frequencies import JointFrequencies, estimate_joint
@@ -12,6 +13,7 @@ from .weights import (
 )
 
 __all__ = [
+    "CellPosteriors",
     "ExpandedRecords",
     "Frequencies",
     "JointFrequencies",
@@ -25,4 +27,5 @@ __all__ = [
     "identifiability",
     "posterior_table",
     "record_weights",
+    "row_posteriors",
 ]

@@ -26,6 +26,7 @@ from operator import mul
 from typing import NamedTuple
 
 from mechdesign.auditing import verdict
+from mechdesign.auditing.averages import average_verdicts
 from mechdesign.auditing.demands import (
     Entries,
     Extreme,
@@ -283,6 +284,12 @@ def audit(
         notion is none on single lifts.
     """
     on_table = verdict.audit(channel, joint, notion, after=after)
+    if channel.record.averages:
+        averages = average_verdicts(channel, joint, channel.record.averages)
+        kept = all(average.kept for average in averages)
+        on_table = replace(
+            on_table, satisfied=on_table.satisfied and kept, averages=averages
+        )
     if is_stacked(joint, notion, after):
         if population is not None or channel.record.confidence is not None:
             raise InputError(NOT_STACKED)
@@ -293,7 +300,8 @@ def audit(
     if confidence is None:
         return on_table
     on_set = audit_population(channel, joint, notion, confidence)
-    return replace(on_table, satisfied=on_set.satisfied, worst=on_set.worst)
+    kept = all(average.kept for average in on_table.averages)
+    return replace(on_table, satisfied=on_set.satisfied and kept, worst=on_set.worst)
 
 
 def failing_outputs(

@@ -27,6 +27,7 @@ from typing import Any
 from flint import arb
 
 from mechdesign.auditing import demands as d
+from mechdesign.auditing.averages import AverageVerdict
 from mechdesign.auditing.leakages import (
     OutputMasses,
     distances,
@@ -89,7 +90,8 @@ class Audit(Displayed):
 
     `achieved` is about single lifts whatever the notion; for a notion on averages over S (l1, chi2,
     alpha) `used` has the budgets of that notion itself that the channel keeps to, and `worst` names
-    the symbol with the largest share in the worst average.
+    the symbol with the largest share in the worst average. `averages` has the verdicts on the
+    average budgets of the channel's record.
     """
 
     satisfied: bool
@@ -97,6 +99,7 @@ class Audit(Displayed):
     achieved: Achieved
     worst: Worst
     used: Used | None = None
+    averages: tuple[AverageVerdict, ...] = ()
 
     def __repr__(self) -> str:
         budgets = vars(self.achieved).items()

@@ -16,30 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, percent_of
-from mechdesign.formats.cells import encode, encoded_columns
-from mechdesign.release.policies import Policy, apportioned
+from mechdesign.formats.cells import encode
 from mechdesign.tables.columns import positions_of
-from mechdesign.tables.row_boxes import Boxes
+from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Variable
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
-
-BOX = "box"
-"""The useful column of the channels of parts, and the released column without filling."""
-
-NOTHING = "(not released)"
-"""What a part without a channel releases."""
-
-
-def box_name(box: int) -> str:
-    """The symbol of a box in the channel of its part."""
-    return f"box {box + 1}"
 
 
 @dataclass(frozen=True)
@@ -160,6 +148,97 @@ class BoxChannel(Described):
     def fills(self) -> bool:
         """Whether symbols are released in the place of boxes."""
         return any(part.fill for part in self.parts)
+
+    @property
+    def levels(self) -> tuple[Variable, ...]:
+        """The columns that the boxes are made of."""
+        return self.columns
+
+    @property
+    def groups(self) -> tuple[Variable, ...]:
+        """The given columns, then those of the boxes."""
+        return self.given + self.columns
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """Columns that the channel needs of a record, given ones first."""
+        return tuple(name for variable in self.groups for name in variable.columns)
+
+    @property
+    def output_columns(self) -> tuple[str, ...]:
+        """Names of the released columns: the given ones, then the box or the filled columns."""
+        if self.fills:
+            return self.released_columns
+        return (*(name for part in self.given for name in part.columns), BOX)
+
+    @property
+    def strata(self) -> tuple[tuple[int, ...], ...]:
+        """The combination of given symbols of each part."""
+        return tuple(part.stratum for part in self.parts)
+
+    def strata_of(self, codes: Integers) -> Integers:
+        """(records,) number of the part of each row of codes of the given columns, -1 without
+        one.
+        """
+        if not self.given:
+            return np.zeros(len(codes), dtype=np.int64)
+        place = {stratum: k for k, stratum in enumerate(self.strata)}
+        rows, inverse = np.unique(codes, axis=0, return_inverse=True)
+        found = [place.get(tuple(row), -1) for row in rows.tolist()]
+        return np.array(found, dtype=np.int64)[inverse.ravel()]
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """What may be released: labels of boxes of any part, or with filling of each column."""
+        return self._labels
+
+    @cached_property
+    def _labels(self) -> tuple[tuple[str, ...], ...]:
+        released: list[str] = []
+        for part in self.parts:
+            if part.channel is None:
+                released.append(NOTHING)
+            else:
+                released += part.channel.outputs
+        if not self.fills:
+            return (tuple(dict.fromkeys(released)),)
+        end: tuple[str, ...] = ()
+        if NOTHING in released:
+            end = (NOTHING,)
+        return tuple(variable.names + end for variable in self.columns)
+
+    def texts_of(self, level: int, output: int) -> tuple[str, ...]:
+        """What is written for an output: the label of a box, or the symbol of a filled column."""
+        if not self.fills:
+            return (self.labels[level][output],)
+        variable = self.columns[level]
+        if output == len(variable):
+            return (NOTHING,) * len(variable.columns)
+        return variable.symbols[output]
+
+    def single(self) -> Channel:
+        """The one channel from boxes to labels, for work on released labels.
+
+        Raises
+        ------
+        InputError
+            With given columns, which have a channel for each stratum, with filling, which releases
+            no labels, or where a box without records is released as the marginal.
+        """
+        if self.given or self.fills:
+            raise InputError(
+                "this takes a channel for boxes without given columns (--given) and without "
+                "filling (--fill), whose released column is 'box'"
+            )
+        (part,) = self.parts
+        if part.channel is None:
+            raise InputError("the channel releases nothing: there is nothing to count")
+        if part.channel.unseen:
+            raise InputError(
+                "some boxes of this channel had no record in the table, and are released as the "
+                "marginal: the released labels do not tell their frequencies"
+            )
+        return part.channel
 
     def to_record(self) -> dict[str, Any]:
         """The record of `show --json`."""
@@ -297,103 +376,12 @@ class BoxChannel(Described):
         InputError
             On a missing column or cell, or a combination of given symbols that the slice has not.
         """
-        variables = (*self.given, *self.columns)
-        names = [name for variable in variables for name in variable.columns]
-        cells = encoded_columns(frame, names)
-        columns: list[Integers] = []
-        start = 0
-        for variable in variables:
-            end = start + len(variable.columns)
-            columns.append(positions_of(cells[start:end], variable))
-            start = end
-        codes = np.column_stack(columns)
-        count = len(codes)
-        if identity is None:
-            identity = [str(first_row + k) for k in range(count)]
-        if len(identity) != count:
-            raise InputError(
-                f"the identity has {len(identity)} entries and the frame {count} records"
-            )
-        released = self._drawn(codes, list(identity), key, insecure_seed)
-        texts: dict[str, list[str]] = {}
-        for k, variable in enumerate(self.given):
-            for part, name in enumerate(variable.columns):
-                texts[name] = [variable.symbols[code][part] for code in codes[:, k]]
-        return _like(frame, texts | released)
-
-    def _drawn(
-        self,
-        codes: Integers,
-        identity: list[str],
-        key: Key | None,
-        insecure_seed: int | None,
-    ) -> dict[str, list[str]]:
-        """The released texts by column."""
+        from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
+        from mechdesign.release.row_frames import apply_to_frame
 
-        # One key for all parts and columns; every channel has draws of its own.
-        drawing = key_of(key, insecure_seed)
-        names = [BOX]
-        if self.fills:
-            names = [name for variable in self.columns for name in variable.columns]
-        texts = {name: [NOTHING] * len(codes) for name in names}
-        strata = [tuple(row) for row in codes[:, : len(self.given)].tolist()]
-        rows_of: dict[tuple[int, ...], list[int]] = {}
-        for row, stratum in enumerate(strata):
-            rows_of.setdefault(stratum, []).append(row)
-        for stratum, rows in rows_of.items():
-            part = self._part(stratum)
-            if part.channel is None:
-                continue
-            boxes = part.boxes.of(codes[rows][:, len(self.given) :])
-            column = [box_name(box) for box in boxes.tolist()]
-            own = [identity[row] for row in rows]
-            policy: Policy | None = None
-            if part.channel.unseen:
-                # Boxes without records are covered if they are released like the marginal.
-                policy = Policy(unknown="marginal")
-            drawn = part.channel.apply(column, key=drawing, identity=own, policy=policy)
-            released = {BOX: list(drawn)}
-            if self.fills:
-                released = self._filled(part, list(drawn), own, drawing)
-            for name, values in released.items():
-                for row, text in zip(rows, values, strict=True):
-                    texts[name][row] = text
-        return texts
-
-    def _filled(
-        self, part: BoxPart, outputs: list[str], identity: list[str], key: Key
-    ) -> dict[str, list[str]]:
-        """Symbols for released outputs, by the law of the slice: a box, then each column in it.
-
-        This depends on the output alone, so it says nothing more about the record.
-        """
-        channel = part.channel
-        assert channel is not None
-        weights = [sum(box[0]) for box in part.fill]
-        dense = channel.integers.dense
-        places = [box_name(box) for box in range(len(part.boxes))]
-        present = {name: x for x, name in enumerate(channel.useful.names)}
-        rows: list[list[int]] = []
-        for y in range(len(channel.outputs)):
-            shares = [0] * len(places)
-            for box, name in enumerate(places):
-                if name in present:
-                    shares[box] = weights[box] * int(dense[present[name], y])
-            rows.append(apportioned(shares, DENOMINATOR).tolist())
-        boxes = _step("output", channel.outputs, places, rows)
-        drawn = list(boxes.apply(outputs, key=key, identity=identity))
-        released: dict[str, list[str]] = {}
-        for k, variable in enumerate(self.columns):
-            laws = [
-                apportioned(list(box[k]), DENOMINATOR).tolist() for box in part.fill
-            ]
-            step = _step(f"filled {k}", tuple(places), list(variable.names), laws)
-            names = list(step.apply(drawn, key=key, identity=identity))
-            symbols = dict(zip(variable.names, variable.symbols, strict=True))
-            for place, name in enumerate(variable.columns):
-                released[name] = [symbols[text][place] for text in names]
-        return released
+        release = BoxRelease(self, key_of(key, insecure_seed))
+        return apply_to_frame(release, frame, identity=identity, first_row=first_row)
 
     def public(self) -> BoxChannel:
         """Without counts: neither those of the channels' tables nor those that fill boxes."""
@@ -424,24 +412,3 @@ class BoxChannel(Described):
         from mechdesign.channel import box_file
 
         return box_file.read(path)
-
-
-def _step(
-    column: str, inputs: Sequence[str], outputs: list[str], rows: list[list[int]]
-) -> Channel:
-    """A channel that draws what fills a box; outputs that no input gives are left out."""
-    used = [y for y in range(len(outputs)) if any(row[y] for row in rows)]
-    kept = [[row[y] for y in used] for row in rows]
-    variable = Variable((column,), tuple((text,) for text in inputs))
-    return Channel(variable, tuple(outputs[y] for y in used), kept)
-
-
-def _like(frame: Any, columns: Mapping[str, list[str]]) -> Any:
-    """A frame of the same kind with other columns of texts."""
-    import narwhals as nw
-
-    table = nw.from_native(frame, eager_only=True)
-    made = nw.from_dict(dict(columns), backend=table.implementation).to_native()
-    if table.implementation.is_pandas():
-        made.index = table.to_native().index
-    return made

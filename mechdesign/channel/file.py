@@ -18,6 +18,7 @@ from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import (
+    AverageBudget,
     ChannelRecord,
     Confidence,
     Objective,
@@ -102,6 +103,7 @@ class ChannelDocument(d.FileDocument):
     )
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
+    averages: tuple[AverageBudget, ...] = ()
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
@@ -113,6 +115,7 @@ OF_VERSION_2 = (
     "bins",
     "budgets",
     "after",
+    "averages",
 )
 
 
@@ -199,6 +202,8 @@ def _values(channel: Channel) -> dict[str, Any]:
     budgets = [own.model_dump(exclude_none=True) for own in record.budgets]
     values["budgets"] = budgets or None
     values["after"] = record.after or None
+    averages = [average.model_dump(exclude_none=True) for average in record.averages]
+    values["averages"] = averages or None
     return values
 
 
@@ -347,6 +352,7 @@ def _record(document: ChannelDocument) -> ChannelRecord:
         objective=document.objective,
         budgets=document.budgets,
         after=document.after,
+        averages=document.averages,
     )
 
 

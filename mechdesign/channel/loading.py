@@ -32,7 +32,7 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
 
 
 def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
-    """Open a channel for work on files and ledgers, which channels for boxes of rows do not have.
+    """Open a channel for work that channels for boxes of rows do not have: reports and exports.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
     if isinstance(channel, BoxChannel):
         raise InputError(
             f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
-            f"it releases data frames in Python, mechdesign.load({text_of(path)!r}).apply(frame)"
+            "`apply`, `run`, `check`, `estimate`, `show` and `audit` do"
         )
     return channel
 

@@ -101,6 +101,27 @@ class Objective(Record):
         return self
 
 
+AVERAGE_MEASURES = ("mi", "tv", "chi2", "maximal-leakage")
+"""Average leakages that can have a budget."""
+
+
+NO_PUBLIC_AVERAGE = (
+    "a channel with an average budget has no public file or report: its budgets are functions of "
+    "the table; leave --public out"
+)
+
+
+class AverageBudget(Record):
+    """A bound on the average leakage over the outputs, which promises nothing about one record.
+
+    `mi` and `maximal-leakage` are in nats; `achieved` is what the channel leaks, rounded upwards.
+    """
+
+    measure: Literal["mi", "tv", "chi2", "maximal-leakage"]
+    budget: Annotated[float, Field(gt=0.0, le=700.0)]
+    achieved: Annotated[float, Field(ge=0.0)] | None = None
+
+
 class SymbolBudgets(Record):
     """Budgets (nats) that one sensitive symbol has for itself, in place of those of the notion.
 
@@ -139,6 +160,7 @@ class ChannelRecord:
     objective: Objective | None = None
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
+    averages: tuple[AverageBudget, ...] = ()
     unwritable: str | None = None
 
     def promise(self, sensitive: Variable | None) -> Notion | None:
@@ -179,6 +201,10 @@ class ChannelRecord:
                 provenance[key] = self.provenance[key]
         confidence = dict(self.confidence or {})
         confidence.pop("intervals", None)
+        if self.averages:
+            # Beside an average alone the notion is that of the channel's own extreme lifts, and a
+            # budget in per cent is a share of what the table tells.
+            raise InputError(NO_PUBLIC_AVERAGE)
         return replace(
             self,
             achieved=None,

@@ -403,17 +403,12 @@ class RowChannel(Described):
             On a missing column, or a symbol that is unknown at its node, unless the policy has a
             rule for it.
         """
+        from mechdesign.release.drawing import key_of
+        from mechdesign.release.row_drawing import RowRelease
         from mechdesign.release.row_frames import apply_to_frame
 
-        return apply_to_frame(
-            self,
-            frame,
-            key=key,
-            identity=identity,
-            first_row=first_row,
-            policy=policy,
-            insecure_seed=insecure_seed,
-        )
+        release = RowRelease(self, key_of(key, insecure_seed), policy=policy)
+        return apply_to_frame(release, frame, identity=identity, first_row=first_row)
 
     def public(self) -> RowChannel:
         """Without the table and whatever is computed from it but the tree itself."""

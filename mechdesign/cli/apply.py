@@ -282,11 +282,11 @@ def apply(
 def _release_of(
     paths: list[str], source: str, target: str, how: dict[str, Any]
 ) -> Callable[..., Any]:
-    from mechdesign.channel.loading import load_for_files
+    from mechdesign.channel.loading import load
     from mechdesign.jobs.folders import sanitise_path
     from mechdesign.jobs.release_file import keep_apart
 
-    channels = [load_for_files(path) for path in paths]
+    channels = [load(path) for path in paths]
     written = (target, how["manifest"], how["internal_manifest"], how["codebook"])
     keep_apart(
         [path for path in written if path is not None],

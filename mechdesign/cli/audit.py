@@ -73,6 +73,7 @@ def audit(
         if isinstance(loaded, md.BoxChannel):
             return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
+    from mechdesign.report.average_section import audit_average_texts
     from mechdesign.report.record import audit_record
     from mechdesign.report.terminal import audit_text
 
@@ -83,9 +84,10 @@ def audit(
     reporter.done(
         "audited", f"{matrix or channel} {result} the notion", satisfied=satisfied
     )
+    averages = audit_average_texts(verdict.audit.averages)
     common.answer(
         lambda: audit_record(verdict.audit, verdict.population),
-        lambda: audit_text(verdict.audit, verdict.sentences),
+        lambda: audit_text(verdict.audit, [*averages, *verdict.sentences]),
     )
     return 0 if satisfied else NO
 

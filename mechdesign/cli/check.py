@@ -78,10 +78,20 @@ def check(
         record = mechanism_check.record
         verdict = mechanism_check.text
     else:
-        from mechdesign.channel.loading import load_for_files
+        from mechdesign.channel.box_channel import BoxChannel
+        from mechdesign.channel.loading import load
         from mechdesign.report.releases import check_record, check_text
 
-        loaded = load_for_files(channel)
+        loaded = load(channel)
+        any_data = compared.any_data
+        if isinstance(loaded, BoxChannel):
+            if compared.original is not None:
+                raise InputError(
+                    "a release of boxes is checked by its labels alone: leave --original out"
+                )
+            loaded = loaded.single()
+            # Its table lacks the slice, which is released as well.
+            any_data = True
         with reporter.work("checking", unit="records") as advance:
             if isinstance(loaded, md.RowChannel):
                 channel_check = _check_rows(
@@ -98,7 +108,7 @@ def check(
                     released,
                     original=compared.original,
                     level=false_alarm,
-                    any_data=compared.any_data,
+                    any_data=any_data,
                     ignored=names("--ignore", compared.ignore),
                     text=text.text(),
                     advance=advance,

@@ -232,6 +232,8 @@ def _refuse_with_rows(
 ) -> None:
     """Refuse options that a release of rows does not have."""
     refused: list[str] = []
+    if budget.average is not None:
+        refused.append("--average")
     if budget.keep is not None:
         refused.append("--keep")
     if budget.max_posterior is not None:

@@ -31,8 +31,18 @@ class DesignBudget(o.BudgetOptions):
         "other budget.",
     )
 
+    average: str | None = option(
+        "KIND=BUDGET",
+        "A budget on an average over released values, alone or beside a notion: mi=0.05 (nats), "
+        "mi=25% of what the column itself tells; tv, chi2, maximal-leakage. It promises nothing "
+        "about one record.",
+    )
+
     def check(self) -> None:
         """Find out before the table is read what cannot be meant."""
+        if self.average is not None:
+            self._check_average()
+            return
         for name, share in (
             ("--max-posterior", self.max_posterior),
             ("--keep", self.keep),
@@ -66,15 +76,44 @@ class DesignBudget(o.BudgetOptions):
 
     def designed(self, request: DesignRequest) -> md.Design:
         """The channel of a request with this budget in the place of its notion."""
+        from mechdesign.mechanisms.averages import NO_PROMISE
         from mechdesign.mechanisms.budget import keeping, posterior_budget
         from mechdesign.mechanisms.designing import design_requested
 
+        if self.average is not None:
+            notion = NO_PROMISE
+            if not self._is_average_alone:
+                notion = replace(self, average=None).notion_or("alip")
+            request = replace(request, notion=notion, average=self._averages)
+            return design_requested(request)
         if self.keep is not None:
             return keeping(request, lambda epsilon: self._at(repr(epsilon)), self.keep)
         upper = None
         if self.max_posterior is not None:
             upper = posterior_budget(request, self.max_posterior)
         return design_requested(replace(request, notion=self.notion_or("alip", upper)))
+
+    @property
+    def _is_average_alone(self) -> bool:
+        """Whether no promise on single lifts was asked for."""
+        return self == DesignBudget(average=self.average)
+
+    @property
+    def _averages(self) -> dict[str, str]:
+        kind, _, value = (self.average or "").partition("=")
+        return {kind: value}
+
+    def _check_average(self) -> None:
+        if "=" not in (self.average or ""):
+            raise InputError(
+                f"--average ({self.average}) must be KIND=BUDGET, as in mi=0.05 or mi=25%"
+            )
+        if self.keep is not None or self.max_posterior is not None:
+            raise InputError(
+                "--average is not built with --keep or --max-posterior: leave one of them out"
+            )
+        if not self._is_average_alone:
+            replace(self, average=None).notion_or("alip")
 
     def _at(self, epsilon: str) -> md.Notion:
         return replace(self, keep=None, epsilon=epsilon).notion_or("alip")

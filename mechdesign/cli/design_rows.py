@@ -253,10 +253,7 @@ def answer_boxes(
     end = "Nothing was written; --output channel.json keeps this channel."
     if output is not None:
         channel.save(output, overwrite=force, public=public)
-        end = (
-            f"Written to {output}. To release a data frame, in Python:  "
-            f"mechdesign.BoxChannel.load({output!r}).apply(frame)"
-        )
+        end = f"Written to {output}. To release a file:  mechdesign apply {output} IN.csv OUT.csv"
     reporter.done("designed", end)
     common.answer(
         lambda: {**design.to_record(), "output": output},

@@ -66,10 +66,14 @@ def estimate(
     """
     common.refuse_beside(as_csv)
     from mechdesign.analysis.files import estimate_file
-    from mechdesign.channel.loading import load_for_files
+    from mechdesign.channel.box_channel import BoxChannel
+    from mechdesign.channel.loading import load
     from mechdesign.report import releases
 
-    loaded = load_for_files(channel)
+    loaded = load(channel)
+    if isinstance(loaded, BoxChannel):
+        # Frequencies of boxes; `show` says which rows each of them has.
+        loaded = loaded.single()
     if isinstance(loaded, md.RowChannel):
         _estimate_rows(reporter, released, loaded, text, asked, common)
         return

@@ -451,7 +451,8 @@ class SearchOptions:
     )
     time_limit: str = option(
         "SECONDS",
-        "End each search then: best verified channel, proven gap. Or none: no limit.",
+        "Stop each search after this many seconds: best verified channel, proven gap. "
+        "Or none: no limit.",
         "30",
     )
     enumerate: str = option(

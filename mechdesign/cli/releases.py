@@ -96,11 +96,11 @@ def _total(
     common: o.CommonOptions,
 ) -> None:
     """Print the releases of one data set, and the joint budget of all its draws."""
-    from mechdesign.channel.loading import load_for_files
+    from mechdesign.channel.loading import load
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
 
-    moved = [load_for_files(file) for file in asked.channel or []]
+    moved = [load(file) for file in asked.channel or []]
 
     def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:
         return table.read("a channel", *channels, together=True)

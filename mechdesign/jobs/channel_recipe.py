@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
@@ -45,7 +46,7 @@ class OffersRecipe(Protocol):
 
 
 def recipe_of(
-    releasable: Channel | Sequence[Channel] | RowChannel | OffersRecipe,
+    releasable: Channel | Sequence[Channel] | RowChannel | BoxChannel | OffersRecipe,
     options: ReleaseOptions,
 ) -> FileRecipe:
     """The recipe of what a user wants to release a table through.
@@ -57,7 +58,7 @@ def recipe_of(
     """
     if isinstance(releasable, OffersRecipe):
         return releasable.recipe(options)
-    if isinstance(releasable, RowChannel):
+    if isinstance(releasable, (RowChannel, BoxChannel)):
         return RowRecipe.of(releasable, options)
     single = _single_row_channel(releasable)
     if single is not None:
@@ -75,10 +76,10 @@ def _has_row_channel(releasable: Any) -> bool:
     if not isinstance(releasable, (list, tuple)):
         return False
     channels = cast("Sequence[Any]", releasable)
-    return any(isinstance(channel, RowChannel) for channel in channels)
+    return any(isinstance(channel, (RowChannel, BoxChannel)) for channel in channels)
 
 
-def _single_row_channel(releasable: Any) -> RowChannel | None:
+def _single_row_channel(releasable: Any) -> RowChannel | BoxChannel | None:
     """The channel of rows that stands alone in a list; None for anything else."""
     if not _has_row_channel(releasable) or len(releasable) != 1:
         return None
@@ -267,7 +268,9 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
     joint = channel.joint
     if joint is None:
         return channel
-    public = channel.public()
+    # Draws stay in memory, so nothing of an average is published that a file would refuse.
+    in_memory = replace(channel.record, averages=())
+    public = channel.with_record(in_memory).public()
     rules = options.rules
     if options.form == LABEL and MARGINAL not in (rules.unknown, rules.null):
         return public

@@ -26,6 +26,7 @@ class ColumnGroup:
     `sensitive` is None where it does not say which columns are. A `merged` group becomes one column
     of labels, under the names joined with commas; of others each column has one in the output,
     unless `merged_parts` says which columns become one. `given` columns are released as they are.
+    `names` are those of the released columns; by default they have the names of what they replace.
     """
 
     columns: tuple[str, ...]
@@ -33,6 +34,7 @@ class ColumnGroup:
     merged: bool = False
     merged_parts: tuple[tuple[str, ...], ...] = ()
     given: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple[tuple[str, ...], ...]:
@@ -320,7 +322,7 @@ def _layout(
     for group in groups:
         replaced = [_in_table(part, options) for part in group.parts]
         parts.append(replaced)
-        released.append(tuple(",".join(names) for names in replaced))
+        released.append(_released_names(group, replaced, options))
     added = options.added(len(groups))
     columns = _replaced(header, kept, parts, released)
     if added is not None:
@@ -333,6 +335,15 @@ def _layout(
                 "rename it"
             )
     return tuple(columns)
+
+
+def _released_names(
+    group: ColumnGroup, replaced: Sequence[tuple[str, ...]], options: ReleaseOptions
+) -> tuple[str, ...]:
+    """Names of the released columns of a group."""
+    if group.names:
+        return _in_table(group.names, options)
+    return tuple(",".join(names) for names in replaced)
 
 
 def _replaced(

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.documents import versions
@@ -125,7 +126,7 @@ class Job:
         What else decides which bytes are written.
     source : str, optional
         Where the data set lies.
-    channels : sequence of Channel or RowChannel
+    channels : sequence of Channel, RowChannel or BoxChannel
         The channels of the uses, for joint budgets.
     channel_files : sequence of paths
         The files that they were read from.
@@ -142,7 +143,7 @@ class Job:
         fresh_draw: bool = False,
         settings: Settings | None = None,
         source: str | None = None,
-        channels: Sequence[Channel | RowChannel] = (),
+        channels: Sequence[Channel | RowChannel | BoxChannel] = (),
         channel_files: Sequence[PathLike] = (),
     ) -> None:
         check_uses(uses)

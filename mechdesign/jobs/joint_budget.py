@@ -9,12 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load_for_files
+from mechdesign.channel.loading import load
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import at_most, listed
+from mechdesign.core.wording import at_most, listed, percent_of
 from mechdesign.jobs.entries import ROW, Drawn
+from mechdesign.release.box_drawing import box_channel_digest
 from mechdesign.release.drawing import REDRAW, channel_digest
 from mechdesign.release.row_drawing import row_channel_digest
 
@@ -58,7 +60,7 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
 
 def joint_budget(
     draws: Sequence[Drawn],
-    channels: Sequence[Channel | RowChannel],
+    channels: Sequence[Channel | RowChannel | BoxChannel],
     table: TableOf | None = None,
 ) -> JointBudget:
     """The joint budget of independent draws, exactly.
@@ -108,7 +110,7 @@ def joint_budget(
 
 
 def _row_channel_budget(
-    draws: Sequence[Drawn], channels: Sequence[Channel | RowChannel]
+    draws: Sequence[Drawn], channels: Sequence[Channel | RowChannel | BoxChannel]
 ) -> JointBudget | None:
     """The budget where a channel of rows took part; None where none did.
 
@@ -132,6 +134,8 @@ def _row_channel_budget(
         )
     try:
         (channel,) = _channels_of(draws, channels).values()
+        if isinstance(channel, BoxChannel):
+            return _box_channel_budget(draws, channel)
         audit = audit_rows(channel)
     except InputError as error:
         return JointBudget(
@@ -167,14 +171,44 @@ def _row_channel_budget(
     return JointBudget(budget, sentence)
 
 
-def _digest_of(channel: Channel | RowChannel) -> str:
+def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBudget:
+    """The budget of one draw of a channel of boxes, for the population."""
+    from mechdesign.auditing.boxes import audit_boxes
+
+    sides = audit_boxes(channel).achieved
+    given = ""
+    budget: Budget | None = {
+        "draws": 1,
+        "eps_l": sides.eps_l,
+        "eps_u": sides.eps_u,
+        "eps_ldp": sides.eps_ldp,
+    }
+    if channel.given:
+        # What the given columns tell by themselves is not in the file.
+        names = [name for variable in channel.given for name in variable.columns]
+        given = f", beside what {listed(names)} tells, which is not known here"
+        budget = None
+    sentence = (
+        f"the one draw of a record, of its whole row, has the budget eps_l {at_most(sides.eps_l)}, "
+        f"eps_u {at_most(sides.eps_u)}, eps_ldp {at_most(sides.eps_ldp)} on "
+        f"{listed(channel.sensitive.columns)} for the population, with "
+        f"{percent_of(channel.level)} confidence{given}"
+    )
+    if any(draw.use.changed == REDRAW for draw in draws):
+        sentence += REDRAWN
+    return JointBudget(budget, sentence)
+
+
+def _digest_of(channel: Channel | RowChannel | BoxChannel) -> str:
     if isinstance(channel, RowChannel):
         return row_channel_digest(channel)
+    if isinstance(channel, BoxChannel):
+        return box_channel_digest(channel)
     return channel_digest(channel)
 
 
 def _channels_of(
-    draws: Sequence[Drawn], channels: Sequence[Channel | RowChannel]
+    draws: Sequence[Drawn], channels: Sequence[Channel | RowChannel | BoxChannel]
 ) -> dict[str, Any]:
     """The channels of some draws by their digests; raises InputError if one is nowhere."""
     by_digest: dict[str, Any] = {}
@@ -201,5 +235,5 @@ def _channels_of(
 
 def _loaded(file: str) -> Any:
     with suppress(InputError):
-        return load_for_files(file)
+        return load(file)
     return None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
@@ -59,7 +60,7 @@ class KeyedRecipe(FileRecipe):
 
     @property
     @abstractmethod
-    def releasables(self) -> Sequence[Channel | RowChannel]:
+    def releasables(self) -> Sequence[Channel | RowChannel | BoxChannel]:
         """What is released, one for each key."""
 
     @property

@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_channel import RELATIVE, TOTAL, RowChannel
 from mechdesign.core.documents import document_text, versions
 from mechdesign.core.json_values import without_infinities
 from mechdesign.jobs.entries import Entry, Use
@@ -32,7 +33,7 @@ from mechdesign.jobs.manifest_records import (
 )
 from mechdesign.jobs.manifest_sentences import covers, voids
 from mechdesign.release.drawing import OF_SYMBOLS, Release
-from mechdesign.release.row_drawing import RowRelease
+from mechdesign.release.row_draws import RowDraws
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class ReleasedColumn:
     """What the internal manifest says of one channel, and the channel."""
 
     description: InternalColumn | InternalRows
-    channel: Channel | RowChannel
+    channel: Channel | RowChannel | BoxChannel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +181,7 @@ def released_column(
 
 def released_rows(
     channel: RowChannel,
-    release: RowRelease,
+    release: RowDraws,
     use: Use,
     names: tuple[str, ...],
     *,
@@ -196,29 +197,6 @@ def released_rows(
     table_records = None
     if channel.table is not None and channel.table.is_counts:
         table_records = channel.table.total
-    levels: list[LevelCounts] = []
-    for k, variable in enumerate(channel.groups):
-        # Behind the counts of the symbols stand those of the cells without one.
-        *symbol_counts, missing, unknown = release.symbol_counts[k].tolist()
-        symbols: list[SymbolCount] = []
-        for symbol, count in zip(variable.symbols, symbol_counts, strict=True):
-            symbols.append(SymbolCount(symbol=symbol, records=count))
-        outputs: list[ValueCount] = []
-        for place, count in enumerate(release.output_counts[k].tolist()):
-            if k < len(channel.given):
-                value = variable.symbols[place]
-            else:
-                value = channel.texts_of(k - len(channel.given), place)
-            outputs.append(ValueCount(value=value, records=count))
-        levels.append(
-            LevelCounts(
-                columns=variable.columns,
-                symbols=tuple(symbols),
-                missing=missing,
-                unknown_symbols=unknown,
-                outputs=tuple(outputs),
-            )
-        )
     description = InternalRows(
         **use.model_dump(),
         names=names,
@@ -229,7 +207,95 @@ def released_rows(
         channel_file=channel_file,
         achieved=without_infinities(channel.record.achieved),
         table_records=table_records,
-        levels=tuple(levels),
+        levels=_level_counts(channel, release),
         changes=release.changes,
     )
     return ReleasedColumn(description=description, channel=channel)
+
+
+def released_boxes(
+    channel: BoxChannel,
+    release: RowDraws,
+    use: Use,
+    names: tuple[str, ...],
+    *,
+    sensitive: tuple[str, ...] | None,
+    given: tuple[str, ...],
+    channel_file: str | None = None,
+) -> ReleasedColumn:
+    """What a manifest says of a channel of boxes, when all records have been drawn.
+
+    Parameters are those of `released_rows`. The outputs are counted with the last column: without
+    filling they are those of all columns together.
+    """
+    notion: dict[str, Any] | None = None
+    records = 0
+    for part in channel.parts:
+        if part.channel is None:
+            continue
+        notion = part.channel.record.notion
+        if part.channel.joint is not None:
+            records += part.channel.joint.records or 0
+    description = InternalRows(
+        **use.model_dump(),
+        names=names,
+        sensitive=sensitive,
+        notion=without_infinities(notion),
+        promise=RELATIVE if channel.given else TOTAL,
+        given=given,
+        channel_file=channel_file,
+        achieved=None,
+        table_records=records or None,
+        levels=_level_counts(channel, release),
+        changes=release.changes,
+    )
+    return ReleasedColumn(description=description, channel=channel)
+
+
+def _level_counts(
+    channel: RowChannel | BoxChannel, release: RowDraws
+) -> tuple[LevelCounts, ...]:
+    """Records of every symbol and every output of the given columns and of the levels."""
+    levels: list[LevelCounts] = []
+    for k, variable in enumerate(channel.groups):
+        # Behind the counts of the symbols stand those of the cells without one.
+        *symbol_counts, missing, unknown = release.symbol_counts[k].tolist()
+        symbols: list[SymbolCount] = []
+        for symbol, count in zip(variable.symbols, symbol_counts, strict=True):
+            symbols.append(SymbolCount(symbol=symbol, records=count))
+        outputs: list[ValueCount] = []
+        for value, count in _outputs_of(channel, release, k):
+            outputs.append(ValueCount(value=value, records=count))
+        levels.append(
+            LevelCounts(
+                columns=variable.columns,
+                symbols=tuple(symbols),
+                missing=missing,
+                unknown_symbols=unknown,
+                outputs=tuple(outputs),
+            )
+        )
+    return tuple(levels)
+
+
+def _outputs_of(
+    channel: RowChannel | BoxChannel, release: RowDraws, k: int
+) -> list[tuple[tuple[str, ...], int]]:
+    """Released values of a group of columns with their records."""
+    given = len(channel.given)
+    if k < given:
+        return list(
+            zip(
+                channel.given[k].symbols, release.output_counts[k].tolist(), strict=True
+            )
+        )
+    group = k
+    if isinstance(channel, BoxChannel) and not channel.fills:
+        # All columns have one label together, which stands with the last of them.
+        if k + 1 < len(channel.groups):
+            return []
+        group = given
+    values: list[tuple[tuple[str, ...], int]] = []
+    for place, count in enumerate(release.output_counts[group].tolist()):
+        values.append((channel.texts_of(group - given, place), count))
+    return values

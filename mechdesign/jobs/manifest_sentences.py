@@ -13,12 +13,19 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from mechdesign.auditing.population_promise import population_promise
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
-from mechdesign.core.wording import factor_at_least, factor_at_most, listed, quoted
+from mechdesign.core.wording import (
+    factor_at_least,
+    factor_at_most,
+    listed,
+    percent_of,
+    quoted,
+)
 from mechdesign.jobs.manifest_records import InternalColumn, InternalRows
 from mechdesign.release import drawing, policies
-from mechdesign.tables.confidence import scope_of
+from mechdesign.tables.confidence import scope_of, uncovered_sentence
 
 
 @cache
@@ -42,11 +49,13 @@ def _template() -> Any:
 
 def covers(
     column: InternalColumn | InternalRows,
-    channel: Channel | RowChannel,
+    channel: Channel | RowChannel | BoxChannel,
     *,
     internal: bool,
 ) -> list[str]:
     """What the promise for one channel's columns is."""
+    if isinstance(channel, BoxChannel):
+        return box_sentences(column, channel)
     if isinstance(channel, RowChannel):
         return str(_template().covers_rows(column, internal)).splitlines()
     confidence = channel.record.confidence
@@ -64,6 +73,21 @@ def covers(
             population = population_promise(channel, joint)
     text = _template().covers(column, internal, scope, population)
     return str(text).splitlines()
+
+
+def box_sentences(
+    column: InternalColumn | InternalRows, channel: BoxChannel
+) -> list[str]:
+    """What the promise of a channel of boxes is, and which sensitive symbols are one value in it."""
+    text = _template().covers_boxes(column, percent_of(channel.level), channel.fills)
+    sentences = str(text).splitlines()
+    sentences.append(uncovered_sentence(channel.level))
+    for part in channel.parts:
+        for group in channel.together_texts(part):
+            sentence = f"Sensitive values are {group}; nothing is promised of one against another."
+            if sentence not in sentences:
+                sentences.append(sentence)
+    return sentences
 
 
 class ReleaseFacts(Protocol):

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from sqlite3 import Connection
 from typing import NamedTuple
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.files import PathLike
@@ -42,7 +43,7 @@ def history_of(
     data: PathLike,
     *,
     text: TextOptions | None = None,
-    channels: Sequence[Channel | RowChannel] = (),
+    channels: Sequence[Channel | RowChannel | BoxChannel] = (),
     table: TableOf | None = None,
     progress: Progress | None = None,
 ) -> History:
@@ -55,7 +56,7 @@ def history_of(
         Known by the content of its records, in any order and packing.
     text : TextOptions, optional
         How a CSV is read.
-    channels : sequence of Channel or RowChannel
+    channels : sequence of Channel, RowChannel or BoxChannel
         Those that are no more where they were at the release.
     table : function, optional
         Gives a table of all released columns for the channels.

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
@@ -74,7 +75,7 @@ class RecordedDraws(Protocol):
     """
 
     @property
-    def channel(self) -> Channel | RowChannel:
+    def channel(self) -> Channel | RowChannel | BoxChannel:
         """What is drawn from."""
         ...
 

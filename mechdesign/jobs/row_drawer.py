@@ -1,4 +1,4 @@
-"""A channel of rows at work on the parts of a table: every record draws one row."""
+"""A channel of rows or boxes at work on the parts of a table: every record draws one row."""
 
 # pyarrow and narwhals tell too little of their types for the strict mode.
 # pyright: basic
@@ -7,31 +7,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
 from mechdesign.jobs.column_plan import OutputColumn, Plan
 from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
+from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Place, Recipe
 from mechdesign.jobs.record_identity import identified_records, record_name
 from mechdesign.leaks.order import Order
+from mechdesign.release.box_drawing import BoxRelease
+from mechdesign.release.draws import Key
 from mechdesign.release.row_drawing import RowRelease
+from mechdesign.release.row_draws import RowDraws
 from mechdesign.tables.columns import UnknownSymbol, encode_for
 from mechdesign.tables.rebuilding import own_values, rebuild
 
 
 class RowDrawer(Drawer):
-    """A channel of rows made ready for the parts of a table with this header."""
+    """A channel of rows or boxes made ready for the parts of a table with this header."""
 
     def __init__(
-        self, recipe: Recipe, channel: RowChannel, header: Sequence[Any]
+        self, recipe: Recipe, channel: RowChannel | BoxChannel, header: Sequence[Any]
     ) -> None:
         plan = recipe.plan(header)
         options = recipe.options
         (key,) = recipe.keys
-        self.release = RowRelease(
-            channel, key, policy=options.rules, changed=options.changed
-        )
+        self.release = _draws(channel, key, options)
         self._channel = channel
         orders: dict[str, Order] = {}
         for level, counts in zip(channel.levels, self.counts, strict=True):
@@ -46,7 +49,7 @@ class RowDrawer(Drawer):
         super().__init__(recipe, header, plan, checks)
 
     @property
-    def releases(self) -> list[RowRelease]:
+    def releases(self) -> list[RowDraws]:
         """The draws of the one channel."""
         return [self.release]
 
@@ -126,8 +129,20 @@ class RowDrawer(Drawer):
         return cells
 
 
+def _draws(
+    channel: RowChannel | BoxChannel, key: Key, options: ReleaseOptions
+) -> RowDraws:
+    """The channel made ready to draw."""
+    if isinstance(channel, BoxChannel):
+        return BoxRelease(channel, key, policy=options.rules, changed=options.changed)
+    return RowRelease(channel, key, policy=options.rules, changed=options.changed)
+
+
 def _protected_views(
-    recipe: Recipe, plan: Plan, channel: RowChannel, header: Sequence[Any]
+    recipe: Recipe,
+    plan: Plan,
+    channel: RowChannel | BoxChannel,
+    header: Sequence[Any],
 ) -> dict[View, Binned | None]:
     """What no kept column may copy: the columns of the levels as they are and in their bins, and S
     where it is dropped.

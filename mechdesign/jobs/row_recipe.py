@@ -1,4 +1,4 @@
-"""A channel of rows as a recipe: it replaces several columns of each record by one draw of a row.
+"""A channel of rows or of boxes as a recipe: it replaces several columns of each record by one draw.
 
 The given and the released columns are one group with one key. Given columns count as released ones:
 they are always in the output, as they are.
@@ -15,33 +15,36 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.row_channel import INFORMATION, RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.jobs.column_plan import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_in_options
-from mechdesign.jobs.manifest import ReleasedColumn, released_rows
+from mechdesign.jobs.manifest import ReleasedColumn, released_boxes, released_rows
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.row_drawer import RowDrawer
 from mechdesign.jobs.side_files import Sides
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
+from mechdesign.release.box_drawing import box_channel_digest
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.released_values import LABEL
 from mechdesign.release.row_drawing import row_channel_digest
+from mechdesign.tables.row_boxes import BOX, NOTHING
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowRecipe(KeyedRecipe):
-    """A channel of rows with its key and what a user asks of the release."""
+    """A channel of rows or boxes with its key and what a user asks of the release."""
 
-    channel: RowChannel
+    channel: RowChannel | BoxChannel
 
     @classmethod
-    def of(cls, channel: RowChannel, options: ReleaseOptions) -> RowRecipe:
-        """The recipe of a channel of rows.
+    def of(cls, channel: RowChannel | BoxChannel, options: ReleaseOptions) -> RowRecipe:
+        """The recipe of a channel of rows or boxes.
 
         Raises
         ------
@@ -67,7 +70,7 @@ class RowRecipe(KeyedRecipe):
         )
 
     @property
-    def releasables(self) -> Sequence[RowChannel]:
+    def releasables(self) -> Sequence[RowChannel | BoxChannel]:
         """The channel."""
         return (self.channel,)
 
@@ -77,7 +80,13 @@ class RowRecipe(KeyedRecipe):
         channel = self.channel
         given = tuple(name for part in channel.given for name in part.columns)
         parts: tuple[tuple[str, ...], ...] = ()
-        if channel.record.objective == INFORMATION:
+        names: tuple[str, ...] = ()
+        if isinstance(channel, BoxChannel):
+            if not channel.fills:
+                boxed = tuple(name for part in channel.columns for name in part.columns)
+                parts = (*((name,) for name in given), boxed)
+                names = (*given, BOX)
+        elif channel.record.objective == INFORMATION:
             # A level with free outputs has one label for all of its columns.
             levels = tuple(level.columns for level in channel.levels)
             parts = tuple((name,) for name in given) + levels
@@ -85,6 +94,7 @@ class RowRecipe(KeyedRecipe):
             channel.released_columns,
             channel.sensitive.columns,
             merged_parts=parts,
+            names=names,
             given=given,
         )
         return [group]
@@ -98,7 +108,7 @@ class RowRecipe(KeyedRecipe):
         (places,) = self.plan(header).inputs
         rules = self.options.rules
         use = Use(
-            channel=row_channel_digest(self.channel),
+            channel=digest_of_rows(self.channel),
             columns=tuple(header[at] for at in places),
             form=ROW,
             unknown=rules.unknown,
@@ -122,27 +132,31 @@ class RowRecipe(KeyedRecipe):
         channel_file = None
         if channel_files:
             channel_file = channel_files[0]
-        description = released_rows(
-            self.channel,
-            drawer.release,
-            use,
-            self.released_names(drawer.plan, 0),
-            sensitive=self.sensitive_in_table(0),
-            given=tuple(given),
-            channel_file=channel_file,
-        )
-        return [description]
+        names = self.released_names(drawer.plan, 0)
+        how: dict[str, Any] = {
+            "sensitive": self.sensitive_in_table(0),
+            "given": tuple(given),
+            "channel_file": channel_file,
+        }
+        if isinstance(self.channel, BoxChannel):
+            return [released_boxes(self.channel, drawer.release, use, names, **how)]
+        return [released_rows(self.channel, drawer.release, use, names, **how)]
 
     def without_tables(self) -> RowRecipe:
         """The recipe as far as draws need it: the table goes along for marginals alone."""
         rules = self.options.rules
+        if isinstance(self.channel, BoxChannel):
+            # Boxes without records are released as the marginal of the counts.
+            return self
         if MARGINAL in (rules.unknown, rules.null):
             return self
         table_free = replace(self.channel, table=None)
         return replace(self, channel=table_free)
 
     def codebook(self) -> str:
-        """The codebook of the labels, level by level and node by node."""
+        """The codebook of the labels, level by level and node by node; of boxes in words."""
+        if isinstance(self.channel, BoxChannel):
+            return box_codebook_text(self.channel)
         return row_codebook_text(self.channel)
 
     @property
@@ -152,7 +166,11 @@ class RowRecipe(KeyedRecipe):
 
     def check_sides(self, sides: Sides) -> None:
         """Refuse a codebook of symbols."""
-        if sides.codebook is not None and self.channel.record.objective != INFORMATION:
+        if isinstance(self.channel, BoxChannel):
+            own_symbols = self.channel.fills
+        else:
+            own_symbols = self.channel.record.objective != INFORMATION
+        if sides.codebook is not None and own_symbols:
             raise InputError(
                 "a codebook says what labels mean, and this channel releases the symbols of the "
                 "columns themselves"
@@ -170,6 +188,37 @@ class RowRecipe(KeyedRecipe):
             "what was released differs between them (by chance once in "
             f"{round(1 / LEVEL):,} times at most)"
         )
+
+
+def digest_of_rows(channel: RowChannel | BoxChannel) -> str:
+    """SHA-256 of what a channel of rows or boxes does."""
+    if isinstance(channel, BoxChannel):
+        return box_channel_digest(channel)
+    return row_channel_digest(channel)
+
+
+def box_codebook_text(channel: BoxChannel) -> str:
+    """One line for each stratum, output and box that the output can stand for."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["given", "output", "box", "rows", "p_output_given_box"])
+    for part in channel.parts:
+        given: list[str] = []
+        for variable, code in zip(channel.given, part.stratum, strict=True):
+            given += variable.symbols[code]
+        own = part.channel
+        if own is None:
+            writer.writerow([", ".join(given), NOTHING, "any", "every row", repr(1.0)])
+            continue
+        words = dict(text.split(": ", 1) for text in channel.box_texts(part))
+        for y, output in enumerate(own.outputs):
+            for name, row in zip(own.useful.names, own.rows, strict=True):
+                if row[y]:
+                    share = repr(row[y] / own.denominator)
+                    writer.writerow(
+                        [", ".join(given), output, name, words[name], share]
+                    )
+    return stream.getvalue()
 
 
 def row_codebook_text(channel: RowChannel) -> str:

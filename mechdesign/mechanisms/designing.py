@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.mechanisms.averages import NO_PROMISE, for_average
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.least_cost import least_cost
@@ -116,6 +117,8 @@ def _with_fields_as_keywords(
             if isinstance(kwargs.get("task"), str):
                 of_task = {**columns, "sensitive": kwargs["task"]}
                 kwargs["task"] = Joint.from_table(frame, **of_task)
+        if not args and "notion" not in kwargs and kwargs.get("average") is not None:
+            kwargs["notion"] = NO_PROMISE
         if not args and "notion" not in kwargs:
             raise InputError(
                 "design needs a notion, as in md.ALIP(eps_l=0.5, eps_u=0.5); "
@@ -188,6 +191,9 @@ def _population_rules(
 
 def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     """Run the objective or the mechanism of a request."""
+    if request.average is not None:
+        alone = request.notion == NO_PROMISE
+        return for_average(rules, request.average, request.search, started, alone=alone)
     if not request.has_free_outputs:
         return least_cost(rules, request.least_cost, request.search)
     if request.mechanism in HEURISTICS:

@@ -16,6 +16,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.arguments import list_argument
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
+from mechdesign.mechanisms.averages import averages_of
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
     INFORMATION,
@@ -125,6 +126,11 @@ class DesignRequest:
         Symbols that are never released one for the other.
     constraints : callable, optional
         Takes the cvxpy variable W and the joint and returns further convex constraints.
+    average : mapping, optional
+        A budget on an average leakage over the outputs, beside the notion: ``{"mi": 0.05}`` in nats,
+        ``{"mi": "25%"}`` of what the column itself leaks; or "tv", "chi2", "maximal-leakage" (nats).
+        An average promises nothing about one record. `mechdesign.design` needs no notion with it:
+        then the extreme lifts of the channel are the notion of the result.
 
     Raises
     ------
@@ -161,6 +167,7 @@ class DesignRequest:
     stay: Any = None
     forbid: Iterable[tuple[str, str]] = ()
     constraints: Callable[..., Any] | None = None
+    average: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         require_type(
@@ -195,6 +202,8 @@ class DesignRequest:
             )
         self._check_objective()
         self._check_population()
+        if self.average is not None:
+            self._check_average()
 
     @property
     def search(self) -> Search:
@@ -280,6 +289,32 @@ class DesignRequest:
                 "the command line --bins other than auto)"
             )
         task_joint(self.task, self.joint)
+
+    def _check_average(self) -> None:
+        averages_of(self.average, self.joint)
+        refused = {
+            "confidence": self.confidence is not None,
+            "after": bool(self.after),
+            "protect_each": self.protect_each,
+            "budgets of single symbols": bool(
+                self.budgets or self.notion.symbol_budgets
+            ),
+            "objective": self.least_cost != LeastCostObjective(),
+            f"mechanism {self.mechanism}": self.mechanism != OPTIMAL,
+            "bins": self.bins is not None,
+            "method": self.method != "auto",
+            "start": self.start is not None,
+        }
+        for name, is_given in refused.items():
+            if is_given:
+                raise InputError(
+                    f"an average budget is not built with {name}: leave one of them out"
+                )
+        if self.notion.limits.mean is not None:
+            raise InputError(
+                f"an average budget stands beside a notion on single lifts, and {self.notion.name} "
+                "has none: use alip, lip, ldp, max-lift or min-lift"
+            )
 
     def _check_population(self) -> None:
         if self.confidence is not None:

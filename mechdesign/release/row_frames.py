@@ -1,4 +1,4 @@
-"""A frame released through a row channel: the given and the released columns, and nothing else."""
+"""A frame released through a channel of rows or boxes: given and released columns, nothing else."""
 
 # narwhals tells too little of its types for the strict mode.
 # pyright: basic
@@ -9,26 +9,22 @@ from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encoded_columns
-from mechdesign.release.drawing import key_of
-from mechdesign.release.draws import Identifiers, Key, RowNumbers
-from mechdesign.release.policies import Policy
-from mechdesign.release.row_drawing import ReleasableRows, RowRelease
+from mechdesign.release.draws import Identifiers, RowNumbers
+from mechdesign.release.row_draws import RowDraws, RowsWithStrata
 from mechdesign.tables.rebuilding import rebuild
 
 
 def apply_to_frame(
-    channel: ReleasableRows,
+    release: RowDraws,
     frame: Any,
     *,
-    key: Key | None,
     identity: Sequence[str] | None,
     first_row: int,
-    policy: Policy | None,
-    insecure_seed: int | None,
 ) -> Any:
     """Draw a released row for every record; parameters and errors are those of `apply`."""
     import narwhals as nw
 
+    channel = release.channel
     cells = encoded_columns(frame, channel.released_columns)
     count = len(cells[0])
     records = (
@@ -40,7 +36,6 @@ def apply_to_frame(
         raise InputError(
             f"the identity has {len(records)} entries and the frame {count} records"
         )
-    release = RowRelease(channel, key_of(key, insecure_seed), policy=policy)
     drawn = release.draw(cells, records)
     table = nw.from_native(frame, eager_only=True)
     columns: dict[str, Any] = {}
@@ -56,7 +51,7 @@ def apply_to_frame(
     return _frame_of(table, columns)
 
 
-def _first_column(channel: ReleasableRows, group: int) -> str:
+def _first_column(channel: RowsWithStrata, group: int) -> str:
     variables = channel.given + channel.levels
     return variables[group].columns[0]
 

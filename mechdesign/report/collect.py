@@ -54,6 +54,7 @@ NO_AXIS = (
     "is no axis."
 )
 NO_EARLIER = "No curve: it would belong to channels that ignore the earlier releases."
+NO_AVERAGE = "No curve: it would belong to channels that ignore the average budget."
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
 
 
@@ -154,6 +155,8 @@ def _curve_axis(design: Design) -> tuple[Any, str]:
     # A curve of channels that keep another promise than this one would mislead.
     if design.channel.record.after:
         return None, NO_EARLIER
+    if design.channel.record.averages:
+        return None, NO_AVERAGE
     sample = design.confidence
     if sample is not None and (sample.unseen or sample.shares_are_known):
         return None, NO_SAMPLE

@@ -14,12 +14,14 @@ from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.measures import ChannelMeasures, guarantees
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import ChannelRecord
+from mechdesign.channel.record import NO_PUBLIC_AVERAGE, ChannelRecord
+from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, at_most, factor_at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.released_values import moved
 from mechdesign.report import record as r
+from mechdesign.report.average_section import average_texts
 from mechdesign.report.blocks import short
 from mechdesign.report.purpose_section import purpose_texts
 from mechdesign.report.sentences import population_sentences
@@ -104,6 +106,8 @@ def public_report(
     """The report without the table: the content of a public channel file, and the exact
     verdict if known.
     """
+    if channel.record.averages:
+        raise InputError(NO_PUBLIC_AVERAGE)
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
     origin = {
         key: channel.record.provenance.get(key) for key in ("mechanism", "method")
@@ -160,8 +164,13 @@ def summary_report(
             remarks=tuple(remarks),
         ),
         least=_least(channel),
-        purpose=purpose_texts(
-            channel.record.utility or {}, channel.record.provenance, useful
+        purpose=(
+            *average_texts(
+                channel.record.averages, design.achieved, names_of(asked)[0]
+            ),
+            *purpose_texts(
+                channel.record.utility or {}, channel.record.provenance, useful
+            ),
         ),
         numbers=moved(channel),
         channel=_channel_table(channel),

@@ -100,7 +100,8 @@ def _population(design: Design) -> str:
 def _takes_confidence(design: Design) -> bool:
     """Whether a design with the same request can promise something for the population."""
     notion = design.notion
-    is_single = not notion.symbol_budgets and not design.channel.record.after
+    record = design.channel.record
+    is_single = not (notion.symbol_budgets or record.after or record.averages)
     return isinstance(notion.limits, LiftLimits) and is_single
 
 

@@ -306,6 +306,7 @@ def audit_record(
         "notion": to_record(audit.notion),
         "achieved": asdict(audit.achieved),
         "used": None if audit.used is None else asdict(audit.used),
+        "averages": [asdict(average) for average in audit.averages],
         "worst": worst,
         "population": population_record(promise),
     }

@@ -9,11 +9,12 @@ from decimal import Context, Decimal
 from mechdesign.auditing.measures import ChannelMeasures, measure
 from mechdesign.auditing.population import set_behind
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
-from mechdesign.auditing.verdict import Audit
+from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
+from mechdesign.report.average_section import average_texts
 from mechdesign.report.collect import remarks_of
 from mechdesign.report.content import (
     achieved_texts,
@@ -165,7 +166,13 @@ def channel_text(channel: Channel) -> str:
         published[name] = {
             channel.outputs[y]: weight / channel.denominator for y, weight in row
         }
-    return text_of("channel", channel, published, _population_of(channel))
+    text = text_of("channel", channel, published, _population_of(channel))
+    if not channel.record.averages or channel.joint is None:
+        return text
+    achieved = achieved_by(channel, channel.joint)
+    secret = ",".join(channel.joint.sensitive.columns)
+    averages = average_texts(channel.record.averages, achieved, secret)
+    return "\n".join([text, "", *averages])
 
 
 def _population_of(channel: Channel) -> PopulationPromise | None:

@@ -23,6 +23,12 @@ from mechdesign.core.integers import Integers
 
 Floats = NDArray[np.float64]
 
+BOX = "box"
+"""The useful column of a channel of boxes, and the released column without filling."""
+
+NOTHING = "(not released)"
+"""What is released where there is no channel."""
+
 PENALTY = 3.0
 """Weight of I(S; split) against H(split) in the worth of a split, by default."""
 
@@ -30,6 +36,11 @@ LEAST_SLICE = 5
 """Fewest records of the slice on either side of a split: some 45 others then decide the interval of
 a box, and a box without any of them is as good as impossible.
 """
+
+
+def box_name(box: int) -> str:
+    """The symbol of a box in the channel of its part."""
+    return f"box {box + 1}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,123 @@
+"""The exact verdict on average leakages: what a channel tells about S on average over its outputs.
+
+With m_s in proportion to P(s, y), o their sum and l the lift, the averages over y are I(S;Y) (`mi`,
+nats), the total variation sum P(y) P(s) |l - 1| / 2 (`tv`), sum P(y) P(s) (l - 1)^2 (`chi2`), and
+log sum_y max_s P(y|s) (`maximal-leakage`, nats).
+
+`tv` and `chi2` are rational and compared as rationals. The maximal leakage is the logarithm of a
+rational number. The mutual information is the logarithm of a product of rational powers of
+rationals: it is zero where every lift is 1, and else no rational number (Lindemann), so a ball of
+growing precision ends between two doubles. An average promises nothing about one record.
+"""
+
+# python-flint has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+from flint import arb, fmpq
+
+from mechdesign.auditing.demands import columns_on, log_upper, released_part
+from mechdesign.auditing.leakages import OutputMasses, distances, masses_by_output
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import AverageBudget
+from mechdesign.core.balls import double_above, quotient_above
+from mechdesign.core.errors import InputError
+from mechdesign.tables.joint import Joint
+
+
+@dataclass(frozen=True)
+class AverageVerdict:
+    """What a channel leaks on average, rounded upwards to a double, and whether that is allowed.
+
+    `kept` is decided exactly: the leakage is at most the budget, and at most what the channel's
+    record says that it achieves.
+    """
+
+    measure: str
+    budget: float
+    leakage: float
+    kept: bool
+
+
+def average_leakage(channel: Channel, joint: Joint, measure: str) -> float:
+    """The smallest double at or above an average leakage, in the unit of the measure."""
+    released = released_part(channel, joint)
+    outputs = list(masses_by_output(columns_on(channel, released), released))
+    if measure == "mi":
+        return _information(outputs)
+    if measure == "maximal-leakage":
+        return _maximal(outputs)
+    power = {"tv": 1, "chi2": 2}[measure]
+    scale = sum(output.output for output in outputs)
+    mean = fmpq(0)
+    for output in outputs:
+        mean += output.output * distances(output, power)
+    mean /= scale
+    if measure == "tv":
+        mean /= 2
+    return quotient_above(int(mean.p), int(mean.q))
+
+
+def average_verdicts(
+    channel: Channel, joint: Joint, averages: Sequence[AverageBudget]
+) -> tuple[AverageVerdict, ...]:
+    """The verdict on every average budget.
+
+    A budget is a double and the leakage is rounded up to one, so the comparison is exact.
+
+    Raises
+    ------
+    InputError
+        If the table protects each of several secrets: an average is one about a single S.
+    """
+    if averages and joint.sensitive.protects_columns:
+        raise InputError(
+            "an average budget is about one sensitive column, or the combinations of several: "
+            "leave protect_each out"
+        )
+    verdicts: list[AverageVerdict] = []
+    for average in averages:
+        leakage = average_leakage(channel, joint, average.measure)
+        kept = leakage <= average.budget
+        if average.achieved is not None and leakage > average.achieved:
+            kept = False
+        verdicts.append(AverageVerdict(average.measure, average.budget, leakage, kept))
+    return tuple(verdicts)
+
+
+def _information(outputs: Sequence[OutputMasses]) -> float:
+    """I(S;Y) in nats."""
+    if all(output.is_constant for output in outputs):
+        return 0.0
+    scale = sum(output.output for output in outputs)
+
+    def ball() -> Any:
+        total = arb(0)
+        for output in outputs:
+            for mass, lift in zip(output.masses, output.numerators(), strict=True):
+                if mass:
+                    total += mass * arb(fmpq(*lift)).log()
+        return total / scale
+
+    return double_above(ball)
+
+
+def _maximal(outputs: Sequence[OutputMasses]) -> float:
+    """log sum_y max_s P(y|s) in nats."""
+    scale = sum(output.output for output in outputs)
+    total = Fraction(0)
+    unit = lcm(*outputs[0].sums)
+    for output in outputs:
+        # P(y|s) = (m_s / r_s) (total / scale), where r_s divides the common unit.
+        largest = max(
+            mass * (unit // row)
+            for mass, row in zip(output.masses, output.sums, strict=True)
+        )
+        total += Fraction(largest * output.total, unit * scale)
+    return log_upper(total.numerator, total.denominator)

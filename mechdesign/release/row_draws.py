@@ -1,0 +1,397 @@
+"""Draws of the rows of a table: what channels of rows and channels of boxes share.
+
+Cells become symbols, symbols become outputs (`RowDraws._drawn`), and outputs become the texts of
+released columns. Records with identifiers keep their draws in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.digests import Hashes, RowHasher
+from mechdesign.release.drawing import KEEP, REDRAW, FirstSymbols, new_records
+from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
+from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
+from mechdesign.release.spellings import Spellings
+from mechdesign.tables.columns import (
+    MISSING,
+    UNKNOWN,
+    UnknownSymbol,
+    positions_of,
+    unknown_at,
+)
+from mechdesign.tables.variable import Variable
+
+PRIME = 2**31 - 1
+"""Rows of symbols are told apart by their number modulo this, where identifiers are checked."""
+
+
+class RowsWithStrata(Protocol):
+    """What channels of rows and of boxes, which stand above this package, have in common."""
+
+    @property
+    def given(self) -> tuple[Variable, ...]:
+        """Columns that are released as they are."""
+        ...
+
+    @property
+    def levels(self) -> tuple[Variable, ...]:
+        """Inputs of each level; for boxes the columns that they are made of."""
+        ...
+
+    @property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """Outputs of each group of columns that is drawn."""
+        ...
+
+    @property
+    def strata(self) -> tuple[tuple[int, ...], ...]:
+        """Combinations of given symbols that are known."""
+        ...
+
+    @property
+    def released_columns(self) -> tuple[str, ...]:
+        """Columns that are needed of a record."""
+        ...
+
+    @property
+    def output_columns(self) -> tuple[str, ...]:
+        """Columns that are written."""
+        ...
+
+    def strata_of(self, codes: Integers) -> Integers:
+        """Stratum of every row of given codes, -1 where it is unknown."""
+        ...
+
+    def texts_of(self, level: int, output: int) -> tuple[str, ...]:
+        """What is written for an output."""
+        ...
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A released column: its name, its texts, and for each output code of its group the place of
+    the text.
+
+    `group` counts the given columns first, then the levels.
+    """
+
+    name: str
+    group: int
+    texts: tuple[str, ...]
+    places: NDArray[np.int32]
+
+
+class RowDraws(ABC):
+    """A channel of rows or of boxes made ready to draw.
+
+    Parameters
+    ----------
+    channel : RowsWithStrata
+    key : Key
+    policy : Policy, optional
+        `unknown` speaks of symbols that the channel, or a node of it, does not know, `null` of
+        missing cells; each is ``refuse`` or ``marginal``. The marginal is that of the node, and
+        needs the table that the channel carries.
+    changed : {"refuse", "keep", "redraw"}
+        What becomes of an identified record whose row is another one than when it was released
+        before: an error, its old row of draws, or draws of its own.
+
+    Attributes
+    ----------
+    columns : tuple of OutputColumn
+        What `draw` gives, in this order: given columns, then those of the levels.
+    digest : str
+        SHA-256 of what the channel does.
+    codes : list of arrays
+        For each group the symbols of the records that were drawn last, as `symbol_counts` counts
+        them.
+    symbol_counts : list of arrays
+        For each group how many records had each symbol, a missing cell, and an unknown symbol.
+    output_counts : list of arrays
+        For each group how many records got each output.
+    seen, earlier : FirstSymbols
+        The row that each identifier first came with, in this release and in others, as one number.
+    changes : int
+        How many records had another row in an earlier release.
+    """
+
+    def __init__(
+        self,
+        channel: RowsWithStrata,
+        key: Key,
+        *,
+        policy: Policy | None = None,
+        changed: str = REFUSE,
+    ) -> None:
+        self.channel = channel
+        self.policy = policy or Policy()
+        self.digest = self._prepare()
+        self._key = key.derived("row channel", self.digest)
+        form = self.policy.normalise
+        self._alphabets = [
+            normalised(variable, form) for variable in channel.given + channel.levels
+        ]
+        self.columns = _output_columns(channel)
+        self.changed = changed
+        self.changes = 0
+        self.seen = FirstSymbols()
+        self.earlier = FirstSymbols()
+        if changed == KEEP:
+            self._check_reversible()
+        self.codes: list[Integers] = []
+        self.symbol_counts: list[Integers] = []
+        self.output_counts: list[Integers] = []
+        for variable in self._alphabets:
+            self.symbol_counts.append(np.zeros(len(variable) + 2, dtype=np.int64))
+        for released in (*channel.given, *channel.labels):
+            self.output_counts.append(np.zeros(len(released), dtype=np.int64))
+        self.spellings = Spellings()
+        self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
+
+    @abstractmethod
+    def _prepare(self) -> str:
+        """Check the policy and make the samplers; the digest of what the channel does."""
+
+    @abstractmethod
+    def _drawn(
+        self, codes: Sequence[Integers], records: Records, key: Key
+    ) -> list[NDArray[np.int32]]:
+        """Output codes of every group; those of the given columns are their symbols."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the released columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """Texts of each released column, which the codes of `draw` point to."""
+        return tuple(column.texts for column in self.columns)
+
+    def draw(
+        self, columns: Sequence[Encoded], records: Records
+    ) -> list[NDArray[np.int32]]:
+        """What to release for each record: for every released column codes into its `texts`.
+
+        Parameters
+        ----------
+        columns : sequence of Encoded
+            One for each of the channel's `released_columns`, in their order.
+        records : RowNumbers, NumberedRecords or Identifiers
+        """
+        codes = self._codes(self._normalised(columns), check=True)
+        if isinstance(records, Identifiers):
+            outputs = self._drawn_for_identified(codes, records)
+        else:
+            outputs = self._drawn(codes, records, self._key)
+        for counts, group in zip(self.output_counts, outputs, strict=True):
+            counts += np.bincount(group, minlength=len(counts))
+        return [column.places[outputs[column.group]] for column in self.columns]
+
+    def count(self, columns: Sequence[Encoded], times: Integers) -> None:
+        """Add to `symbol_counts` so many equal records each, for which nothing is drawn or
+        refused.
+        """
+        self._codes(self._normalised(columns), check=False, times=times)
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a column is released in bins, so that its cells are many different numbers."""
+        return any(any(variable.bins) for variable in self._alphabets)
+
+    def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
+        """Hashes and first rows of the records that no earlier release had, some at a time,
+        sorted.
+        """
+        return new_records(self.seen, self.earlier)
+
+    def _normalised(self, columns: Sequence[Encoded]) -> list[Encoded]:
+        return [normalised_cells(column, self.policy.normalise) for column in columns]
+
+    def _codes(
+        self,
+        cells: Sequence[Encoded],
+        *,
+        check: bool,
+        times: Integers | None = None,
+    ) -> list[Integers]:
+        """The symbol of every record in every group, -1 where it is unknown or missing and that is
+        allowed. The records are counted.
+        """
+        codes: list[Integers] = []
+        counted: list[Integers] = []
+        start = 0
+        for k, variable in enumerate(self._alphabets):
+            end = start + len(variable.columns)
+            part = cells[start:end]
+            start = end
+            places = positions_of(part, variable)
+            symbols = places
+            if places.size and places.min() < 0:
+                if check:
+                    is_given = k < len(self.channel.given)
+                    self._check_unknown(places, part, variable, is_given)
+                # MISSING comes before UNKNOWN, as at the end of the counts.
+                symbols = np.where(places < 0, places + len(variable) + 2, places)
+                places = np.maximum(places, -1)
+            codes.append(places)
+            counted.append(symbols)
+        for counts, symbols in zip(self.symbol_counts, counted, strict=True):
+            # Weighted counts are floats, which are exact up to 2^53.
+            added = np.bincount(symbols, times, minlength=len(counts))
+            counts += added.astype(np.int64)
+        self.codes = counted
+        return codes
+
+    def _check_unknown(
+        self,
+        places: Integers,
+        cells: Sequence[Encoded],
+        variable: Variable,
+        is_given: bool,
+    ) -> None:
+        """Refuse unknown symbols and missing cells as the policy says; those of given columns
+        always.
+        """
+        for code, rule in ((MISSING, self.policy.null), (UNKNOWN, self.policy.unknown)):
+            at = np.flatnonzero(places == code)
+            if at.size and (is_given or rule == REFUSE):
+                raise unknown_at(int(at[0]), cells, variable)
+
+    def _drawn_for_identified(
+        self, codes: list[Integers], records: Identifiers
+    ) -> list[NDArray[np.int32]]:
+        """The draws of identified records, as `changed` says for those whose row has changed."""
+        numbers = self._row_numbers(codes)
+        hashes = self._hasher.identifiers(records.columns)
+        self.spellings.add(records.columns, hashes, self._hasher)
+        _, here = self.seen.look(hashes, numbers)
+        _, before = self.earlier.find(hashes, numbers)
+        shared = np.flatnonzero(here != numbers)
+        if shared.size:
+            # Their draws would depend on each other.
+            raise InputError(
+                f"the identifier {records.named(int(shared[0]))} belongs to records with different "
+                "symbols; name columns that identify a record"
+            )
+        other = np.flatnonzero(before != numbers)
+        self.changes += len(other)
+        if other.size and self.changed == REFUSE:
+            raise InputError(
+                f"the record {records.named(int(other[0]))} has other symbols than when it was "
+                "released before: keep what was released (--changed keep), or draw it anew, which "
+                "tells more of it (--changed redraw)"
+            )
+        if self.changed == KEEP:
+            codes = self._with_first_rows(codes, before, other)
+        outputs = self._drawn(codes, records, self._key)
+        if self.changed == REDRAW:
+            self._redraw_changed(outputs, codes, numbers, other, records)
+        return outputs
+
+    def _redraw_changed(
+        self,
+        outputs: list[NDArray[np.int32]],
+        codes: Sequence[Integers],
+        numbers: Integers,
+        other: Integers,
+        records: Identifiers,
+    ) -> None:
+        """Draw records anew whose row is not the one that they were first released with.
+
+        Each further row has random numbers of its own: those of the first have met the first alone.
+        """
+        for number in np.unique(numbers[other]).tolist():
+            at = other[numbers[other] == number]
+            key = self._key.derived("changed", str(number))
+            try:
+                drawn = self._drawn([code[at] for code in codes], records.some(at), key)
+            except UnknownSymbol as error:
+                position = int(at[error.position])
+                raise UnknownSymbol(position, error.what) from None
+            for group, values in zip(outputs, drawn, strict=True):
+                group[at] = values
+
+    def _row_numbers(self, codes: Sequence[Integers]) -> Integers:
+        """One number for the row of each record; modulo `PRIME` where there are more rows."""
+        numbers = np.zeros(len(codes[0]), dtype=np.int64)
+        for code, variable in zip(codes, self._alphabets, strict=True):
+            numbers = (numbers * (len(variable) + 1) + code + 1) % PRIME
+        return numbers
+
+    def _with_first_rows(
+        self, codes: list[Integers], before: Integers, other: Integers
+    ) -> list[Integers]:
+        """The codes, with those of the first release at the places `other`."""
+        numbers = before[other]
+        replaced: list[Integers] = []
+        for code, variable in zip(
+            reversed(codes), reversed(self._alphabets), strict=True
+        ):
+            first = code.copy()
+            numbers, digits = np.divmod(numbers, len(variable) + 1)
+            first[other] = digits - 1
+            replaced.append(first)
+        replaced.reverse()
+        return replaced
+
+    def _check_reversible(self) -> None:
+        """Refuse to keep old rows that their numbers do not tell."""
+        rows = math.prod(len(variable) + 1 for variable in self._alphabets)
+        if rows > PRIME:
+            raise InputError(
+                f"the columns of this channel have {rows:,} combinations of symbols, and the "
+                f"ledger tells {PRIME:,} apart: records that changed cannot keep their old output; "
+                "draw them anew (--changed redraw), or leave them out"
+            )
+
+
+def row_strata(
+    channel: RowsWithStrata, given: Sequence[Integers], records: int
+) -> Integers:
+    """The place of the stratum of every record, from the codes of the given columns."""
+    stacked = np.zeros((records, len(given)), dtype=np.int64)
+    for k, codes in enumerate(given):
+        stacked[:, k] = codes
+    strata = channel.strata_of(stacked)
+    if strata.size and strata.min() < 0:
+        lost = np.flatnonzero(strata < 0)
+        names = ",".join(
+            name for variable in channel.given for name in variable.columns
+        )
+        raise UnknownSymbol(
+            int(lost[0]),
+            "the channel does not know this combination of the given columns "
+            f"{quoted(names)}; leave the record out, or design the channel with a table that "
+            "has it",
+        )
+    return strata
+
+
+def _output_columns(channel: RowsWithStrata) -> tuple[OutputColumn, ...]:
+    groups: list[list[tuple[str, ...]]] = [
+        list(variable.symbols) for variable in channel.given
+    ]
+    for k, labels in enumerate(channel.labels):
+        groups.append([channel.texts_of(k, output) for output in range(len(labels))])
+    names = iter(channel.output_columns)
+    columns: list[OutputColumn] = []
+    for group, symbols in enumerate(groups):
+        for cells in zip(*symbols, strict=True):
+            texts = tuple(dict.fromkeys(cells))
+            place = {text: k for k, text in enumerate(texts)}
+            places = np.array([place[cell] for cell in cells], dtype=np.int32)
+            columns.append(OutputColumn(next(names), group, texts, places))
+    return tuple(columns)

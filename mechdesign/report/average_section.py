@@ -1,0 +1,53 @@
+"""Sentences on average budgets; each says that an average is no promise for a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mechdesign.auditing.averages import AverageVerdict
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.record import AverageBudget
+from mechdesign.report import wording as w
+
+NAMES = {
+    "mi": "mutual information (nats)",
+    "tv": "total variation",
+    "chi2": "chi2 information",
+    "maximal-leakage": "maximal leakage (nats)",
+}
+"""What is averaged over released values, by the name of the measure."""
+
+NO_PROMISE_FOR_ONE = "An average promises nothing about one record"
+
+
+def average_texts(
+    averages: Sequence[AverageBudget], achieved: Achieved, sensitive: str
+) -> tuple[str, ...]:
+    """Budget and leakage of every average, with the worst lifts beside them."""
+    texts: list[str] = []
+    for average in averages:
+        text = f"Average: the {NAMES[average.measure]} is at most {w.at_most(average.budget)}"
+        if average.achieved is not None:
+            text += f"; it is {w.at_most(average.achieved)}"
+        low = "0"
+        if math.isfinite(achieved.eps_l):
+            low = w.short_factor(achieved.eps_l, upper=False)
+        high = w.short_factor(achieved.eps_u, upper=True)
+        texts.append(
+            f"{text}. {NO_PROMISE_FOR_ONE}: the worst released values make a {sensitive} {low} "
+            f"to {high} times as probable."
+        )
+    return tuple(texts)
+
+
+def audit_average_texts(averages: Sequence[AverageVerdict]) -> list[str]:
+    """The verdict of the audit on every average."""
+    texts: list[str] = []
+    for average in averages:
+        verdict = "kept" if average.kept else "VIOLATED"
+        texts.append(
+            f"Average {NAMES[average.measure]}: {w.at_most(average.leakage)}, budget "
+            f"{w.at_most(average.budget)}: {verdict}. {NO_PROMISE_FOR_ONE}."
+        )
+    return texts

@@ -1,0 +1,176 @@
+"""Published heuristics for the privacy funnel, as references: feasible channels without a bound.
+
+Greedy merging (Makhdoumi, Salamatian, Fawaz and Medard 2014, 'From the information bottleneck to the
+privacy funnel', algorithm 1) merges two outputs at a time. The convex-concave procedure starts from random
+channels and, for a multiplier beta, replaces the concave H(X|Y) by its linearisation; here each step is
+one of exponentiated gradient, and a step that does not lower the cost is taken back.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.average import Measure, funnel_measures
+from solvers.points import Array
+
+STEPS = 300
+"""Steps of one restart; the cost has settled by then."""
+
+SMALLEST = 1e-300
+"""Added inside logarithms of empty outputs."""
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineChannel:
+    """A channel P(y | x), (n, k), what it keeps and what it leaks, in the units of `AverageOptimum`."""
+
+    channel: Array
+    information: float
+    leakage: float
+
+
+def measured(joint: Array, measure: Measure | str, channel: Array) -> BaselineChannel:
+    """Information and leakage of a channel (n, k); outputs without mass are left out."""
+    channel = channel[:, joint.sum(axis=0) @ channel > 0.0]
+    information, leakage = funnel_measures(joint, measure, channel)
+    return BaselineChannel(channel, information, leakage)
+
+
+def thinned(
+    joint: Array, measure: Measure | str, channel: Array, budget: float
+) -> BaselineChannel:
+    """The channel within the budget: it answers nothing with the least probability that suffices.
+
+    Information and leakage are both linear in the share of records that are answered.
+    """
+    found = measured(joint, measure, channel)
+    if found.leakage <= budget:
+        return found
+    share = budget / found.leakage
+    silent = np.full((len(channel), 1), 1.0 - share)
+    return measured(joint, measure, np.hstack([share * channel, silent]))
+
+
+def greedy_merging(
+    joint: Array,
+    measure: Measure | str,
+    *,
+    budget: float | None = None,
+    keep: float | None = None,
+    end: float = math.inf,
+) -> BaselineChannel:
+    """Merge, from the identity on, the two outputs whose union leaks least for what it loses.
+
+    With a `budget`, until the channel leaks no more; with `keep`, as long as I(X;Y) >= keep H(X). At
+    `end` (on the clock of `time.monotonic`) the channel so far is returned, thinned to the budget.
+    """
+    groups = [[x] for x in range(joint.shape[1])]
+    best = measured(joint, measure, _membership(groups, joint.shape[1]))
+    entropy = best.information
+    while len(groups) > 1 and time.monotonic() < end:
+        if budget is not None and best.leakage <= budget:
+            break
+        choice: tuple[float, list[list[int]], BaselineChannel] | None = None
+        for i in range(len(groups)):
+            for j in range(i):
+                merged = [g for k, g in enumerate(groups) if k not in (i, j)]
+                merged.append(groups[i] + groups[j])
+                trial = measured(joint, measure, _membership(merged, joint.shape[1]))
+                if keep is not None and trial.information < keep * entropy:
+                    continue
+                saved = best.leakage - trial.leakage
+                lost = best.information - trial.information
+                # Makhdoumi et al. take the largest fall of the leakage among those that keep enough.
+                score = saved if keep is not None else saved / max(lost, SMALLEST)
+                if choice is None or score > choice[0]:
+                    choice = (score, merged, trial)
+        if choice is None:
+            break
+        _, groups, best = choice
+    if budget is not None:
+        return thinned(joint, measure, best.channel, budget)
+    return best
+
+
+def _membership(groups: list[list[int]], count: int) -> Array:
+    channel = np.zeros((count, len(groups)))
+    for y, group in enumerate(groups):
+        channel[group, y] = 1.0
+    return channel
+
+
+def convex_concave(
+    joint: Array,
+    budget: float,
+    *,
+    restarts: int = 30,
+    multipliers: int = 8,
+    seed: int = 0,
+    end: float = math.inf,
+) -> BaselineChannel:
+    """The best of restarts within a budget of I(S;Y) in nats.
+
+    Multipliers are halved or doubled between restarts by bisection, so that the leakage comes near the
+    budget; what leaks more is thinned.
+    """
+    count = joint.shape[1]
+    random = np.random.default_rng(seed)
+    best = measured(joint, Measure.MUTUAL_INFORMATION, np.ones((count, 1)))
+    for _ in range(restarts):
+        low, high = 0.0, math.inf
+        multiplier = 4.0
+        first = random.dirichlet(np.full(count, 0.3), size=count)
+        for _ in range(multipliers):
+            if time.monotonic() >= end:
+                return best
+            channel = _descend(joint, first, multiplier)
+            raw = measured(joint, Measure.MUTUAL_INFORMATION, channel)
+            found = thinned(joint, Measure.MUTUAL_INFORMATION, channel, budget)
+            if found.information > best.information:
+                best = found
+            if raw.leakage > budget:
+                low = multiplier
+            else:
+                high = multiplier
+            if math.isinf(high):
+                multiplier = 2.0 * multiplier
+            else:
+                multiplier = 0.5 * (low + high)
+    return best
+
+
+def _descend(joint: Array, channel: Array, multiplier: float) -> Array:
+    """A local minimum of H(X|Y) + beta I(S;Y) near the channel."""
+    step = 0.5
+    cost, slope = _lagrangian(joint, channel, multiplier)
+    for _ in range(STEPS):
+        way = slope - slope.min(axis=1, keepdims=True)
+        trial = channel * np.exp(-np.minimum(step * way, 50.0))
+        trial /= trial.sum(axis=1, keepdims=True)
+        trial_cost, trial_slope = _lagrangian(joint, trial, multiplier)
+        if trial_cost < cost:
+            channel, cost, slope = trial, trial_cost, trial_slope
+            step *= 1.3
+        else:
+            step *= 0.3
+        if step < 1e-9:
+            break
+    return channel
+
+
+def _lagrangian(joint: Array, channel: Array, multiplier: float) -> tuple[float, Array]:
+    """H(X|Y) + beta I(S;Y), and its gradient over P(y|x), each row divided by P(x)."""
+    point = joint.sum(axis=0)
+    mass = point @ channel
+    posterior = np.log(point[:, None] * channel + SMALLEST) - np.log(mass + SMALLEST)
+    together = joint @ channel
+    lift = np.log(together + SMALLEST) - np.log(mass + SMALLEST)
+    lift -= np.log(joint.sum(axis=1))[:, None]
+    cost = -(point[:, None] * channel * posterior).sum()
+    cost += multiplier * (together * lift).sum()
+    slope = multiplier * (joint / point).T @ lift - posterior
+    return float(cost), slope

@@ -1,0 +1,81 @@
+"""`design --average`: what is printed, what `audit` and `show` say of the file, and refusals."""
+
+import json
+
+import pytest
+
+from mechdesign.cli import main
+
+TABLE = "s,x,n\na,p,8\na,q,3\na,r,1\nb,p,2\nb,q,6\nb,r,4\nc,p,1\nc,q,1\nc,r,9\n"
+
+NOTHING = "An average promises nothing about one record"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    return [str(path), "--sensitive", "s", "--useful", "x", "--weight", "n"]
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def test_the_promise_stands_beside_the_worst_lifts(table, tmp_path, capsys):
+    path = str(tmp_path / "c.json")
+    assert main(["design", *table, "--average", "mi=25%", "--output", path]) == 0
+    text = flat(capsys.readouterr().out)
+    assert NOTHING in text
+    assert "the worst released values make a s " in text
+    assert "--confidence 0.95 protects it" not in text
+    assert main(["audit", path]) == 0
+    assert f"kept. {NOTHING}" in flat(capsys.readouterr().out)
+    assert main(["show", path]) == 0
+    assert NOTHING in flat(capsys.readouterr().out)
+
+
+def test_audit_json_has_the_average(table, tmp_path, capsys):
+    path = str(tmp_path / "c.json")
+    line = ["--average", "tv=0.05", "--notion", "lip", "--epsilon", "0.5"]
+    assert main(["design", *table, *line, "--output", path]) == 0
+    capsys.readouterr()
+    assert main(["audit", path, "--json"]) == 0
+    (average,) = json.loads(capsys.readouterr().out)["averages"]
+    assert average["measure"] == "tv"
+    assert average["leakage"] <= average["budget"] == 0.05
+
+
+def test_a_file_is_released_through_it(table, tmp_path):
+    path = str(tmp_path / "c.json")
+    out = tmp_path / "out.csv"
+    assert main(["design", *table, "--average", "mi=25%", "--output", path]) == 0
+    key = tmp_path / "key"
+    key.write_text("mechdesign-key-1:" + "0123456789abcdef" * 4 + "\n")
+    key.chmod(0o600)
+    options = ["--key-from", str(key), "--ledger", str(tmp_path / "ledger")]
+    assert main(["apply", path, table[0], str(out), *options]) == 0
+    assert len(out.read_text().splitlines()) == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["mi"], "must be KIND=BUDGET"),
+        (["mi=x"], "a per cent such as 25%"),
+        (["mi=25%", "--keep", "0.5"], "not built with --keep"),
+        (["mi=25%", "--max-posterior", "0.9"], "not built with --keep"),
+        (["mi=25%", "--confidence", "0.95"], "not built with confidence"),
+        (["mi=25%", "--release", "x"], "not built for a release of rows"),
+        (["mi=25%", "--notion", "kl", "--epsilon", "1"], "on single lifts"),
+        (["mi=25%", "--public", "--output", "OUT"], "no public file or report"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    table, tmp_path, capsys, options, message
+):
+    out = str(tmp_path / "c.json")
+    options = [out if option == "OUT" else option for option in options]
+    assert main(["design", *table, "--average", *options]) == 2
+    assert message in flat(capsys.readouterr().err)
+    assert len(list(tmp_path.iterdir())) == 1

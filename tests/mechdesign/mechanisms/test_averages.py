@@ -1,0 +1,124 @@
+"""Designs within an average budget: against grids of posteriors, beside a notion, and refusals."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import mechdesign as md
+
+COUNTS = np.array([[8, 3, 1], [2, 6, 4], [1, 1, 9]])
+
+MEASURES = ("mi", "tv", "chi2", "maximal-leakage")
+
+STEPS = 40
+"""Of the grid of posteriors."""
+
+
+def joint():
+    return md.Joint.from_counts(COUNTS)
+
+
+def best_on_a_grid(table, measure, budget):
+    """The largest share of H(X) that posteriors on a grid keep: a lower bound of the optimum."""
+    ends = [c for c in itertools.product(range(STEPS + 1), repeat=3) if sum(c) == STEPS]
+    v = np.vstack([np.array(ends) / STEPS, table.p_x])
+    lifts = (v / table.p_x) @ table.p.T / table.p_s
+    entropies = -np.where(v > 0, v * np.log(np.where(v > 0, v, 1)), 0).sum(axis=1)
+    if measure == "mi":
+        logs = np.log(np.where(lifts > 0, lifts, 1))
+        leaks = (lifts * logs) @ table.p_s
+    elif measure == "tv":
+        leaks = abs(lifts - 1) @ table.p_s / 2
+    elif measure == "chi2":
+        leaks = (lifts - 1) ** 2 @ table.p_s
+    else:
+        leaks = lifts.max(axis=1) - 1
+        budget = np.expm1(budget)
+    solved = linprog(entropies, A_ub=[leaks], b_ub=[budget], A_eq=v.T, b_eq=table.p_x)
+    return 1 - solved.fun / float(-(table.p_x @ np.log(table.p_x)))
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_the_optimum_is_at_least_the_best_of_a_grid(measure):
+    table = joint()
+    design = md.design(table, average={measure: "25%"})
+    (average,) = design.channel.record.averages
+    assert average.achieved <= average.budget
+    on_grid = best_on_a_grid(table, measure, average.budget)
+    assert design.certificate.upper_bound_nmi >= on_grid - 1e-9
+    assert design.nmi >= on_grid - 1e-4
+    assert design.nmi <= on_grid + 0.02  # the grid is dense
+    assert design.certificate.gap_nmi <= 1e-4
+
+
+def test_an_average_alone_has_the_extreme_lifts_as_its_notion():
+    table = joint()
+    design = md.design(table, average={"mi": 0.05})
+    assert md.audit(design.channel, table, design.notion).satisfied
+    assert design.notion.eps_u == design.achieved.eps_u
+
+
+def test_a_notion_beside_it_is_kept_and_costs():
+    table = joint()
+    notion = md.LIP(0.2)
+    both = md.design(table, notion, average={"mi": "25%"})
+    assert both.notion == notion
+    assert md.audit(both.channel, table, notion).satisfied
+    assert both.nmi < md.design(table, average={"mi": "25%"}).nmi
+    assert both.nmi <= md.design(table, notion).certificate.upper_bound_nmi + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("average", "message"),
+    [
+        (0.05, "must be a mapping"),
+        ({}, "must be a mapping"),
+        ({"mi": 0.1, "tv": 0.1}, "not several"),
+        ({"kl": 0.1}, "is not known; use one of mi, tv, chi2, maximal-leakage"),
+        ({"mi": 0.0}, "above 0 and at most 700"),
+        ({"mi": "nan"}, "above 0 and at most 700"),
+        ({"mi": "a"}, "a per cent such as 25%"),
+        ({"mi": "101%"}, "at most 100 %"),
+    ],
+)
+def test_a_bad_budget_is_refused(average, message):
+    with pytest.raises(md.InputError, match=message):
+        md.design(joint(), average=average)
+
+
+def test_per_cent_of_nothing_is_refused():
+    table = md.Joint.from_counts(np.array([[1, 2], [2, 4]]))
+    with pytest.raises(md.InputError, match="says nothing about the sensitive one"):
+        md.design(table, average={"mi": "25%"})
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ({"confidence": 0.95}, "confidence"),
+        ({"protect_each": True}, "protect_each"),
+        ({"budgets": {"s0": (1.0, 1.0)}}, "budgets of single symbols"),
+        ({"objective": "truth"}, "objective"),
+        ({"mechanism": "subset-merging"}, "mechanism subset-merging"),
+        ({"bins": "auto"}, "bins"),
+        ({"method": "vertices"}, "method"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(option, name):
+    with pytest.raises(md.InputError, match=f"not built with {name}: leave one"):
+        md.design(joint(), average={"mi": 0.05}, **option)
+
+
+def test_earlier_releases_and_a_start_are_refused():
+    table = joint()
+    first = md.design(table, md.LIP(0.1))
+    for option in ({"after": [first.channel]}, {"start": first}):
+        with pytest.raises(md.InputError, match="not built with"):
+            md.design(table, average={"mi": 0.05}, **option)
+
+
+def test_a_notion_without_lifts_is_refused():
+    with pytest.raises(md.InputError, match="beside a notion on single lifts"):
+        md.design(joint(), md.KL(0.1, 0.1), average={"mi": 0.05})

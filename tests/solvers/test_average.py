@@ -1,0 +1,309 @@
+"""Channels for average budgets: against grids of posteriors, lists of vertices, and local methods."""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from solvers import EmptyPolytope, InvalidOption, Points, Polytope, Progress, vertices
+from solvers.average import (
+    Array,
+    Measure,
+    best_channel_on_average,
+    funnel_measures,
+    least_leakage,
+)
+from solvers.funnel_baselines import convex_concave, greedy_merging
+from solvers.results import EnvelopeStatus
+
+MEASURES = [measure.value for measure in Measure]
+
+COUNTS = np.array(
+    # An invented table; its columns are tripled where more symbols are needed.
+    [
+        [40, 250, 700, 300],
+        [500, 90, 210, 160],
+        [330, 310, 60, 520],
+    ],
+    dtype=float,
+)
+
+
+def table(secrets: int, symbols: int, seed: int) -> Array:
+    """A random joint table."""
+    random = np.random.default_rng(seed)
+    joint: Array = random.dirichlet(np.ones(secrets * symbols))
+    return joint.reshape(secrets, symbols)
+
+
+def leakage_of(joint: Array, measure: str, posteriors: Array) -> Array:
+    """L of each posterior (k, n), by its definition and without the module's code."""
+    lifts = posteriors @ (joint / joint.sum(0) / joint.sum(1)[:, None]).T
+    weight = joint.sum(1)
+    if measure == "tv":
+        return np.maximum(lifts - 1.0, 0.0) @ weight
+    if measure == "chi2":
+        return (lifts**2) @ weight - 1.0
+    if measure == "maximal-leakage":
+        return lifts.max(axis=1) - 1.0
+    return (
+        np.where(lifts > 0.0, lifts * np.log(np.maximum(lifts, 1e-300)), 0.0) @ weight
+    )
+
+
+def entropy_of(posteriors: Array) -> Array:
+    logs = np.log(np.maximum(posteriors, 1e-300))
+    return -np.where(posteriors > 0.0, posteriors * logs, 0.0).sum(axis=1)
+
+
+def grid(symbols: int, steps: int) -> Array:
+    """All posteriors whose entries are multiples of 1 / steps."""
+    cells = [c for c in product(range(steps + 1), repeat=symbols) if sum(c) == steps]
+    return np.array(cells) / steps
+
+
+def kept_on_grid(joint: Array, measure: str, budget: float, posteriors: Array) -> float:
+    """Most information of a channel with these posteriors: one linear program."""
+    point = joint.sum(0)
+    program = linprog(
+        entropy_of(posteriors),
+        A_eq=posteriors.T,
+        b_eq=point,
+        A_ub=[leakage_of(joint, measure, posteriors)],
+        b_ub=[budget],
+    )
+    assert program.status == 0
+    return float(entropy_of(point[None])[0] - program.fun)
+
+
+def full_leakage(joint: Array, measure: str) -> float:
+    """What the identity leaks."""
+    return float(joint.sum(0) @ leakage_of(joint, measure, np.eye(joint.shape[1])))
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize(("secrets", "symbols"), [(2, 2), (2, 3), (3, 3), (3, 2)])
+def test_best_channel_is_the_optimum_over_a_grid(measure, secrets, symbols):
+    """No grid keeps more than the bound, and the value is not below the best of the grid."""
+    steps = 60 if symbols == 3 else 400
+    for seed in range(2):
+        joint = table(secrets, symbols, seed)
+        posteriors = np.vstack([grid(symbols, steps), joint.sum(0)])
+        for share in (0.05, 0.5):
+            budget = share * full_leakage(joint, measure)
+            found = best_channel_on_average(
+                joint, measure, budget, tolerance=1e-5, time_limit=10.0
+            )
+            known = kept_on_grid(joint, measure, budget, posteriors)
+            assert found.status is EnvelopeStatus.OPTIMAL
+            assert found.bound >= known - 1e-9
+            assert found.value >= known - 1e-5
+            assert found.leakage <= budget
+            assert 0.0 <= found.bound - found.value <= 1e-5
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_least_leakage_is_the_inverse(measure):
+    """What the best channel keeps cannot be had for less than its budget."""
+    for secrets, symbols in ((2, 4), (3, 4)):
+        joint = table(secrets, symbols, 7)
+        budget = 0.3 * full_leakage(joint, measure)
+        best = best_channel_on_average(joint, measure, budget, tolerance=1e-5)
+        keep = best.value / entropy_of(joint.sum(0)[None])[0]
+        least = least_leakage(joint, measure, keep, tolerance=1e-5)
+        assert least.status is EnvelopeStatus.OPTIMAL
+        assert least.bound <= budget + 1e-9
+        assert least.value >= least.bound
+        assert least.value == pytest.approx(budget, abs=1e-4)
+        assert least.information >= keep * entropy_of(joint.sum(0)[None])[0] - 1e-9
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(2, 4),
+    st.integers(2, 7),
+    st.integers(0, 10**6),
+    st.sampled_from(MEASURES),
+    st.floats(0.0, 1.0),
+)
+def test_certificates_hold(secrets, symbols, seed, measure, share):
+    """H(X|Y) + beta E L >= y.p + m: no channel beats the bound, whenever the search stops."""
+    joint = table(secrets, symbols, seed)
+    budget = share * full_leakage(joint, measure)
+    found = best_channel_on_average(
+        joint, measure, budget, tolerance=1e-4, time_limit=0.3
+    )
+    channel = found.channel(joint.sum(0))
+    assert np.allclose(channel.sum(axis=1), 1.0, atol=1e-7)
+    information, leakage = funnel_measures(joint, measure, channel)
+    assert information == pytest.approx(found.value, abs=1e-6)
+    assert leakage <= budget + 1e-6
+    # Random channels, thinned to the budget, stay below the bound.
+    random = np.random.default_rng(seed)
+    for concentration in (0.05, 0.3, 2.0):
+        rival = random.dirichlet(np.full(symbols, concentration), size=symbols)
+        kept, leaks = funnel_measures(joint, measure, rival[:, rival.sum(0) > 0])
+        within = min(1.0, budget / max(leaks, 1e-300))
+        assert kept * within <= found.bound + 1e-9
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_with_lift_bounds_it_agrees_with_a_fine_grid(measure):
+    joint = table(3, 3, 3)
+    lifts = joint / joint.sum(0) / joint.sum(1)[:, None]
+    box = Polytope(lifts, np.full(3, 0.7), np.full(3, 1.4))
+    posteriors = np.vstack(
+        [grid(3, 90), joint.sum(0), vertices(box, max_vertices=1000).points]
+    )
+    inside = posteriors[box.excess(posteriors) <= 1e-9]
+    alone = kept_on_grid(joint, measure, 10.0, inside)
+    budget = 0.4 * float(leakage_of(joint, measure, inside).max())
+    found = best_channel_on_average(joint, measure, budget, inner=box, tolerance=1e-5)
+    known = kept_on_grid(joint, measure, budget, inside)
+    assert found.status is EnvelopeStatus.OPTIMAL
+    assert found.bound >= known - 1e-8
+    assert found.value >= known - 1e-5
+    assert (box.excess(found.points.toarray()) <= 1e-9).all()
+    keep = 0.8 * alone / entropy_of(joint.sum(0)[None])[0]
+    least = least_leakage(joint, measure, keep, inner=box, tolerance=1e-5)
+    assert least.status is EnvelopeStatus.OPTIMAL
+    assert (
+        kept_on_grid(joint, measure, least.bound * (1 - 1e-6), inside)
+        <= 0.8 * alone + 1e-6
+    )
+    assert (box.excess(least.points.toarray()) <= 1e-9).all()
+
+
+def test_a_slack_budget_leaves_the_optimum_of_the_polytope():
+    """Where the average does not bind, the vertices of the polytope and one linear program decide."""
+    joint = table(3, 5, 5)
+    lifts = joint / joint.sum(0) / joint.sum(1)[:, None]
+    box = Polytope(lifts, np.full(3, 0.5), np.full(3, 1.6))
+    listed = vertices(box, max_vertices=1000).points
+    found = best_channel_on_average(joint, "mi", 10.0, inner=box, tolerance=1e-6)
+    known = kept_on_grid(joint, "mi", 10.0, listed)
+    assert found.value == pytest.approx(known, abs=2e-6)
+
+
+def test_never_below_published_heuristics():
+    joint = COUNTS / COUNTS.sum()
+    joint = np.hstack([joint * share for share in (0.5, 0.3, 0.2)])
+    joint *= np.linspace(0.6, 1.4, 12)
+    joint /= joint.sum()
+    full = full_leakage(joint, "mi")
+    for share in (0.5, 0.1, 0.02):
+        found = best_channel_on_average(joint, "mi", share * full, tolerance=1e-5)
+        greedy = greedy_merging(joint, "mi", budget=share * full)
+        local = convex_concave(joint, share * full, restarts=5)
+        for rival in (greedy, local):
+            assert rival.leakage <= share * full * (1.0 + 1e-9)
+            assert rival.information <= found.bound + 1e-9
+            assert found.value >= rival.information - 1e-5
+    merged = greedy_merging(joint, "mi", keep=0.7)
+    least = least_leakage(joint, "mi", 0.7, tolerance=1e-5)
+    assert least.bound <= merged.leakage
+    assert least.value <= merged.leakage + 1e-5
+
+
+def test_ends_of_the_range():
+    joint = table(3, 4, 1)
+    entropy = float(entropy_of(joint.sum(0)[None])[0])
+    everything = best_channel_on_average(joint, "mi", 10.0, tolerance=1e-6)
+    assert everything.value == pytest.approx(entropy, abs=1e-9)
+    all_kept = least_leakage(joint, "mi", 1.0, tolerance=1e-6)
+    assert all_kept.value == pytest.approx(full_leakage(joint, "mi"), abs=1e-6)
+    nothing_asked = least_leakage(joint, "mi", 0.0, tolerance=1e-6)
+    assert nothing_asked.value <= 1e-6
+    # Without any leakage all lifts are 1: the vertices of that polytope decide.
+    lifts = joint / joint.sum(0) / joint.sum(1)[:, None]
+    silent = Polytope(lifts, np.full(3, 1.0 - 1e-12), np.full(3, 1.0 + 1e-12))
+    known = kept_on_grid(joint, "tv", 1e-9, vertices(silent, max_vertices=100).points)
+    for measure in MEASURES:
+        nothing = best_channel_on_average(joint, measure, 0.0, tolerance=1e-5)
+        assert nothing.leakage <= 1e-9
+        assert nothing.value == pytest.approx(known, abs=1e-4)
+        assert nothing.bound >= known - 1e-6
+
+
+@pytest.mark.parametrize("shape", [(6, 60), (2, 600)])
+def test_the_time_limit_holds(shape):
+    joint = table(*shape, seed=0)
+    started = time.monotonic()
+    moments: list[Progress] = []
+    found = best_channel_on_average(
+        joint,
+        "mi",
+        0.05 * full_leakage(joint, "mi"),
+        tolerance=1e-9,
+        time_limit=0.5,
+        progress=moments.append,
+    )
+    assert time.monotonic() - started < 2.5
+    assert found.status is EnvelopeStatus.TIME_LIMIT
+    assert found.value <= found.bound
+    assert [m.value for m in moments] == sorted(m.value for m in moments)
+
+
+def test_bad_input_is_refused():
+    joint = table(2, 3, 0)
+    with pytest.raises(InvalidOption, match="budget"):
+        best_channel_on_average(joint, "mi", -1.0)
+    with pytest.raises(InvalidOption, match="keep"):
+        least_leakage(joint, "mi", 1.5)
+    with pytest.raises(InvalidOption, match="must be one of mi, tv"):
+        best_channel_on_average(joint, "renyi", 1.0)
+    with pytest.raises(InvalidOption, match="sums to"):
+        best_channel_on_average(2.0 * joint, "mi", 1.0)
+    with pytest.raises(InvalidOption, match="without mass"):
+        best_channel_on_average(joint * [1.0, 0.0, 1.0], "mi", 1.0)
+    with pytest.raises(InvalidOption, match="negative"):
+        best_channel_on_average(-joint, "mi", 1.0)
+    with pytest.raises(InvalidOption, match="tolerance"):
+        best_channel_on_average(joint, "mi", 1.0, tolerance=0.0)
+    with pytest.raises(InvalidOption, match="time_limit"):
+        best_channel_on_average(joint, "mi", 1.0, time_limit=0.0)
+    far = Polytope(np.eye(3), np.zeros(3), np.full(3, 1e-3))
+    with pytest.raises(EmptyPolytope, match="not a member"):
+        best_channel_on_average(joint, "mi", 1.0, inner=far)
+
+
+def test_more_than_a_polytope_allows_cannot_be_kept():
+    joint = table(3, 4, 2)
+    lifts = joint / joint.sum(0) / joint.sum(1)[:, None]
+    box = Polytope(lifts, np.full(3, 0.9), np.full(3, 1.1))
+    with pytest.raises(EmptyPolytope, match="keeps so much"):
+        least_leakage(joint, "mi", 0.999, inner=box)
+
+
+def test_start_columns_are_used():
+    joint = table(3, 5, 9)
+    budget = 0.2 * full_leakage(joint, "mi")
+    cold = best_channel_on_average(joint, "mi", budget, tolerance=1e-5)
+    warm = best_channel_on_average(
+        joint, "mi", budget, tolerance=1e-5, start=cold.points
+    )
+    assert isinstance(warm.points, Points)
+    assert warm.columns <= cold.columns
+    assert warm.value == pytest.approx(cold.value, abs=1e-5)
+
+
+def test_references_end_in_time_and_keep_their_promises():
+    joint = table(3, 30, 4)
+    budget = 0.1 * full_leakage(joint, "mi")
+    over = time.monotonic()
+    for rival in (
+        greedy_merging(joint, "mi", budget=budget, end=over),
+        convex_concave(joint, budget, end=over),
+    ):
+        assert rival.leakage <= budget * (1.0 + 1e-9)
+        assert np.allclose(rival.channel.sum(axis=1), 1.0)
+    assert time.monotonic() - over < 1.0
+    merged = greedy_merging(table(3, 8, 4), "tv", keep=0.5)
+    assert merged.information >= 0.5 * entropy_of(table(3, 8, 4).sum(0)[None])[0]
+    assert merged.leakage < full_leakage(table(3, 8, 4), "tv")
