@@ -53,18 +53,18 @@ class GridOptions(o.KeptOptions):
     @property
     def budgets(self) -> tuple[float, ...]:
         """The budgets (nats)."""
-        from mechdesign.comparison.grid import numbers
+        from mechdesign.comparison.grid import parse_grid
 
-        return numbers("--epsilons", self.epsilons)
+        return parse_grid("--epsilons", self.epsilons)
 
     @property
     def splits(self) -> tuple[float, ...] | None:
         """The shares of epsilon for the lower side."""
-        from mechdesign.comparison.grid import numbers
+        from mechdesign.comparison.grid import parse_grid
 
         if self.lams is None:
             return None
-        return numbers("--lams", self.lams)
+        return parse_grid("--lams", self.lams)
 
 
 def _names(text: str | None) -> list[str] | None:
