@@ -23,8 +23,8 @@ from mechdesign.core.limits import (
     Limits,
     Mean,
     MeanLimits,
-    OwnBudget,
     PowerMean,
+    SymbolBudget,
 )
 from mechdesign.core.wording import at_least
 from mechdesign.core.wording import budget as shown_budget
@@ -85,12 +85,12 @@ class Notion:
     """A promise with its budgets: a frozen dataclass whose budgets are the fields `epsilon`,
     `eps_l` and `eps_u`.
 
-    The only other fields that a notion may have are `alpha`, an order, and `own`, budgets of single
-    symbols.
+    The only other fields that a notion may have are `alpha`, an order, and `symbol_budgets`,
+    the budgets of single symbols.
     """
 
     name: ClassVar[str]
-    own: tuple[OwnBudget, ...] = field(default=(), repr=False)
+    symbol_budgets: tuple[SymbolBudget, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         for budget in self.budgets():
@@ -102,7 +102,7 @@ class Notion:
             raise InputError(
                 "eps_l and eps_u are both inf: nothing would be protected; give one budget"
             )
-        if not self.own:
+        if not self.symbol_budgets:
             return
         limits = self.limits
         if not isinstance(limits, LiftLimits) or math.isfinite(limits.ratio):
@@ -110,14 +110,14 @@ class Notion:
                 f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, "
                 f"max-lift or min-lift"
             )
-        budgets_of_symbols: list[OwnBudget] = []
-        for symbol, lower, upper in self.own:
+        budgets_of_symbols: list[SymbolBudget] = []
+        for symbol, lower, upper in self.symbol_budgets:
             name = f"a budget of {symbol!r}"
             lower = check_budget(name, lower)
             upper = check_budget(name, upper)
             budgets_of_symbols.append((symbol, lower, upper))
-        object.__setattr__(self, "own", tuple(budgets_of_symbols))
-        for symbol, lower, upper in self.own:
+        object.__setattr__(self, "symbol_budgets", tuple(budgets_of_symbols))
+        for symbol, lower, upper in self.symbol_budgets:
             if math.isinf(lower) and math.isinf(upper):
                 raise InputError(
                     f"both budgets of {symbol!r} are inf: it would not be protected; give one"
@@ -128,13 +128,15 @@ class Notion:
         """The demands on every output: bounds on every lift, unless a subclass overrides them."""
         both = getattr(self, "epsilon", math.inf)
         return LiftLimits(
-            getattr(self, "eps_l", both), getattr(self, "eps_u", both), own=self.own
+            getattr(self, "eps_l", both),
+            getattr(self, "eps_u", both),
+            symbol_budgets=self.symbol_budgets,
         )
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
         """Names of budgets and order, as the constructor takes them and files write them."""
-        return tuple(f.name for f in fields(cls) if f.name != "own")
+        return tuple(f.name for f in fields(cls) if f.name != "symbol_budgets")
 
     @classmethod
     def budgets(cls) -> tuple[str, ...]:
@@ -172,7 +174,8 @@ class Notion:
         sensitive symbols.
         """
         return replace(
-            self, own=tuple((symbol, *sides) for symbol, sides in budgets.items())
+            self,
+            symbol_budgets=tuple((symbol, *sides) for symbol, sides in budgets.items()),
         )
 
     def scaled(self, factor: float) -> Self | None:
@@ -180,7 +183,7 @@ class Notion:
 
         None where single symbols have budgets of their own, or a budget becomes zero.
         """
-        if self.own:
+        if self.symbol_budgets:
             return None
         budgets: dict[str, Any] = {}
         for name in self.budgets():
@@ -228,7 +231,7 @@ class Notion:
             if value < math.inf:
                 parts.append(f"{name} {shown_budget(value)}")
         groups = [", ".join(parts)]
-        for symbol, lower, upper in self.own:
+        for symbol, lower, upper in self.symbol_budgets:
             groups.append(f"{symbol}: {shown_budget(lower)}, {shown_budget(upper)}")
         return f"{self.name} ({'; '.join(groups)})"
 
@@ -295,9 +298,9 @@ class ALIP(_TwoSided):
     def one_sided(self) -> Notion | None:
         """`MaxLift` or `MinLift` where one side is free."""
         if math.isinf(self.eps_l):
-            return MaxLift(self.eps_u, own=self.own)
+            return MaxLift(self.eps_u, symbol_budgets=self.symbol_budgets)
         if math.isinf(self.eps_u):
-            return MinLift(self.eps_l, own=self.own)
+            return MinLift(self.eps_l, symbol_budgets=self.symbol_budgets)
         return None
 
 

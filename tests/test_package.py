@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -124,6 +125,33 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_version_is_that_of_the_metadata():
     assert md.__version__ == project()["project"]["version"]
+
+
+def test_the_citation_and_the_changelog_name_this_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [md.__version__]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, *_ = re.findall(r"^## \[(.+?)\]", changelog, re.MULTILINE)
+    assert first == md.__version__
+
+
+def test_a_released_version_has_one_date():
+    """Either nothing is dated yet, or CHANGELOG.md and CITATION.cff name the same day."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.search(r"^## \[.+?\] - (.+)$", changelog, re.MULTILINE)
+    assert released
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    dates = re.findall(r"^date-released: (.+)$", citation, re.MULTILINE)
+    expected = [] if released[1] == "unreleased" else [released[1]]
+    assert dates == expected
+
+
+def test_the_wheels_are_built_for_the_versions_that_are_tested():
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^ +python: \[(.+)\]$", workflow, re.MULTILINE)
+    tested = [version.strip(' "') for version in listed.split(",")]
+    built = project()["tool"]["cibuildwheel"]["build"]
+    assert built == [f"cp{version.replace('.', '')}-*" for version in tested]
 
 
 HEAVY = {

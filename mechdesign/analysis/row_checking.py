@@ -68,7 +68,8 @@ def check_rows(
     level: float = checking.LEVEL,
     any_data: bool = False,
 ) -> ReleaseCheck:
-    """Check released rows against their channel, and against the original rows where they are there.
+    """Check released rows against their channel, and against the original rows where
+    they are there.
 
     Parameters
     ----------
@@ -120,8 +121,8 @@ def check_rows(
 
 
 _TABLE = (
-    "without the original the frequencies are compared with those that the channel's own table predicts; data of "
-    "another origin may differ from them (--any-data)"
+    "without the original the frequencies are compared with those that the channel's "
+    "own table predicts; data of another origin may differ from them (--any-data)"
 )
 _ANY_DATA = "without original and table only impossible rows are found; a wrong channel may pass"
 _PUBLIC = "a public channel carries no table, so there are no expected frequencies"
@@ -132,7 +133,10 @@ def _column_findings(channel: RowChannel, released: Columns) -> list[Finding]:
     present = [name for name in channel.sensitive.columns if name in released]
     if not present:
         return []
-    text = f"the released table has the sensitive column {listed([quoted(name) for name in present])}"
+    text = (
+        "the released table has the sensitive column "
+        f"{listed([quoted(name) for name in present])}"
+    )
     return [Finding("columns", text)]
 
 

@@ -73,7 +73,8 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
         record = own.record
         if own.joint is None or record.confidence is None or record.notion is None:
             raise InputError(
-                "this channel of boxes carries no counts (a public one): audit the file that `design` wrote"
+                "this channel of boxes carries no counts (a public one): audit the "
+                "file that `design` wrote"
             )
         asked = notion
         if asked is None:

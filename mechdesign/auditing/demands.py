@@ -34,7 +34,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import SymbolBudgets
 from mechdesign.core.balls import double_above
 from mechdesign.core.errors import InputError
-from mechdesign.core.limits import OwnBudget
+from mechdesign.core.limits import SymbolBudget
 from mechdesign.core.wording import listed, quoted
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -382,7 +382,7 @@ def stacked(
             "after other releases use alip, lip, ldp, max-lift or min-lift"
         )
     sensitive = joint.sensitive
-    own = _own(sensitive, limits.own)
+    own = _own(sensitive, limits.symbol_budgets)
     demands: list[Demand] = []
     for secret, names, rows in zip(
         joint.secrets, sensitive.secret_names, sensitive.added(counts), strict=True
@@ -403,7 +403,7 @@ def stacked(
 
 def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
     """Budgets of single symbols as the channel file has them."""
-    own = _own(joint.sensitive, notion.own)
+    own = _own(joint.sensitive, notion.symbol_budgets)
     budgets: list[SymbolBudgets] = []
     for column, symbol, name in joint.sensitive.protected:
         if name not in own:
@@ -427,13 +427,13 @@ def _json_budget(budget: float) -> float | Literal["inf"]:
 
 def allowed_sides(sensitive: Variable, notion: Notion) -> list[tuple[float, float]]:
     """eps_l and eps_u of everything that is protected, in the order of `Variable.protected`."""
-    own = _own(sensitive, notion.own)
+    own = _own(sensitive, notion.symbol_budgets)
     common = (notion.limits.lower, notion.limits.upper)
     return [own.get(name, common) for _, _, name in sensitive.protected]
 
 
 def _own(
-    sensitive: Variable, budgets: Sequence[OwnBudget]
+    sensitive: Variable, budgets: Sequence[SymbolBudget]
 ) -> dict[str, tuple[float, float]]:
     """Own budgets (eps_l, eps_u) by the name of the symbol (`Variable.protected`)."""
     own: dict[str, tuple[float, float]] = {}

@@ -174,7 +174,7 @@ def _all_but_last(
         followed = directions(followed, columns)
         if depth and len(followed) > most:
             rest = channels[depth + 1 :]
-            followed, bounds = _followed(table, followed, rest, most)
+            followed, bounds = _prune_directions(table, followed, rest, most)
             left_out = np.maximum(left_out, bounds)
     return followed, left_out.tolist()
 
@@ -331,7 +331,7 @@ class _Nearest:
         self.places = places[near]
 
 
-def _followed(
+def _prune_directions(
     table: Joint, found: list[Direction], rest: Sequence[Sequence[Entries]], most: int
 ) -> tuple[list[Direction], Array]:
     """The directions that can come to most, and what the others can come to at most: (eps_l, eps_u,

@@ -82,12 +82,14 @@ def outside(
     shares = [
         _shares(row, name, outputs) for row, name in zip(rows, symbols, strict=True)
     ]
+    # Over the least common denominator every entry is an integer, with nothing rounded.
     denominator = math.lcm(*(share.denominator for row in shares for share in row))
     columns: dict[str, Entries] = {}
     for label, column in zip(outputs, zip(*shares, strict=True), strict=True):
         inputs: list[int] = []
         values: list[int] = []
         for x, share in zip(order, column, strict=True):
+            # Entries name positive probabilities only (`Entries`).
             if share:
                 inputs.append(x)
                 values.append(int(share * denominator))
@@ -148,6 +150,7 @@ def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
         raise InputError(
             f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9"
         )
+    # Over the exact sum, so that the audited rows are distributions, not nearly so.
     return [cell / total for cell in cells]
 
 

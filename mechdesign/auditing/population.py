@@ -373,7 +373,7 @@ def lift_limits(notion: Notion) -> LiftLimits:
             f"{notion.name} bounds averages over the sensitive symbols, for which "
             "confidence is not built; use alip, lip, ldp, max-lift or min-lift"
         )
-    if limits.own:
+    if limits.symbol_budgets:
         raise InputError(NOT_STACKED)
     return limits
 

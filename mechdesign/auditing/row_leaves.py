@@ -58,6 +58,7 @@ class RowLaw:
     def joint(self) -> NDArray[np.float64]:
         """(leaves, |S|) array of P(s, leaf), each correctly rounded."""
         total = self.total
+        # Python rounds a quotient of integers correctly, however long they are.
         shares = [[mass / total for mass in row] for row in self.masses.tolist()]
         return np.array(shares, dtype=np.float64).reshape(self.masses.shape)
 
@@ -113,6 +114,7 @@ def row_law(channel: RowChannel, table: Any = None) -> RowLaw:
     for level, slots, masses in leaf_masses:
         is_leaf = channel.tree.ends(level)[slots]
         leaves = slots[is_leaf]
+        # The levels below a leaf are certain: probability DENOMINATOR / DENOMINATOR each.
         unit = DENOMINATOR ** (levels - level - 1)
         below = _constants_below(channel, level, leaves)
         outputs = np.column_stack([paths[level].outputs[leaves], below])

@@ -163,13 +163,18 @@ class LeafMasses:
         tree = self.channel.tree
         nodes = tree.roots[self.strata]
         order = np.argsort(nodes, kind="stable")
+        # A stratum with a constant root releases its given columns only: `_start` counts it.
         order = order[~tree.levels[0].constant[nodes[order]]]
         waiting = [Block(0, order, nodes[order], self.records.integers[order])]
+        # Depth first: the last block goes on before others are begun, so few are held.
         while waiting:
             block = waiting.pop()
             if not len(block.rows):
                 continue
-            halves = block.halves() if len(block.rows) > BLOCK else None
+            halves = None
+            if len(block.rows) > BLOCK:
+                halves = block.halves()
+            # Halves share no node, and a slot belongs to one node: every N(s) is complete.
             if halves is not None:
                 waiting += halves
                 continue
@@ -198,11 +203,15 @@ class LeafMasses:
         first.
         """
         size = len(self.records.sensitive)
+        # One key for (pair of node and input, secret): records with the same key go through
+        # the same row of the tree, so their weights are added before it is expanded.
         keys, weights = _sums(
             pairs * size + self.records.secrets[block.rows], block.weights
         )
         owner, entries = table.expanded(keys // size)
+        # Python integers: after two levels a product exceeds 64 bits.
         products = weights[owner] * table.rows.values[entries].astype(object)
+        # One key for (slot, secret): N(s) of a slot sums over all inputs that reach it.
         reached = table.rows.indices[entries] * size + keys[owner] % size
         keys, sums = _sums(reached, products)
         slots, place = np.unique(keys // size, return_inverse=True)
@@ -216,6 +225,7 @@ class LeafMasses:
         """
         owner, entries = table.expanded(pairs)
         slots = table.rows.indices[entries]
+        # Below a leaf nothing depends on the record, so longer prefixes have its lifts.
         moving = ~self.channel.tree.ends(block.level)[slots]
         owner = owner[moving]
         entries = entries[moving]
@@ -248,10 +258,13 @@ class Extremes:
         total = demand.total
         for side, budget, members in demand.groups:
             symbols = members
-            if not all(sums):  # symbols that a stratum does not have, relative promise
+            if not all(sums):
+                # Against its own prior a stratum has no lift of a secret without records (0/0).
                 symbols = [s for s in members if sums[s]]
                 if not symbols:
                     continue
+            # l(s) = masses[s] total / (sums[s] output): total and output are common to all
+            # symbols, so masses[s] / sums[s] orders them, compared by cross products.
             high = symbols[0]
             low = symbols[0]
             for s in symbols[1:]:
@@ -270,6 +283,7 @@ class Extremes:
                 s = high
                 against = demand.names[low]
                 over = masses[s] * sums[low], masses[low] * sums[s]
+            # a / b > c / d as a d > c b; a zero denominator is infinity.
             best = self.most.get((side, budget))
             if best is None or over[0] * best.over[1] > best.over[0] * over[1]:
                 lift = masses[s] * total, sums[s] * output
@@ -315,6 +329,7 @@ def promise_demands(
     whole = records.sensitive_counts()
     demands: list[Demand] = []
     for rows in strata:
+        # Total: l = P(s | row) / P(s). Relative: l = P(s | row) / P(s | given columns).
         sums = whole
         if promise == RELATIVE:
             sums = records.sensitive_counts(rows)
@@ -395,6 +410,7 @@ def audit_rows(
             slots.tolist(), own, sums.tolist(), strict=True
         ):
             extremes.add(values, demands[stratum], slot)
+    # The given columns are seen with every row, so a stratum alone must keep the promise, too.
     start = _start(channel, records, masses.strata, demands)
     return _verdict(channel, records, asked, by_level, start, masses.strata)
 
@@ -406,6 +422,7 @@ def _start(
     extremes = Extremes()
     for k in range(len(channel.strata)):
         counts = records.sensitive_counts(np.flatnonzero(strata == k))
+        # A stratum without records on this table is never released.
         if sum(counts):
             extremes.add(counts, demands[k], k)
     return extremes
@@ -430,7 +447,9 @@ def _verdict(
     ]
     level, worst = max(finite, key=lambda pair: pair[1].used / pair[1].budget)
     top, bottom = worst.lift
-    lift = top / bottom if bottom else math.inf
+    lift = math.inf
+    if bottom:
+        lift = top / bottom
     row = prefix_texts(channel, level, worst.y)
     given: Achieved | None = None
     if channel.given:
@@ -438,6 +457,7 @@ def _verdict(
     spent: list[Achieved] = []
     used = start.achieved
     for extremes in by_level:
+        # Leaves of earlier levels are whole rows already: what they use stays used.
         used = _larger(used, extremes.achieved)
         spent.append(used)
     return RowAudit(
@@ -463,6 +483,7 @@ def _larger(one: Achieved, other: Achieved) -> Achieved:
 def given_lifts(channel: RowChannel, records: Records, strata: Integers) -> Achieved:
     """What the given columns alone tell, measured against the whole table."""
     whole = records.sensitive_counts()
+    # Infinite budgets: nothing is judged here, only measured.
     free = (math.inf,) * len(whole)
     demand = Demand((), whole, channel.sensitive.names, free, free, math.inf)
     extremes = Extremes()
@@ -482,6 +503,8 @@ def _strata_of_slots(channel: RowChannel) -> list[Integers]:
     for k, table in enumerate(tree.levels):
         slots = nodes[table.slot_nodes]
         strata.append(slots)
+        # A child has the stratum of its slot; constant nodes that several slots share keep
+        # the last one, and no prefix is followed through them.
         if k + 1 < len(tree.levels):
             nodes = np.zeros(tree.levels[k + 1].nodes, dtype=np.int64)
             nodes[table.slot_children] = slots
@@ -496,6 +519,7 @@ def prefix_texts(channel: RowChannel, level: int | None, place: int) -> tuple[st
     texts: list[tuple[str, ...]] = []
     stratum = place
     slot = place
+    # From the slot up to the root: the parent is the slot whose child is this node.
     while level is not None:
         table = tree.levels[level]
         texts.append(channel.texts_of(level, int(table.slot_outputs[slot])))

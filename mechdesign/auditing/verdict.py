@@ -163,7 +163,7 @@ def achieved_by(channel: Channel, joint: Joint) -> Achieved:
 
 def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> bool:
     """Whether the promise is about more than one table, or has budgets of single symbols."""
-    return bool(after or joint.sensitive.protects_columns or notion.own)
+    return bool(after or joint.sensitive.protects_columns or notion.symbol_budgets)
 
 
 def verdict_of(

@@ -51,7 +51,8 @@ _NODES = {
             },
             "rows": {
                 **_LISTS,
-                "description": "For each input: place of an output, integer, .. ; sum: the denominator.",
+                "description": "For each input: place of an output, integer, .. ; sum: the "
+                "denominator.",
             },
         },
     },

@@ -56,9 +56,10 @@ def check(
 ) -> int:
     """Check a released file against its channel: exit 0 if it is a plausible draw, 1 if not.
 
-    Labels must be possible; with the original also rows, pairs of symbol and label, and all other columns. The
-    frequencies must be plausible: the tests are exact with the original, conservative without it. Give the same
-    options for columns and labels as to `apply`.
+    Labels must be possible; with the original also rows, pairs of symbol and label, and
+    all other columns. The frequencies must be plausible: the tests are exact with the
+    original, conservative without it. Give the same options for columns and labels as
+    to `apply`.
     """
     name = "standard input" if released == "-" else released
     false_alarm = number("--false-alarm", compared.false_alarm)
@@ -133,15 +134,18 @@ def _check_rows(
     level: float,
     others: tuple[object, ...],
 ) -> ReleaseCheck:
-    """Check a file of released rows; `others` are groups of options that only single columns have."""
+    """Check a file of released rows; `others` are groups of options that only single
+    columns have.
+    """
     from mechdesign.analysis.row_checking import check_rows
     from mechdesign.leaks.coded_table import coded_table
 
     for options in others:
         if options != type(options)():
             raise InputError(
-                "a channel of whole rows is checked under the columns' own names: leave out the options for columns, "
-                "labels and identifiers, or rename the columns of the file"
+                "a channel of whole rows is checked under the columns' own names: "
+                "leave out the options for columns, labels and identifiers, or rename "
+                "the columns of the file"
             )
     if compared.ignore:
         raise InputError(

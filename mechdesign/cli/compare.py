@@ -18,9 +18,11 @@ from mechdesign.cli.line import flag, option
 from mechdesign.core.errors import InputError
 
 EXAMPLE = (
-    "Example:  mechdesign compare people.csv --sensitive relationship --useful occupation --epsilons 0.25:8:0.25 "
-    "--lams 0.5,0.65 --output curves.csv --plot curves.png --recommend\n"
-    "Of rows:  mechdesign compare people.csv --sensitive income --release job,age,region --epsilon 1"
+    "Example:  mechdesign compare people.csv --sensitive relationship --useful "
+    "occupation --epsilons 0.25:8:0.25 --lams 0.5,0.65 --output curves.csv --plot "
+    "curves.png --recommend\n"
+    "Of rows:  mechdesign compare people.csv --sensitive income --release "
+    "job,age,region --epsilon 1"
 )
 
 
@@ -35,7 +37,8 @@ class GridOptions(o.KeptOptions):
     )
     lams: str | None = option(
         "LIST",
-        "Shares of epsilon for the lower side (default 0.5); notions that take epsilon whole ignore them.",
+        "Shares of epsilon for the lower side (default 0.5); notions that take "
+        "epsilon whole ignore them.",
     )
     mechanisms: str | None = option(
         "LIST", "Names with commas, as for `design` (default: all)."
@@ -47,24 +50,25 @@ class GridOptions(o.KeptOptions):
     )
     objectives: str | None = option(
         "LIST",
-        "truth and distance: channels on the column's own symbols; information: free outputs, the limit.",
+        "truth and distance: channels on the column's own symbols; information: free "
+        "outputs, the limit.",
     )
 
     @property
     def budgets(self) -> tuple[float, ...]:
         """The budgets (nats)."""
-        from mechdesign.comparison.grid import numbers
+        from mechdesign.comparison.grid import parse_grid
 
-        return numbers("--epsilons", self.epsilons)
+        return parse_grid("--epsilons", self.epsilons)
 
     @property
     def splits(self) -> tuple[float, ...] | None:
         """The shares of epsilon for the lower side."""
-        from mechdesign.comparison.grid import numbers
+        from mechdesign.comparison.grid import parse_grid
 
         if self.lams is None:
             return None
-        return numbers("--lams", self.lams)
+        return parse_grid("--lams", self.lams)
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -98,7 +102,8 @@ class OutputOptions:
 
     output: str | None = option(
         "CSV",
-        "Write the rows here as they come; run again to go on where a run of the same table stopped.",
+        "Write the rows here as they come; run again to go on where a run of the same "
+        "table stopped.",
         names="--output -o",
     )
     plot: str | None = option("FILE", "Draw the curves: .png, .svg or .pdf.")
@@ -130,10 +135,12 @@ def compare(
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> None:
-    """Compare mechanisms over budgets: what they keep, what they leak, and what is provably out of reach.
+    """Compare mechanisms over budgets: what they keep, what they leak, and what is
+    provably out of reach.
 
-    The CSV has a line for each mechanism, notion, lam and budget; every channel behind it was verified exactly. With
-    --release it compares a row channel at one budget with the two ways of today.
+    The CSV has a line for each mechanism, notion, lam and budget; every channel behind
+    it was verified exactly. With --release it compares a row channel at one budget with
+    the two ways of today.
     """
     from mechdesign.comparison.workers import pool
 
@@ -217,11 +224,14 @@ def compare(
     from mechdesign.report.comparing import comparison_record, comparison_text
 
     took = time.perf_counter() - started
+
+    def text() -> str:
+        written = _written(files.output, files.plot, result.kept)
+        return f"{comparison_text(result, advice)}\n\n{written}"
+
     common.answer(
         lambda: comparison_record(result, advice) | places | {"seconds": took},
-        lambda: (
-            f"{comparison_text(result, advice)}\n\n{_written(files.output, files.plot, result.kept)}"
-        ),
+        text,
     )
 
 
@@ -235,8 +245,8 @@ def _refuse_with_rows(
     refused: list[str] = []
     if replace(grid, objectives=None) != GridOptions():
         refused.append(
-            "--epsilons, --lams, --mechanisms, --notions, --distance and --keep-frequencies compare channels of one "
-            "column"
+            "--epsilons, --lams, --mechanisms, --notions, --distance and "
+            "--keep-frequencies compare channels of one column"
         )
     if confidence != o.ConfidenceOptions():
         refused.append(
@@ -244,11 +254,13 @@ def _refuse_with_rows(
         )
     if replace(search, time_limit="30") != SweepOptions():
         refused.append(
-            "--method, --gap, --enumerate, --as-published and --workers are for channels of one column"
+            "--method, --gap, --enumerate, --as-published and --workers are for "
+            "channels of one column"
         )
     if files != OutputOptions():
         refused.append(
-            "--output, --plot and --recommend are for curves over budgets, and a comparison of rows has one budget"
+            "--output, --plot and --recommend are for curves over budgets, and a "
+            "comparison of rows has one budget"
         )
     if refused:
         raise InputError(f"{refused[0]}: leave them out with --release")
@@ -256,7 +268,10 @@ def _refuse_with_rows(
 
 def _written(output: str | None, plot: str | None, kept: int) -> str:
     if output is None and plot is None:
-        return "Nothing was written; --output curves.csv keeps these rows, --plot curves.png draws them."
+        return (
+            "Nothing was written; --output curves.csv keeps these rows, --plot "
+            "curves.png draws them."
+        )
     places = " and ".join(place for place in (output, plot) if place is not None)
     if kept:
         return f"Written to {places} ({kept:,} rows kept from an earlier run)."

@@ -1,4 +1,6 @@
-"""`mechdesign compose CHANNEL CHANNEL ..`: the joint leakage of several releases of one record, exactly."""
+"""`mechdesign compose CHANNEL CHANNEL ..`: the joint leakage of several releases of one
+record, exactly.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ ChannelPaths = Annotated[
     list[str],
     typer.Argument(
         metavar="CHANNEL..",
-        help="Channel files written by `design`; one file as often as a record is released through it.",
+        help="Channel files written by `design`; one file as often as a record is "
+        "released through it.",
         show_default=False,
     ),
 ]
@@ -35,8 +38,9 @@ def compose(
 ) -> None:
     """Compute the joint leakage of several releases of one record, drawn independently.
 
-    The channels must be for the same table; channels of different useful columns need a --table that has all of
-    them. Budgets do not simply add: the sum is shown beside the exact figures.
+    The channels must be for the same table; channels of different useful columns need a
+    --table that has all of them. Budgets do not simply add: the sum is shown beside the
+    exact figures.
     """
     from mechdesign.channel.loading import load_single
     from mechdesign.report.sentences import composition_record, composition_text

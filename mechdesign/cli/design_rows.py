@@ -1,4 +1,6 @@
-"""`mechdesign design TABLE --release A,B*C`: a channel for whole rows. `design` hands over to it."""
+"""`mechdesign design TABLE --release A,B*C`: a channel for whole rows. `design` hands
+over to it.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,16 @@ class RowColumns:
 
     release: list[str] | None = option(
         "COL[*COL][,..]",
-        "Release these columns together, so that the whole row keeps the promise; levels in this order, A*B crosses "
-        "two columns in one level.",
+        "Release these columns together, so that the whole row keeps the promise; "
+        "levels in this order, A*B crosses two columns in one level.",
     )
     given: list[str] | None = option(
         "COL[,COL..]", "With --release: columns released as they are."
     )
     promise: str = option(
         "WHICH",
-        "With --given: total (compared with knowing nothing) or relative (compared with knowing the given columns).",
+        "With --given: total (compared with knowing nothing) or relative (compared "
+        "with knowing the given columns).",
         "total",
     )
     order: str = option(
@@ -92,7 +95,8 @@ class RowOptions(RowColumns):
 
     cells: str | None = option(
         "N",
-        "With --release and --confidence: number of boxes of rows; by default a slice of the records chooses.",
+        "With --release and --confidence: number of boxes of rows; by default a slice "
+        "of the records chooses.",
     )
     rare: str | None = option(
         "N",
@@ -104,8 +108,9 @@ class RowOptions(RowColumns):
 
     merge_rare: str | None = option(
         "auto|N",
-        "With --useful and --confidence: merge useful symbols on a tenth of the records, and prove the promise on the "
-        "others; auto chooses the sets, N merges symbols of fewer than N records.",
+        "With --useful and --confidence: merge useful symbols on a tenth of the "
+        "records, and prove the promise on the others; auto chooses the sets, N "
+        "merges symbols of fewer than N records.",
     )
 
     @property
@@ -123,15 +128,16 @@ class RowOptions(RowColumns):
         """Refuse options of rows without --release."""
         if self.merging and self.asked:
             raise InputError(
-                "--merge-rare is for one column (--useful); --release learns boxes of rows anyway: leave it out"
+                "--merge-rare is for one column (--useful); --release learns boxes of "
+                "rows anyway: leave it out"
             )
         plain = replace(self, merge_rare=None, rare=None)
         if not self.merging:
             plain = self
         if plain != type(self)() and not self.asked:
             raise InputError(
-                "--given, --promise, --order, --least-mass, --cells, --rare and --fill belong to a release of rows: "
-                "give --release COL,.. too"
+                "--given, --promise, --order, --least-mass, --cells, --rare and "
+                "--fill belong to a release of rows: give --release COL,.. too"
             )
 
     def count(self, name: str, text: str | None) -> int | None:
@@ -150,7 +156,8 @@ def read_rows(table: o.InputTable, rows: RowColumns) -> Joint:
     """The table of all columns of the release, crossed."""
     if table.contingency or table.probabilities:
         raise InputError(
-            "--release takes a table of records (or long counts with --weight), not --contingency or --probabilities"
+            "--release takes a table of records (or long counts with --weight), not "
+            "--contingency or --probabilities"
         )
     if table.useful is not None:
         raise InputError("--release names the columns to release: leave --useful out")
@@ -160,7 +167,8 @@ def read_rows(table: o.InputTable, rows: RowColumns) -> Joint:
     twice = [name for name in columns if columns.count(name) > 1]
     if twice:
         raise InputError(
-            f"the column {quoted(twice[0])} is released twice; name it in one level of --release, or in --given"
+            f"the column {quoted(twice[0])} is released twice; name it in one level "
+            "of --release, or in --given"
         )
     # Its bins are applied by the design, which knows the levels.
     whole = replace(table, bins=None)

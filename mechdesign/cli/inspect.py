@@ -1,4 +1,6 @@
-"""`mechdesign inspect IN --channel CHANNEL`: what the other columns of a file give away, before any release."""
+"""`mechdesign inspect IN --channel CHANNEL`: what the other columns of a file give
+away, before any release.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,13 @@ HEADER = (
 )
 
 LEGEND = (
-    "The largest lift is the largest factor by which a value of the column multiplies the probability of a symbol, "
-    "among values of two records or more. Pinned down is the share of records whose value comes again, always with "
-    "the same symbol. Guessed is the share of records whose symbol is right when it is guessed from the other records "
-    "with that value, beside the share without it. `apply` refuses a column that gives the useful or sensitive one "
-    "away. A column that reveals the sensitive one breaks the promise for everybody who sees it."
+    "The largest lift is the largest factor by which a value of the column multiplies "
+    "the probability of a symbol, among values of two records or more. Pinned down is "
+    "the share of records whose value comes again, always with the same symbol. "
+    "Guessed is the share of records whose symbol is right when it is guessed from "
+    "the other records with that value, beside the share without it. `apply` refuses "
+    "a column that gives the useful or sensitive one away. A column that reveals the "
+    "sensitive one breaks the promise for everybody who sees it."
 )
 
 EXAMPLE = "Example:  mechdesign inspect people.csv --channel channel.json --sensitive relationship"
@@ -68,8 +72,9 @@ def inspect(
 ) -> None:
     """List what each other column reveals about the useful and the sensitive column, worst first.
 
-    For every column: the largest lift, the share of records that it pins down (their value comes again, always with
-    the same symbol), and how often the symbol is guessed right with it and without it.
+    For every column: the largest lift, the share of records that it pins down (their
+    value comes again, always with the same symbol), and how often the symbol is guessed
+    right with it and without it.
     """
     from mechdesign.channel.loading import load_single
     from mechdesign.leaks.inspection import inspect_file
@@ -147,7 +152,10 @@ def _page(inspection: Inspection, source: str, again: str) -> Document:
     for column in inspection.columns:
         if any(tells.stands_for for tells in column.about.values()):
             worst.append(column.column)
-    lead = f"What the other columns of {label(os.path.basename(source))} reveal about {listed(inspection.useful)}"
+    lead = (
+        f"What the other columns of {label(os.path.basename(source))} reveal about "
+        f"{listed(inspection.useful)}"
+    )
     if inspection.sensitive:
         lead += f", and about {listed(inspection.sensitive)}"
     header = (*HEADER, "apply")

@@ -215,7 +215,7 @@ def _check_budget(files: QueryFiles, budget: RangeBudget, asked: QueryOptions) -
 
 def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     """The options of the release, as `quantise_table` takes them."""
-    from mechdesign.comparison.grid import numbers
+    from mechdesign.comparison.grid import parse_grid
     from mechdesign.nonstochastic.quantize_table import QuantizeOptions
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
@@ -229,7 +229,7 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     typed["outside"] = "clip" if clip else asked.outside or "refuse"
     typed["domain"] = _domain(budget.domain)
     if asked.thresholds not in (None, "optimal", "most"):
-        typed["thresholds"] = numbers(
+        typed["thresholds"] = parse_grid(
             "--thresholds (optimal, most, or numbers)", asked.thresholds
         )
     group_by = None if asked.group_by is None else [asked.group_by]
@@ -239,16 +239,16 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
 
 def _domain(text: str | None) -> Sequence[float] | Mapping[float, object] | None:
     """The values of a domain, or with a CSV file their probabilities by value."""
-    from mechdesign.comparison.grid import numbers
+    from mechdesign.comparison.grid import parse_grid
     from mechdesign.tables.confidence_files import read_shares
 
     if text is None:
         return None
     if not text.endswith(".csv"):
-        return numbers("--domain", text)
+        return parse_grid("--domain", text)
     shares: dict[float, object] = {}
     for value, share in read_shares(text).items():
-        number = numbers(f"--domain {text}, value", value)[0]
+        number = parse_grid(f"--domain {text}, value", value)[0]
         if number in shares:
             raise InputError(
                 f"--domain {text}: the value {value} is there twice, in other words; add up its "
@@ -267,7 +267,7 @@ def _compare(
     force: bool,
 ) -> None:
     """Write the promises and errors of several budgets, and draw them."""
-    from mechdesign.comparison.grid import numbers
+    from mechdesign.comparison.grid import parse_grid
     from mechdesign.core.files import check_target, replacing
     from mechdesign.formats.urls import STANDARD
     from mechdesign.nonstochastic.quantize_table import compare_budgets
@@ -281,7 +281,7 @@ def _compare(
     check_target(files.target, force=force, sources=(files.source,))
     if files.plot is not None:
         check_plot(files.plot, force=force, sources=(files.source, files.target))
-    epsilons = sorted(set(numbers("--compare", files.compare or "")))
+    epsilons = sorted(set(parse_grid("--compare", files.compare or "")))
     with reporter.work("comparing budgets", unit="B") as work:
         rows = compare_budgets(
             files.source, options, epsilons, text=text.text(), progress=work.at

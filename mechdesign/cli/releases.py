@@ -42,8 +42,9 @@ def releases(
 ) -> None:
     """List past releases, or total their leakage for one data set.
 
-    A data set is known by the content of its records, wherever it lies now and however it is sorted or packed. Releases
-    of several columns are added up over a --table that has all of them.
+    A data set is known by the content of its records, wherever it lies now and however
+    it is sorted or packed. Releases of several columns are added up over a --table that
+    has all of them.
     """
     from mechdesign.jobs.ledger import default_path
 

@@ -1,4 +1,5 @@
-"""`mechdesign report CHANNEL`: the promise, the working and the cost of a channel, as a file for people.
+"""`mechdesign report CHANNEL`: the promise, the working and the cost of a channel, as a
+file for people.
 
 `design` shares its options for reports, and the commands that reports show.
 """
@@ -35,7 +36,8 @@ class ReportOptions:
     )
     public_report: str | None = option(
         "FILE",
-        "A report for everybody: without the table and whatever is computed from it, except the channel.",
+        "A report for everybody: without the table and whatever is computed from it, "
+        "except the channel.",
         again=False,
     )
     curve: str = option(
@@ -60,8 +62,8 @@ class ReportOptions:
         """The path of the report on a channel of whole rows, which has no public one."""
         if self.public_report is not None or self.report is None:
             raise InputError(
-                "a channel of whole rows has no public report: leave --public-report out; --report FILE writes the "
-                "internal one"
+                "a channel of whole rows has no public report: leave --public-report "
+                "out; --report FILE writes the internal one"
             )
         return self.report
 
@@ -101,7 +103,8 @@ class ReportOptions:
     ) -> None:
         """Write the reports.
 
-        `line` is the command that designs the channel, `output` its file. There is no internal report without `design`.
+        `line` is the command that designs the channel, `output` its file. There is no
+        internal report without `design`.
         """
         from mechdesign.report.collect import attributed, internal_report, promise_of
         from mechdesign.report.content import public_report
@@ -148,7 +151,10 @@ VERDICTS = {
     None: "not checked, because the table is missing",
 }
 
-EXAMPLE = "Example:  mechdesign report channel.json --report report.html --public-report public.html"
+EXAMPLE = (
+    "Example:  mechdesign report channel.json --report report.html --public-report "
+    "public.html"
+)
 
 
 def report(
@@ -160,12 +166,13 @@ def report(
 ) -> int:
     """Write a report on a channel file: for those who may see the table, for the public, or both.
 
-    The channel is audited again, exactly, where the file carries its table. A mechanism file of `quantize` has one
-    report for everybody.
+    The channel is audited again, exactly, where the file carries its table. A mechanism
+    file of `quantize` has one report for everybody.
     """
     if not reports.asked:
         raise InputError(
-            "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
+            "no report is asked for: give --report FILE (for those who may see the "
+            "table) or --public-report FILE"
         )
     reports.check((channel,), {}, force=force)
     if m.is_mechanism(channel):
@@ -215,8 +222,8 @@ def _report_rows(
     path = reports.row_report
     if channel.table is None:
         raise InputError(
-            f"{name} is a public channel without its table, and the report of a row channel is computed from the "
-            "table: report on the file that has it"
+            f"{name} is a public channel without its table, and the report of a row "
+            "channel is computed from the table: report on the file that has it"
         )
     started = time.perf_counter()
     with reporter.work("reporting"):

@@ -1,6 +1,9 @@
-"""`mechdesign run JOB.toml`: a nightly job from one file, whose keys are the options of `design`, `apply`, `report`."""
+"""`mechdesign run JOB.toml`: a nightly job from one file, whose keys are the options of
+`design`, `apply`, `report`.
+"""
 
-# The model is built from the options when it is first used, so type checkers cannot know its fields.
+# The model is built from the options when it is first used, so type checkers cannot
+# know its fields.
 # pyright: basic
 from __future__ import annotations
 
@@ -123,7 +126,9 @@ def job_model() -> Any:
 
 
 def _section(function: Callable[..., Any], *without: type[Any]) -> Any:
-    """The model of a section: a key for every option of a command, except those of the groups `without`."""
+    """The model of a section: a key for every option of a command, except those of the
+    groups `without`.
+    """
     from pydantic import Field, create_model
 
     from mechdesign.core.records import Record
@@ -167,7 +172,9 @@ def _hint(hint: Any, declaration: Declared) -> Any:
 
 
 def _typed(columns: bool, repeated: bool, value: Any) -> Any:
-    """A value as it would be typed on the command line, where numbers are texts and options may be repeated."""
+    """A value as it would be typed on the command line, where numbers are texts and
+    options may be repeated.
+    """
     values = value if isinstance(value, list) else [value]
     texts = [str(entry) if type(entry) is int else entry for entry in values]
     if repeated:
@@ -180,8 +187,9 @@ def _typed(columns: bool, repeated: bool, value: Any) -> Any:
 def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     """Run a job file: design or verify a channel, release, report.
 
-    The job file has a key for every option of these commands; its paths are relative to its folder. Finished steps are
-    not repeated: run a job that was killed, or failed, again as it is.
+    The job file has a key for every option of these commands; its paths are relative to
+    its folder. Finished steps are not repeated: run a job that was killed, or failed,
+    again as it is.
     """
     from mechdesign.jobs.keys import read_once
 
@@ -364,7 +372,9 @@ def _steps(
 
 
 def _missing_reports(job: Any, *, new: bool) -> tuple[dict[str, str], dict[str, Any]]:
-    """The reports to write, all for a new channel, else those that are missing; and their options."""
+    """The reports to write, all for a new channel, else those that are missing; and
+    their options.
+    """
     options: dict[str, Any] = {"force": False, "curve": "6"}
     reports: dict[str, str] = {}
     if job.report is not None:
@@ -379,7 +389,9 @@ def _missing_reports(job: Any, *, new: bool) -> tuple[dict[str, str], dict[str, 
 def _verify(
     reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
 ) -> int | None:
-    """Check that a channel is the one that the section asks for, and keeps its promise on the table of today."""
+    """Check that a channel is the one that the section asks for, and keeps its promise
+    on the table of today.
+    """
     from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.channel.loading import load
 
@@ -398,8 +410,8 @@ def _verify(
         provenance = loaded.record.provenance
     if provenance.get(COMMAND) != line:
         raise InputError(
-            f"{channel} exists, and was not designed with the options of this section: remove it to have it designed "
-            "anew, or name another channel"
+            f"{channel} exists, and was not designed with the options of this "
+            "section: remove it to have it designed anew, or name another channel"
         )
     table: dict[str, Any] = {"channel": channel}
     if isinstance(loaded, BoxChannel):
@@ -447,7 +459,9 @@ def _groups(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str
 
 @contextmanager
 def _locating_errors(job: str, text: str, place: Place) -> Generator[None]:
-    """Errors of a step name the line of the section, or of the key whose option or value they mention."""
+    """Errors of a step name the line of the section, or of the key whose option or
+    value they mention.
+    """
     try:
         yield
     except InputError as error:
@@ -487,8 +501,9 @@ def _at(text: str, place: Place) -> Any:
 def line_of(text: str, place: Place) -> int:
     """The line on which a key begins, or its section if it is missing.
 
-    TOML parsers give no positions. So ever more lines are parsed: the first part with the key ends where the key
-    ends, and the longest valid part without it ends where the key begins.
+    TOML parsers give no positions. So ever more lines are parsed: the first part with
+    the key ends where the key ends, and the longest valid part without it ends where
+    the key begins.
     """
     begins = 1
     lines = text.split("\n")

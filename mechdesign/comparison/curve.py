@@ -279,7 +279,9 @@ def _shared_arguments(design: Design, axis: Axis, seconds: float) -> dict[str, A
     confidence = None
     if design.confidence is not None:
         confidence = design.confidence.level
-    budgets = {symbol: (lower, upper) for symbol, lower, upper in design.notion.own}
+    budgets = {
+        symbol: (lower, upper) for symbol, lower, upper in design.notion.symbol_budgets
+    }
     return {
         "notions": [axis.notion],
         "budgets": budgets,

@@ -59,7 +59,7 @@ class Case:
         return kind.at(self.epsilon, self.lam)
 
 
-def numbers(option: str, text: str) -> tuple[float, ...]:
+def parse_grid(option: str, text: str) -> tuple[float, ...]:
     """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture: decimals, each
     rounded once.
     """
@@ -126,7 +126,9 @@ def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
     return tuple(ordered)
 
 
-def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def check_names(
+    kind: str, names: Sequence[str], known: Sequence[str]
+) -> tuple[str, ...]:
     """`names` as a tuple."""
     names = list_argument(f"{kind}s", names, f"names, as in {list(known[:1])}")
     if not names:
@@ -154,9 +156,9 @@ def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
                 alpha = _order(text, order)
             labels.append(f"{name}:{alpha:.17g}")
         else:
-            named("notion", [text], tuple(n.NOTIONS))
+            check_names("notion", [text], tuple(n.NOTIONS))
             labels.append(text)
-    return named("notion", labels, labels)
+    return check_names("notion", labels, labels)
 
 
 def _order(text: str, order: str) -> float:

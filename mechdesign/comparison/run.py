@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from mechdesign.auditing.population import lift_limits
 from mechdesign.comparison import rows as r
-from mechdesign.comparison.grid import AT, Case, curves, named, notion_labels
+from mechdesign.comparison.grid import AT, Case, check_names, curves, notion_labels
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.settings import ComparisonSettings
 from mechdesign.core.display import Displayed
@@ -48,20 +48,20 @@ SECONDS_BETWEEN_WRITES = 1.0
 NEED_CONVEX = (OPTIMAL, "subset-response")
 """Mechanisms that serve only notions whose posteriors are convex."""
 
-Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
+FinishedRow: TypeAlias = tuple[ComparisonRow, Sequence[str]]
 """A finished row and the messages about it."""
 
 
 def solve(
     joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
-) -> list[Done]:
+) -> list[FinishedRow]:
     """A task; runs in whatever process the executor chooses."""
-    return list(each(joint, cases, settings))
+    return list(finished_rows(joint, cases, settings))
 
 
-def each(
+def finished_rows(
     joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
-) -> Iterator[Done]:
+) -> Iterator[FinishedRow]:
     """The cases of a task in turn, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
@@ -178,7 +178,7 @@ class _Run:
         try:
             if executor is None:
                 for task in tasks:
-                    for done in each(self.joint, task, self.settings):
+                    for done in finished_rows(self.joint, task, self.settings):
                         self.add([done])
             else:
                 futures = [
@@ -199,7 +199,7 @@ class _Run:
                 tasks.append(missing[start : start + CHUNK])
         return tasks
 
-    def gather(self, futures: list[Future[list[Done]]]) -> None:
+    def gather(self, futures: list[Future[list[FinishedRow]]]) -> None:
         """Add the rows of the executor, in whatever order; after a failure the other tasks are not
         waited for.
         """
@@ -220,7 +220,7 @@ class _Run:
             for future in unfinished:
                 future.cancel()
 
-    def add(self, done: Iterable[Done]) -> None:
+    def add(self, done: Iterable[FinishedRow]) -> None:
         """Take finished rows in, report them, and write them now and then."""
         for row, messages in done:
             self.by_case[row.case] = row
@@ -358,16 +358,16 @@ def _mechanisms(
     if objectives is None:
         if mechanisms is None:
             return MECHANISMS
-        return named("mechanism", mechanisms, names)
+        return check_names("mechanism", mechanisms, names)
     both: list[str] = []
-    for objective in named("objective", objectives, (INFORMATION, *OBJECTIVES)):
+    for objective in check_names("objective", objectives, (INFORMATION, *OBJECTIVES)):
         if objective != INFORMATION:
             both.append(objective)
         elif mechanisms is None:
             both.append(OPTIMAL)
         else:
             both += mechanisms
-    return named("mechanism", both, names)
+    return check_names("mechanism", both, names)
 
 
 def _servable(

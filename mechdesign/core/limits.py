@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-OwnBudget: TypeAlias = tuple[str, float, float]
+SymbolBudget: TypeAlias = tuple[str, float, float]
 """A sensitive symbol and its own eps_l and eps_u, which replace those of the notion."""
 
 
@@ -40,7 +40,7 @@ class LiftLimits:
     lower: float = math.inf
     upper: float = math.inf
     ratio: float = math.inf
-    own: tuple[OwnBudget, ...] = ()
+    symbol_budgets: tuple[SymbolBudget, ...] = ()
     mean: ClassVar[None] = None
     no_polytope: ClassVar[None] = None
     not_convex: ClassVar[None] = None
@@ -53,7 +53,7 @@ class LiftLimits:
         """
         lower = self.lower
         upper = self.upper
-        for _, own_lower, own_upper in self.own:
+        for _, own_lower, own_upper in self.symbol_budgets:
             lower = max(lower, own_lower)
             upper = max(upper, own_upper)
         return LiftLimits(lower, upper, self.ratio)
@@ -84,7 +84,7 @@ class LiftLimits:
                 f"seeing a released value changes the probability of any {sensitive} by a "
                 f"factor {_factor_range(self.lower, self.upper)}"
             )
-            for name, lower, upper in self.own:
+            for name, lower, upper in self.symbol_budgets:
                 text += f", of {name!r} {_factor_range(lower, upper)}"
             parts.append(text)
         if math.isfinite(self.ratio):

@@ -295,7 +295,7 @@ def _limit(
 ) -> RareLimit | None:
     """The limit by the rarest value that is promised for itself; None with given columns."""
     upper = request.notion.limits
-    if request.given or not isinstance(upper, LiftLimits) or upper.own:
+    if request.given or not isinstance(upper, LiftLimits) or upper.symbol_budgets:
         return None
     counts = records.sensitive_counts()
     promised: list[tuple[str, int]] = []

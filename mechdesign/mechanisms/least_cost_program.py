@@ -183,7 +183,7 @@ class LeastCostProgram:
         """Whether some budget is finite, and above the first reach."""
         notion = self.rules.notion
         budgets = [getattr(notion, name) for name in notion.budgets()]
-        for _, *sides in notion.own:
+        for _, *sides in notion.symbol_budgets:
             budgets += sides
         return any(REACHES[0] < budget < math.inf for budget in budgets)
 

@@ -296,7 +296,9 @@ class DesignRequest:
             "confidence": self.confidence is not None,
             "after": bool(self.after),
             "protect_each": self.protect_each,
-            "budgets of single symbols": bool(self.budgets or self.notion.own),
+            "budgets of single symbols": bool(
+                self.budgets or self.notion.symbol_budgets
+            ),
             "objective": self.least_cost != LeastCostObjective(),
             f"mechanism {self.mechanism}": self.mechanism != OPTIMAL,
             "bins": self.bins is not None,

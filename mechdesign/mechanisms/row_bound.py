@@ -139,7 +139,7 @@ def _demands(
     promise: str,
 ) -> list[Demand] | None:
     """None where the ordinary promise on the stratum's own table is meant."""
-    if not notion.own and (promise == RELATIVE or not given):
+    if not notion.symbol_budgets and (promise == RELATIVE or not given):
         return None
     sides = allowed_sides(records.sensitive, notion)
     if promise == RELATIVE:

@@ -572,7 +572,7 @@ def _entropy_of(records: Records, groups: int) -> float:
 
 
 def _budgets(records: Records, notion: Notion) -> tuple[SymbolBudgets, ...]:
-    if not notion.own:
+    if not notion.symbol_budgets:
         return ()
     sums = records.sensitive_counts()
     # `own_budgets` asks a joint table for its sensitive symbols alone.

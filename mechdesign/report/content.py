@@ -202,7 +202,7 @@ def _kept_promise(
     figures.update(attained)
     promise = _promise(notion, sensitive, " ".join(texts), design.verified, figures)
     allowed: list[tuple[float, float]] = []
-    if notion.own:
+    if notion.symbol_budgets:
         for lower, upper in allowed_sides(joint.sensitive, notion):
             allowed.append((math.exp(-lower), math.exp(upper)))
     return replace(

@@ -66,7 +66,7 @@ def _promises(design: Design, report: Report) -> list[str]:
         widest = limits.loosest
         factors = _factors(widest.lower, widest.upper)
         table = f"Table: a released value makes any {sensitive} {factors} as probable"
-        if limits.own:
+        if limits.symbol_budgets:
             table += ", single values by budgets of their own"
         verdict = "verified" if design.verified else "VIOLATED"
         table += f" ({verdict})."
@@ -101,7 +101,7 @@ def _takes_confidence(design: Design) -> bool:
     """Whether a design with the same request can promise something for the population."""
     notion = design.notion
     record = design.channel.record
-    is_single = not (notion.own or record.after or record.averages)
+    is_single = not (notion.symbol_budgets or record.after or record.averages)
     return isinstance(notion.limits, LiftLimits) and is_single
 
 

@@ -17,18 +17,18 @@ from mechdesign.report import wording as w
 RELATIVE = "relative"
 
 COVERS = (
-    "It covers a released row and every part of it, against an observer who knows this table and the channel and "
-    "nothing else about the record."
+    "It covers a released row and every part of it, against an observer who knows "
+    "this table and the channel and nothing else about the record."
 )
 
 PARTS_OF_RELATIVE = (
-    "It covers a released row with all of its given columns. A part without them may reveal more: at most the "
-    "leakage of the given columns on top."
+    "It covers a released row with all of its given columns. A part without them may "
+    "reveal more: at most the leakage of the given columns on top."
 )
 
 POPULATION = (
-    "The promise is about this table ({records}), not about the population behind it: there the leakage is larger, "
-    "and it grows as the number of records shrinks."
+    "The promise is about this table ({records}), not about the population behind it: "
+    "there the leakage is larger, and it grows as the number of records shrinks."
 )
 
 IDENTITY = (
@@ -55,8 +55,8 @@ def row_design_text(design: RowDesign) -> str:
     if design.stopped > 0.0:
         lines.append(
             w.paragraph(
-                f"{w.percent(design.stopped)} of the records have a rare beginning: the rest of their row is released "
-                "as a constant."
+                f"{w.percent(design.stopped)} of the records have a rare beginning: "
+                "the rest of their row is released as a constant."
             )
         )
     lines += ["", "Where the promise ends"]
@@ -79,12 +79,14 @@ def _sensitive(channel: RowChannel) -> str:
 
 
 def _promise_text(design: RowDesign) -> str:
-    """The promise as a factor between two numbers, from the exact budgets that the channel attains."""
+    """The promise as a factor between two numbers, from the exact budgets that the
+    channel attains.
+    """
     sensitive = _sensitive(design.channel)
     low, high = _factors(design.achieved)
     text = (
-        f"Seeing a released row changes the probability of every value of {sensitive} by a factor between "
-        f"{low} and {high}"
+        f"Seeing a released row changes the probability of every value of {sensitive} "
+        f"by a factor between {low} and {high}"
     )
     if design.audit.promise == RELATIVE:
         text += ", compared with somebody of whom only the given columns are known"
@@ -94,16 +96,17 @@ def _promise_text(design: RowDesign) -> str:
 def _verified_text(design: RowDesign) -> str:
     prefixes = w.count(design.leaves, "prefix", "prefixes")
     return (
-        f"This is {design.audit.notion.text}, verified in exact arithmetic on all {prefixes} that a released row can "
-        f"have. Achieved: {w.achieved_text(design.achieved)} (nats, rounded up)."
+        f"This is {design.audit.notion.text}, verified in exact arithmetic on all "
+        f"{prefixes} that a released row can have. Achieved: "
+        f"{w.achieved_text(design.achieved)} (nats, rounded up)."
     )
 
 
 def _given_text(given: Achieved) -> str:
     low, high = _factors(given)
     return (
-        "The given columns are released as they are. Alone they change these probabilities by a factor between "
-        f"{low} and {high}."
+        "The given columns are released as they are. Alone they change these "
+        f"probabilities by a factor between {low} and {high}."
     )
 
 
@@ -209,8 +212,8 @@ def row_audit_text(audit: RowAudit) -> str:
         f"{audit.notion.text}, {audit.promise} promise: {verdict}, decided in exact arithmetic on "
         f"{w.count(audit.leaves, 'prefix', 'prefixes')}.",
         f"Achieved: {w.achieved_text(audit.achieved)} (nats, rounded up).",
-        f"Worst: the row {row} makes {w.label(audit.worst.sensitive)} {w.about(audit.worst.lift)} times as likely as "
-        "before.",
+        f"Worst: the row {row} makes {w.label(audit.worst.sensitive)} "
+        f"{w.about(audit.worst.lift)} times as likely as before.",
     ]
     for number, spent in enumerate(audit.spent, start=1):
         low, high = _factors(spent)
@@ -319,7 +322,8 @@ def row_frequencies_text(frequencies: RowFrequencies) -> str:
         share = w.percent(frequencies.unidentified)
         lines.append(
             w.paragraph(
-                f"In {share} of the rows some of these values cannot be told apart, which widens their intervals."
+                f"In {share} of the rows some of these values cannot be told apart, "
+                "which widens their intervals."
             )
         )
     return "\n".join(lines)

@@ -115,16 +115,16 @@ def test_a_notion_without_lifts_takes_no_budgets_of_symbols_that_nobody_would_ch
     kind, arguments
 ) -> None:
     with pytest.raises(md.InputError, match="budgets of single symbols bound lifts"):
-        kind(**arguments, own=(("HIV", 0.01, 0.01),))
+        kind(**arguments, symbol_budgets=(("HIV", 0.01, 0.01),))
 
 
 def test_budgets_of_symbols_are_checked_however_they_are_given() -> None:
     with pytest.raises(md.InputError, match="both budgets of 'HIV' are inf"):
-        md.ALIP(0.1, 0.1, own=(("HIV", math.inf, math.inf),))
+        md.ALIP(0.1, 0.1, symbol_budgets=(("HIV", math.inf, math.inf),))
     with pytest.raises(
         md.InputError, match=r"a budget of 'HIV' \(-1\) must be positive"
     ):
-        md.LIP(0.1, own=(("HIV", 1.0, -1.0),))
+        md.LIP(0.1, symbol_budgets=(("HIV", 1.0, -1.0),))
 
 
 def test_the_words_of_an_order_round_it_down() -> None:

@@ -9,10 +9,10 @@ import pytest
 from mechdesign.comparison.grid import (
     Case,
     ascending,
+    check_names,
     curves,
-    named,
     notion_labels,
-    numbers,
+    parse_grid,
     takes_lam,
 )
 from mechdesign.core.errors import InputError
@@ -32,16 +32,16 @@ from mechdesign.notions import ALIP, LDP, LIP, NOTIONS, MaxLift, MinLift
     ],
 )
 def test_grids(text, values):
-    assert numbers("--epsilons", text) == values
+    assert parse_grid("--epsilons", text) == values
 
 
 def test_grid_points_are_the_nearest_doubles():
     """0.1 added up thirty times would not be 3."""
-    assert numbers("--epsilons", "0.1:7:0.1") == tuple(k / 10 for k in range(1, 71))
+    assert parse_grid("--epsilons", "0.1:7:0.1") == tuple(k / 10 for k in range(1, 71))
 
 
 def test_the_grid_of_the_paper_has_32_budgets_with_both_ends():
-    grid = numbers("--epsilons", "0.25:8:0.25")
+    grid = parse_grid("--epsilons", "0.25:8:0.25")
     assert (len(grid), grid[0], grid[-1]) == (32, 0.25, 8.0)
 
 
@@ -63,7 +63,7 @@ def test_the_grid_of_the_paper_has_32_budgets_with_both_ends():
 )
 def test_bad_grids(text, words):
     with pytest.raises(InputError, match=words):
-        numbers("--epsilons", text)
+        parse_grid("--epsilons", text)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_bad_lams(lams, words):
 )
 def test_bad_names(names, words):
     with pytest.raises(InputError, match=words):
-        named("mechanism", names, ("a", "b"))
+        check_names("mechanism", names, ("a", "b"))
 
 
 def test_labels_of_alpha_carry_the_order():

@@ -127,7 +127,7 @@ def test_every_notion_on_single_lifts(frame, notion, objective):
     law = oracle.joint_law(made.channel, made.channel.table)
     lifts = oracle.lifts(law)
     limits = notion.limits
-    own = {name: sides for name, *sides in notion.own}
+    own = {name: sides for name, *sides in notion.symbol_budgets}
     for s, name in enumerate(made.channel.sensitive.names):
         lower, upper = own.get(name, (limits.lower, limits.upper))
         values = [float(lift) for (t, _), lift in lifts.items() if t == s]
