@@ -23,7 +23,7 @@ from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
 from .exporting.export import Export, export_channel
-from .frames.streams import (
+from .frames.sanitising import (
     engine_errors,
     sanitise,
     sanitise_dask,

@@ -590,7 +590,7 @@ def robust_envelope(
         columns,
         gap,
         end - time.monotonic(),
-        uncertain=True,
+        over_uncertain_set=True,
         guess=guess,
         progress=progress,
     )

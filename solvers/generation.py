@@ -116,7 +116,7 @@ class Generation:
         Weights of `initial` that decompose the target.
     stabilise : bool
         Whether local searches come first, in a price box; else every round is priced exactly.
-    uncertain : bool
+    over_uncertain_set : bool
         Whether columns lie in an uncertain set, where walks along edges are not known.
     guess : (n,) array, optional
         Prices of a neighbouring problem.
@@ -133,7 +133,7 @@ class Generation:
     time_limit: float
     incumbent: Array | None = None
     stabilise: bool = True
-    uncertain: bool = False
+    over_uncertain_set: bool = False
     guess: Array | None = None
     completion: Callable[[], Points] | None = None
     progress: Callable[[Progress], None] | None = None
@@ -282,7 +282,7 @@ class Generation:
         """Walks from the outputs in use to ever cheaper neighbours, which searches over polytopes
         know.
         """
-        if self.uncertain:
+        if self.over_uncertain_set:
             return 0
         return self._search_locally(
             solution.dual, walk=self._columns.in_use(solution), turn=0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.jobs.results import Applied
+    from mechdesign.nonstochastic.release_answers import RangeRelease
     from mechdesign.release.draws import Key
 
 EXAMPLE = (
@@ -80,9 +81,9 @@ class ColumnOptions(KeptOptions, f.PrivateColumns):
 
     def release_arguments(self) -> dict[str, Any]:
         """As a release of a file takes them."""
-        into = (
-            None if self.add is None else [names("--add", [each]) for each in self.add]
-        )
+        into = None
+        if self.add is not None:
+            into = [names("--add", [name]) for name in self.add]
         return {**self.arguments(), **self.kept_arguments(), "into": into}
 
 
@@ -192,107 +193,215 @@ def apply(
     identifier. A job that was killed is run again, and writes the same bytes. OUT is complete or
     not there at all.
     """
-    from mechdesign.formats.folders import is_folder
-    from mechdesign.formats.urls import STANDARD, is_url, local
-    from mechdesign.jobs.ledger import default_path
+    from mechdesign.formats.urls import STANDARD, local
     from mechdesign.jobs.stopping import Stopped, stoppable
 
-    target, numeric = os.fspath(local(files.target)), m.is_mechanism(channel)
+    target = os.fspath(local(files.target))
     if common.as_json and target == STANDARD:
         raise InputError(
             "--json and an output to standard output (-) would mix; name a file for one of them"
         )
-    beside = asdict(sides)
-    if (
-        sides.manifest is None
-        and target != STANDARD
-        and not (is_url(target) or is_folder(files.source))
-    ):
-        beside["manifest"] = f"{target}.manifest.json"
-    how: dict[str, Any] = {
-        "text": text.text(),
-        "compression": text.compress,
-        "force": force,
-    }
     if text.compress not in (None, "gzip", "zstd"):
         raise InputError(f"--compress {text.compress!r} must be gzip or zstd")
-    identity = None if draws.identity is None else names("--identity", [draws.identity])
-    how |= {"key_from": draws.key, "dry_run": draws.dry_run, "strict": sides.strict}
-    if draws.ledger is None and draws.insecure_seed is None:
-        draws = replace(draws, ledger=os.fspath(default_path()))
-    written = {
-        "escape_formulas": text.escape_formulas,
-        "format": text.format,
-    }
-    if numeric:
-        for_channels = (
-            columns.also,
-            sides.internal_manifest,
-            sides.codebook,
-            draws.fresh_draw,
-        )
-        if (
-            any(for_channels)
-            or draws.changed != "refuse"
-            or published != f.PolicyOptions()
-        ):
-            raise InputError(
-                "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, "
-                "--changed, --fresh-draw, --internal-manifest and --codebook are for channels"
-            )
-        how |= {"ledger": draws.ledger, "mechanism_path": sides.manifest}
-        how["records"] = {**columns.release_arguments(), **written}
-        run = m.release_of(channel, files.source, target, numbers, how, identity or ())
+    job = _Job(
+        channel=channel,
+        source=files.source,
+        target=target,
+        columns=columns,
+        published=published,
+        draws=draws,
+        text=text,
+        sides=sides,
+        force=force,
+    )
+    is_mechanism = m.is_mechanism(channel)
+    if is_mechanism:
+        activity = "quantising"
+        release = job.mechanism_release(numbers)
     else:
-        how |= (
-            published.arguments()
-            | asdict(draws)
-            | {"key_from": draws.key, "identity": identity}
-            | beside
-        )
-        how |= columns.release_arguments() | written
-        run = _release_of([channel, *(columns.also or [])], files.source, target, how)
+        activity = "sanitising"
+        release = job.channel_release()
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it
         # did.
         with stoppable():
-            with reporter.work(
-                "quantising" if numeric else "sanitising", unit="B"
-            ) as work:
-                result = run(progress=work.at)
+            with reporter.work(activity, unit="B") as work:
+                result = release(progress=work.at)
             reporter.finished = True
             reporter.notices(result.notices)
-            told = {"records": result.records} if numeric else asdict(result)
-            if not numeric and result.kept and not draws.dry_run:
-                told |= _kept_guess(reporter, result, files.source, columns, text)
-            reporter.done("applied", f"written to {target}", output=target, **told)
-            if target != STANDARD and numeric:
-                m.answer_applied(result, target, common, dry_run=draws.dry_run)
-            elif target != STANDARD:
-                record = {"output": target, "manifest": beside["manifest"], **told}
-                common.answer(
-                    lambda: record, lambda: _written(result, target, draws.dry_run)
-                )
+            if is_mechanism:
+                _answer_mechanism(reporter, result, job, common)
+            else:
+                _answer_channel(reporter, result, job, common)
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
     return 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    """The files and options of one `apply`, and the releases that they ask for."""
+
+    channel: str
+    source: str
+    target: str
+    columns: ColumnOptions
+    published: f.PolicyOptions
+    draws: JobOptions
+    text: OutputFormat
+    sides: SideOptions
+    force: bool
+
+    @property
+    def manifest(self) -> str | None:
+        """The path of the manifest: beside a file by default, and nowhere else."""
+        from mechdesign.formats.folders import is_folder
+        from mechdesign.formats.urls import STANDARD, is_url
+
+        if self.sides.manifest is not None or self.target == STANDARD:
+            return self.sides.manifest
+        if is_url(self.target) or is_folder(self.source):
+            return None
+        return f"{self.target}.manifest.json"
+
+    @property
+    def ledger(self) -> str | None:
+        """The ledger, by default that of the user; none for draws from a seed."""
+        from mechdesign.jobs.ledger import default_path
+
+        if self.draws.ledger is None and self.draws.insecure_seed is None:
+            return os.fspath(default_path())
+        return self.draws.ledger
+
+    def channel_release(self) -> Callable[..., Any]:
+        """The release through channels; it takes a `progress`."""
+        identity = self._identity()
+        arguments = {
+            **self._common_arguments(),
+            **self.published.arguments(),
+            **self.columns.release_arguments(),
+            **self._format_arguments(),
+            "identity": identity or None,
+            "ledger": self.ledger,
+            "changed": self.draws.changed,
+            "fresh_draw": self.draws.fresh_draw,
+            "insecure_seed": self.draws.insecure_seed,
+            "manifest": self.manifest,
+            "internal_manifest": self.sides.internal_manifest,
+            "codebook": self.sides.codebook,
+        }
+        paths = [self.channel, *(self.columns.also or [])]
+        return _release_of(paths, self.source, self.target, arguments)
+
+    def mechanism_release(self, numbers: m.MechanismOptions) -> Callable[..., Any]:
+        """The release through a mechanism file of `quantize`; it takes a `progress`."""
+        identity = self._identity()
+        arguments = self._common_arguments()
+        self._refuse_options_of_channels()
+        arguments |= {
+            "ledger": self.ledger,
+            "mechanism_path": self.sides.manifest,
+            "records": {**self.columns.release_arguments(), **self._format_arguments()},
+        }
+        return m.release_of(
+            self.channel, self.source, self.target, numbers, arguments, identity
+        )
+
+    def _identity(self) -> tuple[str, ...]:
+        """The columns that identify a record; none where its row number does."""
+        if self.draws.identity is None:
+            return ()
+        return tuple(names("--identity", [self.draws.identity]))
+
+    def _common_arguments(self) -> dict[str, Any]:
+        """What releases through channels and through mechanisms both take."""
+        return {
+            "text": self.text.text(),
+            "compression": self.text.compress,
+            "force": self.force,
+            "key_from": self.draws.key,
+            "dry_run": self.draws.dry_run,
+            "strict": self.sides.strict,
+        }
+
+    def _format_arguments(self) -> dict[str, Any]:
+        return {
+            "escape_formulas": self.text.escape_formulas,
+            "format": self.text.format,
+        }
+
+    def _refuse_options_of_channels(self) -> None:
+        """Raise InputError if there is an option that only a random draw can have."""
+        is_asked = (
+            bool(self.columns.also)
+            or bool(self.sides.internal_manifest)
+            or bool(self.sides.codebook)
+            or self.draws.fresh_draw
+            or self.draws.changed != "refuse"
+            or self.published != f.PolicyOptions()
+        )
+        if is_asked:
+            raise InputError(
+                "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, "
+                "--changed, --fresh-draw, --internal-manifest and --codebook are for channels"
+            )
+
+
+def _answer_mechanism(
+    reporter: Reporter, result: RangeRelease, job: _Job, common: o.CommonOptions
+) -> None:
+    """Log a release through a mechanism, and print it unless the data went there."""
+    from mechdesign.formats.urls import STANDARD
+
+    reporter.done(
+        "applied",
+        f"written to {job.target}",
+        output=job.target,
+        records=result.records,
+    )
+    if job.target != STANDARD:
+        m.answer_applied(result, job.target, common, dry_run=job.draws.dry_run)
+
+
+def _answer_channel(
+    reporter: Reporter, result: Applied, job: _Job, common: o.CommonOptions
+) -> None:
+    """Log a release through channels, and print it unless the data went there."""
+    from mechdesign.formats.urls import STANDARD
+
+    details = asdict(result)
+    dry_run = job.draws.dry_run
+    if result.kept and not dry_run:
+        details |= _kept_guess(reporter, result, job.source, job.columns, job.text)
+    reporter.done("applied", f"written to {job.target}", output=job.target, **details)
+    if job.target != STANDARD:
+        record = {"output": job.target, "manifest": job.manifest, **details}
+        common.answer(lambda: record, lambda: _written(result, job.target, dry_run))
+
+
 def _release_of(
-    paths: list[str], source: str, target: str, how: dict[str, Any]
+    paths: list[str], source: str, target: str, arguments: dict[str, Any]
 ) -> Callable[..., Any]:
+    """The release through the channels of these files; it takes a `progress`."""
     from mechdesign.channel.loading import load
     from mechdesign.jobs.folders import sanitise_path
     from mechdesign.jobs.release_file import keep_apart
 
     channels = [load(path) for path in paths]
-    written = (target, how["manifest"], how["internal_manifest"], how["codebook"])
+    written = (
+        target,
+        arguments["manifest"],
+        arguments["internal_manifest"],
+        arguments["codebook"],
+    )
     keep_apart(
         [path for path in written if path is not None],
         [("the channel file", path) for path in paths],
     )
-    return partial(sanitise_path, channels, source, target, channel_files=paths, **how)
+    return partial(
+        sanitise_path, channels, source, target, channel_files=paths, **arguments
+    )
 
 
 def _kept_guess(
@@ -325,17 +434,19 @@ def _kept_guess(
 
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:
+    """What was written where, and which columns the promise does not cover."""
     from mechdesign.report.wording import count, label
 
     released = ", ".join(map(label, result.columns))
-    kind = (
-        f"the column {released} is"
-        if len(result.columns) == 1
-        else f"the columns {released} are"
-    )
-    was = "would be written to" if dry_run else "written to"
-    was = "are complete already in" if result.already else was
-    text = f"{count(result.records, 'record')} {was} {target}; {kind} released."
+    subject = f"the columns {released} are"
+    if len(result.columns) == 1:
+        subject = f"the column {released} is"
+    verb = "written to"
+    if result.already:
+        verb = "are complete already in"
+    elif dry_run:
+        verb = "would be written to"
+    text = f"{count(result.records, 'record')} {verb} {target}; {subject} released."
     if result.kept:
         kept = ", ".join(map(label, result.kept))
         text += f" Kept as they are, and not covered by the promise (--keep): {kept}."

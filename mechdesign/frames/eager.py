@@ -76,10 +76,10 @@ def header_of(frame: Any) -> list[Any]:
     InputError
         If it is no frame in memory, or two columns have the same name.
     """
-    return all_different(adapter_of(frame).names)
+    return require_different_names(adapter_of(frame).names)
 
 
-def all_different(names: list[Any]) -> list[Any]:
+def require_different_names(names: list[Any]) -> list[Any]:
     """The names, which no two columns may share."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

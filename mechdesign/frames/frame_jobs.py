@@ -21,14 +21,14 @@ from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.jobs.shuffling import random_words
 
 
-def weighed(
+def release_checked(
     frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int
 ) -> tuple[Any, list[str]]:
     """The released frame, and warnings; refuses columns that give the released one away."""
     released = sanitised(frame, drawer, first_row=first_row)
     checks = FrameChecks(drawer)
     checks.add(frame)
-    notices = checked(drawer, checks)
+    notices = disclosure_warnings(drawer, checks)
     if not drawer.recipe.options.shuffle:
         return released, notices
     # The order is a function of the key and of the records, so that a repeated job repeats it.
@@ -38,7 +38,7 @@ def weighed(
     return reordered(released, np.argsort(words, kind="stable"), drawer), notices
 
 
-def checked(drawer: Drawer, checks: FrameChecks) -> list[str]:
+def disclosure_warnings(drawer: Drawer, checks: FrameChecks) -> list[str]:
     """Refuse columns that give the released one away; a warning if the order of the records does
     so.
     """

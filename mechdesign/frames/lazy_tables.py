@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from mechdesign.core.errors import InputError
 from mechdesign.frames.dask_frames import DaskFrame
 from mechdesign.frames.duckdb_relations import DuckDBRelation
-from mechdesign.frames.eager import all_different
+from mechdesign.frames.eager import require_different_names
 from mechdesign.frames.polars_lazy import PolarsLazyFrame
 from mechdesign.frames.readings import has_places
 from mechdesign.frames.spark_frames import SparkFrame
@@ -66,7 +66,7 @@ def release_lazy_table(table: LazyTable, recipe: Recipe, first_row: int) -> Any:
     InputError
         If nothing makes the draws repeatable, or the table itself is not.
     """
-    header = all_different(table.names)
+    header = require_different_names(table.names)
     if recipe.options.shuffle:
         raise InputError(
             "the order of a lazy table is that of its engine, or of the partitions of a cluster: "

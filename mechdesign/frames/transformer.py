@@ -32,8 +32,8 @@ from mechdesign.channel.loading import load_single
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
-from mechdesign.frames.eager import all_different
-from mechdesign.frames.frame_jobs import checked, released_table
+from mechdesign.frames.eager import require_different_names
+from mechdesign.frames.frame_jobs import disclosure_warnings, released_table
 from mechdesign.frames.learning_table import LearningTable
 from mechdesign.frames.libraries import find_adapter
 from mechdesign.jobs.channel_recipe import ChannelRecipe
@@ -211,7 +211,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
         def release(drawer: Drawer) -> tuple[Any, list[str]]:
             released, checks = table.released(drawer)
-            return released, checked(drawer, checks)
+            return released, disclosure_warnings(drawer, checks)
 
         columns: Any = []
         if options.ledger is not None:
@@ -253,7 +253,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         # What has no named columns is for scikit-learn to make an array of.
         adapter = find_adapter(X)
         if adapter is not None:
-            table = LearningTable(tuple(all_different(adapter.names)), X)
+            table = LearningTable(tuple(require_different_names(adapter.names)), X)
             if reset or not self._lacks_sensitive_columns_alone(table):
                 validate_data(self, X, skip_check_array=True, reset=reset)
             return table

@@ -14,7 +14,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.parquet import ParquetBatch
 from mechdesign.formats.urls import FRAME
-from mechdesign.frames.eager import all_different
+from mechdesign.frames.eager import require_different_names
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
@@ -111,7 +111,7 @@ class _Table:
             header = list(frame.columns)
         else:
             header = list(nw.from_native(frame).lazy().collect_schema())
-        self.header = all_different(header)
+        self.header = require_different_names(header)
         if names is None:
             columns = self.header
         else:

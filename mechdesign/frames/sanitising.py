@@ -12,7 +12,11 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.frames.eager import arrow_columns, header_of
 from mechdesign.frames.engine_errors import engine_errors
-from mechdesign.frames.frame_jobs import released_table, warnings_of_draws, weighed
+from mechdesign.frames.frame_jobs import (
+    release_checked,
+    released_table,
+    warnings_of_draws,
+)
 from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.options import ReleaseKeywords, options_of
@@ -123,7 +127,7 @@ def _sanitise_eager(
     is_remembered = recipe.draws and is_unrecorded and not first_row and len(frame) > 0
 
     def release(drawer: Drawer) -> tuple[Any, list[str]]:
-        released, notices = weighed(frame, columns, drawer, first_row)
+        released, notices = release_checked(frame, columns, drawer, first_row)
         if is_remembered:
             notices += warnings_of_draws(columns, len(frame), drawer)
         return released, notices
