@@ -70,6 +70,9 @@ class RowFrequencies:
     records : int
     level : float
         Confidence level of each interval (normal approximation for the population of the records).
+    unresolved : (symbols,) array
+        The part of the interval's width that more records would not remove, because released
+        values do not tell the symbols apart.
     unidentified : float
         Share of the records whose released values cannot tell some of these symbols apart; it
         widens the intervals.
@@ -84,6 +87,7 @@ class RowFrequencies:
     unbiased: Array
     records: int
     level: float
+    unresolved: Array
     unidentified: float
 
     def rows(self) -> list[dict[str, Any]]:
@@ -93,6 +97,7 @@ class RowFrequencies:
             record: dict[str, Any] = dict(zip(self.columns, texts, strict=True))
             record["estimate"] = float(self.estimates[k])
             record["standard_error"] = float(self.standard_errors[k])
+            record["unresolved"] = float(self.unresolved[k])
             record["lower"] = float(self.lower[k])
             record["upper"] = float(self.upper[k])
             records.append(record)
@@ -306,6 +311,7 @@ def _combined(
         unbiased=middle,
         records=records,
         level=level,
+        unresolved=np.maximum(high_mean - low_mean, 0.0),
         unidentified=float(weights[ambiguous].sum()),
     )
 

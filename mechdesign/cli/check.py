@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
@@ -65,7 +66,7 @@ def check(
     false_alarm = number("--false-alarm", compared.false_alarm)
     if m.is_mechanism(channel):
         with reporter.work("checking"):
-            mechanism_check = m.check_mechanism(
+            found = m.check_mechanism(
                 channel,
                 released,
                 numbers,
@@ -74,73 +75,98 @@ def check(
                 original=compared.original,
                 column=next(iter(columns.renamed.values()), None),
             )
-        plausible = mechanism_check.plausible
-        records = mechanism_check.answers
-        record = mechanism_check.record
-        verdict = mechanism_check.text
+        verdict = Verdict(found.plausible, found.answers, found.record, found.text)
     else:
-        from mechdesign.channel.box_channel import BoxChannel
-        from mechdesign.channel.loading import load
+        release = Release(released, columns, published, reading, text)
+        with reporter.work("checking", unit="records") as advance:
+            check = _check_channel(channel, release, compared, false_alarm, advance)
+        verdict = Verdict.of(check, name)
+    reporter.done(
+        "checked",
+        f"{name} is checked",
+        plausible=verdict.plausible,
+        records=verdict.records,
+    )
+    common.answer(lambda: verdict.record, lambda: verdict.text)
+    return 0 if verdict.plausible else NO
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `check` answers, of a channel or of a mechanism file for numbers."""
+
+    plausible: bool
+    records: int
+    record: Mapping[str, Any]
+    text: str
+
+    @classmethod
+    def of(cls, check: ReleaseCheck, name: str) -> Verdict:
+        """The verdict on a release through a channel."""
         from mechdesign.report.releases import check_record, check_text
 
-        loaded = load(channel)
-        any_data = compared.any_data
-        if isinstance(loaded, BoxChannel):
-            if compared.original is not None:
-                raise InputError(
-                    "a release of boxes is checked by its labels alone: leave --original out"
-                )
-            loaded = loaded.single()
-            # Its table lacks the slice, which is released as well.
-            any_data = True
-        with reporter.work("checking", unit="records") as advance:
-            if isinstance(loaded, md.RowChannel):
-                channel_check = _check_rows(
-                    loaded,
-                    released,
-                    compared,
-                    text,
-                    false_alarm,
-                    (columns, published, reading),
-                )
-            else:
-                channel_check = md.check_release(
-                    loaded,
-                    released,
-                    original=compared.original,
-                    level=false_alarm,
-                    any_data=any_data,
-                    ignored=names("--ignore", compared.ignore),
-                    text=text.text(),
-                    advance=advance,
-                    **columns.arguments(),
-                    **published.arguments(),
-                    **reading.arguments(),
-                )
-        plausible = channel_check.plausible
-        records = channel_check.records
-        record = check_record(channel_check)
-        verdict = check_text(channel_check, name)
-    reporter.done("checked", f"{name} is checked", plausible=plausible, records=records)
-    common.answer(lambda: record, lambda: verdict)
-    return 0 if plausible else NO
+        record = check_record(check)
+        text = check_text(check, name)
+        return cls(check.plausible, check.records, record, text)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A released file, and the options that say how it is read."""
+
+    path: str
+    columns: f.PrivateColumns
+    published: f.PolicyOptions
+    reading: f.ReleaseReading
+    text: o.TextFormat
+
+
+def _check_channel(
+    path: str,
+    release: Release,
+    compared: CheckOptions,
+    level: float,
+    advance: Callable[[int], None],
+) -> ReleaseCheck:
+    """Check a release against the channel of one column, of rows or of boxes in the file `path`."""
+    from mechdesign.channel.box_channel import BoxChannel
+    from mechdesign.channel.loading import load
+
+    channel = load(path)
+    if isinstance(channel, md.RowChannel):
+        return _check_rows(channel, release, compared, level)
+    any_data = compared.any_data
+    if isinstance(channel, BoxChannel):
+        if compared.original is not None:
+            raise InputError(
+                "a release of boxes is checked by its labels alone: leave --original out"
+            )
+        channel = channel.single()
+        # Its table lacks the slice, which is released as well.
+        any_data = True
+    return md.check_release(
+        channel,
+        release.path,
+        original=compared.original,
+        level=level,
+        any_data=any_data,
+        ignored=names("--ignore", compared.ignore),
+        text=release.text.text(),
+        advance=advance,
+        **release.columns.arguments(),
+        **release.published.arguments(),
+        **release.reading.arguments(),
+    )
 
 
 def _check_rows(
-    channel: md.RowChannel,
-    released: str,
-    compared: CheckOptions,
-    text: o.TextFormat,
-    level: float,
-    others: tuple[object, ...],
+    channel: md.RowChannel, release: Release, compared: CheckOptions, level: float
 ) -> ReleaseCheck:
-    """Check a file of released rows; `others` are groups of options that only single
-    columns have.
-    """
+    """Check a file of released rows."""
     from mechdesign.analysis.row_checking import check_rows
     from mechdesign.leaks.coded_table import coded_table
 
-    for options in others:
+    for options in (release.columns, release.published, release.reading):
         if options != type(options)():
             raise InputError(
                 "a channel of whole rows is checked under the columns' own names: "
@@ -153,10 +179,10 @@ def _check_rows(
         )
     original = None
     if compared.original is not None:
-        original = _encoded(coded_table(compared.original, text.text()))
+        original = _encoded(coded_table(compared.original, release.text.text()))
     return check_rows(
         channel,
-        _encoded(coded_table(released, text.text())),
+        _encoded(coded_table(release.path, release.text.text())),
         original,
         level=level,
         any_data=compared.any_data,

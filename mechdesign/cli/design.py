@@ -4,7 +4,7 @@ it guarantees.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import mechdesign as md
@@ -31,6 +31,7 @@ from mechdesign.cli.report import ReportOptions
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.mechanisms.box_design import BoxDesign
     from mechdesign.mechanisms.request import DesignRequest
 
 EXAMPLE = (
@@ -48,6 +49,34 @@ LOGGED = (
     "verified",
 )
 """What the log says of a design, of all that ``--json`` says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What stands on the command line of `design`, in its groups; they travel together."""
+
+    table: o.InputTable
+    budget: DesignBudget
+    confidence: o.ConfidenceOptions
+    after: o.AfterOptions
+    rows: RowOptions
+    search: DesignOptions
+    objective: ObjectiveOptions
+    output: OutputOptions
+    reports: ReportOptions
+    common: o.CommonOptions
+    force: bool
+
+    @property
+    def writes_or_prints_json(self) -> bool:
+        """Whether somebody waits for a channel, and not for advice."""
+        wants_file = self.output.output is not None or self.reports.asked
+        return wants_file or self.common.as_json
+
+    @property
+    def as_if_written(self) -> OutputOptions:
+        """The output options for the line that makes the channel again, which names a file."""
+        return replace(self.output, output=self.output.output or o.PUBLIC_CHANNEL)
 
 
 def design(
@@ -69,9 +98,22 @@ def design(
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish
     which output for each useful symbol, so that no output says much about the sensitive column.
     """
+    asked = Asked(
+        table=table,
+        budget=budget,
+        confidence=confidence,
+        after=after,
+        rows=rows,
+        search=search,
+        objective=objective,
+        output=output,
+        reports=reports,
+        common=common,
+        force=force,
+    )
     # A script that forgets the budget gets an error; a person at a prompt gets the recommendation.
-    writes = output.output is not None or reports.asked or common.as_json
-    if budget.is_missing and not (writes or rows.asked or after.after):
+    needs_channel = asked.writes_or_prints_json or rows.asked or bool(after.after)
+    if budget.is_missing and not needs_channel:
         advise(reporter, table, budget, confidence, search, objective)
         return 0
     budget.check()
@@ -81,97 +123,64 @@ def design(
     reports.check((table.table,), {"--output": output.output}, force=force)
     rows.refuse_alone()
     if rows.asked:
-        _refuse_with_rows(budget, confidence, after, search)
-        report_path = None
-        if reports.asked:
-            if population.level is not None:
-                raise InputError(
-                    "a channel for boxes of rows (--release with --confidence) has no report yet: "
-                    "leave --report out; `show` and `audit` describe it"
-                )
-            report_path = reports.row_report
-        return _design_rows(
-            reporter,
-            table,
-            budget,
-            population.level,
-            rows,
-            search,
-            objective,
-            output,
-            common,
-            force,
-            report_path,
-        )
+        return _design_rows(reporter, asked, population.level)
     if rows.merging:
-        if population.level is None:
-            raise InputError(
-                "--merge-rare needs --confidence: without it no symbol is too rare"
-            )
-        if reports.asked:
-            raise InputError(
-                "a channel for merged symbols has no report yet: leave --report out; `show` and "
-                "`audit` describe it"
-            )
-        _refuse_with_rows(budget, confidence, after, search)
-        return _design_merged(
-            reporter,
-            table,
-            budget,
-            population.level,
-            rows,
-            search,
-            output,
-            common,
-            force,
-        )
+        return _design_merged(reporter, asked, population.level)
+    return _design_column(reporter, asked, population)
+
+
+def _design_column(reporter: Reporter, asked: Asked, population: o.Population) -> int:
+    """Design a channel for the useful column, write it and its reports, print its promise."""
+    table, budget, search = asked.table, asked.budget, asked.search
     from mechdesign.mechanisms.request import DesignRequest
 
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
         # The notion is replaced by `DesignBudget.designed`: some budgets depend on the table.
         request = search.on(DesignRequest(joint, budget.kind.at(1.0), bins=bins))
-        request = objective.on(request, table, table.text())
-        request = population.on(request, confidence.unseen(joint))
-        request = _after(request, table, after.channels())
+        request = asked.objective.on(request, table, table.text())
+        request = population.on(request, asked.confidence.unseen(joint))
+        request = _after(request, table, asked.after.channels())
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         result = budget.designed(replace(request, progress=work.step))
     if bins is not None and result.channel.joint is not None:
         joint = result.channel.joint
-    written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
-    typed = (table, budget, confidence, after, search, objective, written)
-    public = (table, budget, confidence, after, search, objective.shown(), written)
-    result = _with_command(result, command_line("design", *public, public=True))
+    result = _with_command(result, _line(asked, asked.objective.shown(), public=True))
+    output = asked.output
     if output.output is not None:
-        result.channel.save(output.output, overwrite=force, public=output.public)
-    if reports.asked:
-        line = command_line("design", *typed)
-        _save_reports(
-            reporter, reports, result, line, table.table, output.output, force
-        )
-    _answer(reporter, result, joint, objective, output, reports, common)
+        result.channel.save(output.output, overwrite=asked.force, public=output.public)
+    if asked.reports.asked:
+        _save_reports(reporter, asked, result)
+    _answer(reporter, asked, result, joint)
     return 0
 
 
-def _save_reports(
-    reporter: Reporter,
-    reports: ReportOptions,
-    result: md.Design,
-    line: str,
-    table: str,
-    path: str | None,
-    force: bool,
-) -> None:
+def _line(asked: Asked, objective: ObjectiveOptions, *, public: bool = False) -> str:
+    """The command that makes the channel again."""
+    groups = (
+        asked.table,
+        asked.budget,
+        asked.confidence,
+        asked.after,
+        asked.search,
+        objective,
+        asked.as_if_written,
+    )
+    return command_line("design", *groups, public=public)
+
+
+def _save_reports(reporter: Reporter, asked: Asked, result: md.Design) -> None:
     """Write the reports; the channel file is kept if the user stops here."""
+    path = asked.output.output
     try:
-        reports.save(
+        asked.reports.save(
             result.channel,
             result,
             reporter,
-            line=line,
-            table=table,
+            line=_line(asked, asked.objective),
+            table=asked.table.table,
             output=path,
-            force=force,
+            force=asked.force,
         )
     except KeyboardInterrupt:
         kept = "nothing was written"
@@ -181,30 +190,27 @@ def _save_reports(
 
 
 def _answer(
-    reporter: Reporter,
-    result: md.Design,
-    joint: md.Joint,
-    objective: ObjectiveOptions,
-    output: OutputOptions,
-    reports: ReportOptions,
-    common: o.CommonOptions,
+    reporter: Reporter, asked: Asked, result: md.Design, joint: md.Joint
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.binning import many_numbers
     from mechdesign.report.record import design_record
 
     advice: tuple[str, ...] = ()
-    if objective.objective != "distance":
+    if asked.objective.objective != "distance":
         advice = many_numbers(joint)
     reporter.notices((*joint.notices, *advice, *result.messages))
-    path = output.output
+    path = asked.output.output
+    reports = asked.reports
     record = design_record(result, path) | reports.files
     done = "a channel is designed"
     if path is not None:
         done = f"written to {path}"
     logged = {key: record[key] for key in (*LOGGED, *reports.files)}
     reporter.done("designed", done, **logged)
-    common.answer(lambda: record, lambda: _text(result, joint, output, reports))
+    asked.common.answer(
+        lambda: record, lambda: _text(result, joint, asked.output, reports)
+    )
 
 
 def _text(
@@ -224,13 +230,9 @@ def _text(
     return first_screen(result, joint, last=last)
 
 
-def _refuse_with_rows(
-    budget: DesignBudget,
-    confidence: o.ConfidenceOptions,
-    after: o.AfterOptions,
-    search: DesignOptions,
-) -> None:
+def _refuse_with_rows(asked: Asked) -> None:
     """Refuse options that a release of rows does not have."""
+    budget, confidence = asked.budget, asked.confidence
     refused: list[str] = []
     if budget.average is not None:
         refused.append("--average")
@@ -240,9 +242,9 @@ def _refuse_with_rows(
         refused.append("--max-posterior")
     if replace(confidence, confidence=None) != o.ConfidenceOptions():
         refused.append("--known-shares, --symbols or --secrets")
-    if after.after:
+    if asked.after.after:
         refused.append("--after")
-    if search.mechanism != "optimal":
+    if asked.search.mechanism != "optimal":
         refused.append("--mechanism")
     if refused:
         raise InputError(
@@ -250,87 +252,74 @@ def _refuse_with_rows(
         )
 
 
-def _design_rows(
-    reporter: Reporter,
-    table: o.InputTable,
-    budget: DesignBudget,
-    level: float | None,
-    rows: RowOptions,
-    search: DesignOptions,
-    objective: ObjectiveOptions,
-    output: OutputOptions,
-    common: o.CommonOptions,
-    force: bool,
-    report_path: str | None,
-) -> int:
+def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
     from mechdesign.mechanisms.box_design import BoxDesign
 
+    _refuse_with_rows(asked)
+    report_path = None
+    if asked.reports.asked:
+        if level is not None:
+            raise InputError(
+                "a channel for boxes of rows (--release with --confidence) has no report yet: "
+                "leave --report out; `show` and `audit` describe it"
+            )
+        report_path = asked.reports.row_report
+    table, rows, search = asked.table, asked.rows, asked.search
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
     with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
         design = designed(
             joint,
             rows,
-            budget.notion_or("alip"),
-            objective=objective.objective or TRUTH,
+            asked.budget.notion_or("alip"),
+            objective=asked.objective.objective or TRUTH,
             bins=parsing.bins_of(table.bins),
             time_limit=search.seconds,
             progress=work.step,
             confidence=level,
         )
     reporter.notices(joint.notices)
-    written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
-    confident = o.ConfidenceOptions()
-    if level is not None:
-        confident = o.ConfidenceOptions(confidence=repr(level))
-    groups = (table, budget, confident, rows, search, objective.shown(), written)
+    groups = _row_groups(asked, level, asked.objective.shown())
     if isinstance(design, BoxDesign):
-        return answer_boxes(
-            reporter,
-            design,
-            common,
-            output=output.output,
-            public=output.public,
-            force=force,
-            groups=groups,
-        )
+        return _answer_boxes(reporter, asked, design, groups)
     return answer_rows(
         reporter,
         design,
-        common,
-        output=output.output,
-        public=output.public,
-        force=force,
+        asked.common,
+        output=asked.output.output,
+        public=asked.output.public,
+        force=asked.force,
         groups=groups,
         report_path=report_path,
     )
 
 
-def _design_merged(
-    reporter: Reporter,
-    table: o.InputTable,
-    budget: DesignBudget,
-    level: float,
-    rows: RowOptions,
-    search: DesignOptions,
-    output: OutputOptions,
-    common: o.CommonOptions,
-    force: bool,
-) -> int:
+def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int:
     """Design a channel for a column whose symbols are merged on a slice."""
     from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
     from mechdesign.tables.records import Records
 
+    if level is None:
+        raise InputError(
+            "--merge-rare needs --confidence: without it no symbol is too rare"
+        )
+    if asked.reports.asked:
+        raise InputError(
+            "a channel for merged symbols has no report yet: leave --report out; `show` and "
+            "`audit` describe it"
+        )
+    _refuse_with_rows(asked)
+    rows, search = asked.rows, asked.search
     with reporter.work("reading the table"):
-        joint, bins = table.read_before_auto()
+        joint, bins = asked.table.read_before_auto()
         if bins is not None:
             raise InputError(
                 "--merge-rare and --bin auto exclude each other: leave one out"
             )
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         request = BoxRequest(
-            notion=budget.notion_or("alip"),
+            notion=asked.budget.notion_or("alip"),
             level=level,
             rare=rows.count("--rare", rows.rare) or 0,
             merge_below=rows.merge_below(),
@@ -338,20 +327,40 @@ def _design_merged(
         )
         if search.seconds is not None:
             request = replace(request, time_limit=search.seconds)
-        design = design_boxes(
-            Records.from_joint(joint, [joint.useful.columns]), request
-        )
+        records = Records.from_joint(joint, [joint.useful.columns])
+        design = design_boxes(records, request)
     reporter.notices(joint.notices)
-    written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
-    confident = o.ConfidenceOptions(confidence=repr(level))
+    return _answer_boxes(reporter, asked, design, _row_groups(asked, level))
+
+
+def _row_groups(asked: Asked, level: float | None, *more: object) -> tuple[object, ...]:
+    """The groups of options that the line of a design of rows or boxes repeats."""
+    confident = o.ConfidenceOptions()
+    if level is not None:
+        confident = o.ConfidenceOptions(confidence=repr(level))
+    return (
+        asked.table,
+        asked.budget,
+        confident,
+        asked.rows,
+        asked.search,
+        *more,
+        asked.as_if_written,
+    )
+
+
+def _answer_boxes(
+    reporter: Reporter, asked: Asked, design: BoxDesign, groups: tuple[object, ...]
+) -> int:
+    """Write the file of a channel for boxes, and print its promise."""
     return answer_boxes(
         reporter,
         design,
-        common,
-        output=output.output,
-        public=output.public,
-        force=force,
-        groups=(table, budget, confident, rows, search, written),
+        asked.common,
+        output=asked.output.output,
+        public=asked.output.public,
+        force=asked.force,
+        groups=groups,
     )
 
 

@@ -17,6 +17,7 @@ from mechdesign.report.wording import (
     csv_text,
     item,
     label,
+    largest,
     paragraph,
     picked,
 )
@@ -111,9 +112,9 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
     """A line for each frequency of a column, or of it by another one, without a final newline."""
     titles = [label(column) for column in columns]
     rows = [[*titles, "estimate", "std.error", "interval"]]
-    for *names, estimate, error, lower, upper, _ in (
-        record.values() for record in result.rows()
-    ):
+    records, note = largest(result.rows(), "--json and --csv")
+    for record in records:
+        *names, estimate, error, lower, upper, _ = record.values()
         numbers = f"{estimate:.5f}", f"{error:.5f}", f"{lower:.5f} to {upper:.5f}"
         rows.append([*map(label, names), *numbers])
     lines = [
@@ -122,6 +123,7 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
         f"{_TARGETS[result.target]}.",
         "",
         *aligned(rows, left=(*range(len(titles)), len(titles) + 2)),
+        *note,
     ]
     if result.notices:
         lines += ["", "Note", *(item(label(notice)) for notice in result.notices)]

@@ -13,6 +13,7 @@ from mechdesign.core.wording import percent_of, quoted
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import to_record
 from mechdesign.report import wording as w
+from mechdesign.report.content import FREE, FREE_SIDE
 
 RELATIVE = "relative"
 
@@ -42,7 +43,7 @@ def row_design_text(design: RowDesign) -> str:
     """The text of `design --release`, what matters first; without a final newline."""
     channel = design.channel
     lines = [
-        f"{_columns(channel)} are released together; {_sensitive(channel)} is protected.",
+        _lead(channel),
         "",
         "What is promised",
         w.paragraph(_promise_text(design)),
@@ -55,14 +56,22 @@ def row_design_text(design: RowDesign) -> str:
     if design.stopped > 0.0:
         lines.append(
             w.paragraph(
-                f"{w.percent(design.stopped)} of the records have a rare beginning: "
-                "the rest of their row is released as a constant."
+                f"The first columns of {w.percent(design.stopped)} of the records are so rare "
+                "together that the later columns of these records are released as a constant."
             )
         )
     lines += ["", "Where the promise ends"]
     lines += [w.item(text) for text in _scope(design)]
     lines += [w.item(message) for message in design.messages]
     return "\n".join(lines)
+
+
+def _lead(channel: RowChannel) -> str:
+    """What is released, and what is protected."""
+    verb = "is released"
+    if len(channel.output_columns) > 1:
+        verb = "are released together"
+    return f"{_columns(channel)} {verb}; {_sensitive(channel)} is protected."
 
 
 def _columns(channel: RowChannel) -> str:
@@ -79,15 +88,27 @@ def _sensitive(channel: RowChannel) -> str:
 
 
 def _promise_text(design: RowDesign) -> str:
-    """The promise as a factor between two numbers, from the exact budgets that the
-    channel attains.
+    """The promise as a factor between two numbers, or as one bound where the notion
+    leaves the other side free; from the exact budgets that the channel attains.
     """
     sensitive = _sensitive(design.channel)
     low, high = _factors(design.achieved)
-    text = (
-        f"Seeing a released row changes the probability of every value of {sensitive} "
-        f"by a factor between {low} and {high}"
-    )
+    match design.audit.notion.limits.free_sides:
+        case ("lower",):
+            text = (
+                f"Seeing a released row makes no value of {sensitive} more than {high} times "
+                "as probable as before"
+            )
+        case ("upper",):
+            text = (
+                f"Seeing a released row makes no value of {sensitive} less than {low} times "
+                "as probable as before"
+            )
+        case _:
+            text = (
+                f"Seeing a released row changes the probability of every value of {sensitive} "
+                f"by a factor between {low} and {high}"
+            )
     if design.audit.promise == RELATIVE:
         text += ", compared with somebody of whom only the given columns are known"
     return f"{text}."
@@ -96,8 +117,8 @@ def _promise_text(design: RowDesign) -> str:
 def _verified_text(design: RowDesign) -> str:
     prefixes = w.count(design.leaves, "prefix", "prefixes")
     return (
-        f"This is {design.audit.notion.text}, verified in exact arithmetic on all "
-        f"{prefixes} that a released row can have. Achieved: "
+        f"This is {design.audit.notion.text}. It was verified in exact arithmetic on every "
+        f"beginning of a released row ({prefixes}). Achieved: "
         f"{w.achieved_text(design.achieved)} (nats, rounded up)."
     )
 
@@ -150,12 +171,10 @@ def _scope(design: RowDesign) -> list[str]:
         size = w.count(design.records, "record")
     covers = PARTS_OF_RELATIVE if design.audit.promise == RELATIVE else COVERS
     sensitive = _sensitive(design.channel)
-    return [
-        POPULATION.format(records=size),
-        covers,
-        BEYOND,
-        IDENTITY.format(sensitive=sensitive),
-    ]
+    texts = [POPULATION.format(records=size), covers]
+    for side in design.audit.notion.limits.free_sides:
+        texts.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    return [*texts, BEYOND, IDENTITY.format(sensitive=sensitive)]
 
 
 def row_design_record(design: RowDesign, output: str | None) -> dict[str, Any]:
@@ -242,7 +261,7 @@ def row_channel_text(channel: RowChannel) -> str:
     """The text of `show` on a row channel: its columns, nodes and promise, level by level."""
     record = channel.record
     lines = [
-        f"{_columns(channel)} are released together; {_sensitive(channel)} is protected.",
+        _lead(channel),
         f"It promises {channel.notion.text}, {record.promise} promise (`audit` checks it).",
         f"Objective: {record.objective}.",
         "",
@@ -301,29 +320,33 @@ def row_channel_record(channel: RowChannel) -> dict[str, Any]:
 def row_frequencies_text(frequencies: RowFrequencies) -> str:
     """The text of `estimate` on released rows, without a final newline."""
     names = [w.label(name) for name in frequencies.columns]
-    rows = [[*names, "estimate", "std.error", "interval"]]
-    for record in frequencies.rows():
-        texts = [w.label(record[name]) for name in frequencies.columns]
-        rows.append(
-            [
-                *texts,
-                f"{record['estimate']:.5f}",
-                f"{record['standard_error']:.5f}",
-                f"{record['lower']:.5f} to {record['upper']:.5f}",
-            ]
-        )
+    # A share that no record settles is shown beside the standard error, which does not see it.
+    unresolved = frequencies.unidentified > 0.0
+    header = [*names, "estimate", "std.error", "interval"]
+    if unresolved:
+        header.insert(-1, "not told apart")
+    rows = [header]
+    records, note = w.largest(frequencies.rows(), "--json")
+    for record in records:
+        cells = [w.label(record[name]) for name in frequencies.columns]
+        cells += [f"{record['estimate']:.5f}", f"{record['standard_error']:.5f}"]
+        if unresolved:
+            cells.append(f"{record['unresolved']:.5f}")
+        cells.append(f"{record['lower']:.5f} to {record['upper']:.5f}")
+        rows.append(cells)
     lines = [
         f"Frequencies of {' by '.join(names)} from {w.count(frequencies.records, 'released row')}; "
         f"{percent_of(frequencies.level)} intervals for the population of the records.",
         "",
-        *w.aligned(rows, left=(*range(len(names)), len(names) + 2)),
+        *w.aligned(rows, left=(*range(len(names)), len(header) - 1)),
+        *note,
     ]
-    if frequencies.unidentified > 0.0:
-        share = w.percent(frequencies.unidentified)
+    if unresolved:
         lines.append(
             w.paragraph(
-                f"In {share} of the rows some of these values cannot be told apart, "
-                "which widens their intervals."
+                "What stands under 'not told apart' is the part of an interval that stays open "
+                "however many records there are, because the released values do not tell this "
+                "value from others."
             )
         )
     return "\n".join(lines)

@@ -17,6 +17,12 @@ from mechdesign.report import wording as w
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
+MOST_CHANNEL_ROWS = 100
+"""Symbols, or outputs, whose probabilities a terminal shows; a file has all."""
+
+MOST_ENTRIES = 16
+"""Probabilities of one symbol or output that a terminal shows, the largest first."""
+
 
 @cache
 def _macros() -> Any:
@@ -33,7 +39,13 @@ def _macros() -> Any:
         "factor_at_least": wording.factor_at_least,
         "factor_at_most": wording.factor_at_most,
     }
-    return w.macros_of("terminal.txt.jinja", filters, INFINITE=math.inf)
+    return w.macros_of(
+        "terminal.txt.jinja",
+        filters,
+        INFINITE=math.inf,
+        MOST_CHANNEL_ROWS=MOST_CHANNEL_ROWS,
+        MOST_ENTRIES=MOST_ENTRIES,
+    )
 
 
 def text_of(report: str, *facts: Any, **options: Any) -> str:

@@ -32,6 +32,9 @@ WIDTH = 96
 SPOKEN_DIGITS = 3
 """Significant digits of a factor in a sentence for everybody."""
 
+MOST_ESTIMATES = 100
+"""Estimates in a terminal; a file has all."""
+
 PERCENT = Decimal("0.001")
 """The last decimal of a percentage."""
 
@@ -98,11 +101,15 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def achieved_text(achieved: Achieved) -> str:
-    """The budgets of an `Achieved` in nats, rounded up."""
+    """The budgets of an `Achieved` in nats, rounded up; "unbounded" where one is infinite."""
     return (
-        f"eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, "
-        f"local differential privacy {at_most(achieved.eps_ldp)}"
+        f"eps_l {_budget_text(achieved.eps_l)}, eps_u {_budget_text(achieved.eps_u)}, "
+        f"local differential privacy {_budget_text(achieved.eps_ldp)}"
     )
+
+
+def _budget_text(nats: float) -> str:
+    return "unbounded" if math.isinf(nats) else at_most(nats)
 
 
 def factor_text(nats: float, *, upper: bool) -> str:
@@ -151,6 +158,24 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
             cells.append(cell.ljust(width) if column in left else cell.rjust(width))
         lines.append(f"  {'  '.join(cells)}".rstrip())
     return lines
+
+
+def largest(
+    records: Sequence[Mapping[str, Any]], all_in: str
+) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
+    """The records that a terminal shows, and a line on the others if there are any.
+
+    Up to `MOST_ESTIMATES` records are all shown, in their order; of more, those with the largest
+    ``estimate``. `all_in` names the options that show all.
+    """
+    if len(records) <= MOST_ESTIMATES:
+        return records, []
+    shown = sorted(records, key=lambda record: -record["estimate"])[:MOST_ESTIMATES]
+    note = (
+        f"Shown are the {MOST_ESTIMATES} largest of {len(records):,} estimates; "
+        f"all are in {all_in}."
+    )
+    return shown, [paragraph(note)]
 
 
 def text_of(macros: Any, report: str, *facts: Any, **options: Any) -> str:

@@ -66,6 +66,29 @@ def test_the_text_says_what_is_promised_and_kept(table, run):
     assert "Nothing was written" in text
 
 
+@pytest.mark.parametrize(
+    ("budget", "said", "free"),
+    [
+        (
+            ("--at-most-times", "2"),
+            "makes no value of secret more than 2 times as probable as before.",
+            "may make a value of secret much less likely, or rule it out.",
+        ),
+        (
+            ("--at-least-times", "0.5"),
+            "makes no value of secret less than 0.5 times as probable as before.",
+            "may make a value of secret much more likely, or give it away.",
+        ),
+    ],
+)
+def test_one_bound_is_said_as_one_bound(table, run, budget, said, free):
+    text = run(*DESIGN, "--release", "a,b", *budget).out
+    words = " ".join(text.split())
+    assert said in words
+    assert free in words
+    assert "inf" not in words.replace("information", "")
+
+
 def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
     arguments = (*DESIGN, "--release", "a", "--given", "k", "--epsilon", "0.8")
     refused = run(*arguments)
@@ -135,6 +158,10 @@ def test_frequencies_of_released_rows(table, run):
         "estimate", "out.csv", "--channel", "row.json", "--of", "a", "--by", "k"
     ).out
     assert "Frequencies of a by k from 800 released rows; 95 % intervals" in pair
+    parts = run("estimate", "out.csv", "--channel", "row.json", "--json").record
+    for part in parts["frequencies"]:
+        for row in part["rows"]:
+            assert row["unresolved"] <= row["upper"] - row["lower"] or row["lower"] == 0
     refused = run("estimate", "out.csv", "--channel", "row.json", "--method", "ml")
     assert refused.code == 2
     assert "leave --method and --target out" in refused.err
@@ -142,3 +169,40 @@ def test_frequencies_of_released_rows(table, run):
     single_column = run("estimate", "out.csv", "--channel", "c.json", "--of", "a")
     assert single_column.code == 2
     assert "--of names columns of released rows" in single_column.err
+
+
+def test_values_that_are_never_told_apart_have_an_open_part(folder, run):
+    """One output for everything: no number of records narrows the intervals."""
+    secret = ["s", "t"] * 200
+    frame = pd.DataFrame({"secret": secret, "a": secret})
+    frame.to_csv("people.csv", index=False)
+    run(*DESIGN, "--release", "a", "--epsilon", "1e-9", "--output", "row.json")
+    channel = md.RowChannel.load("row.json")
+    channel.apply(frame[["a"]], insecure_seed=1).to_csv("out.csv", index=False)
+    arguments = ("estimate", "out.csv", "--channel", "row.json")
+    (part,) = run(*arguments, "--json").record["frequencies"]
+    assert [row["unresolved"] for row in part["rows"]] == pytest.approx([1.0, 1.0])
+    text = run(*arguments).out
+    assert "not told apart" in text
+    assert "a is released; secret is protected." in run("show", "row.json").out
+    assert "do not tell this value from others" in " ".join(text.split())
+
+
+def test_a_terminal_shows_the_largest_of_many_estimates(folder, run):
+    chance = np.random.default_rng(5)
+    columns = {name: chance.integers(0, 12, 3000).astype(str) for name in ("a", "b")}
+    frame = pd.DataFrame({"secret": chance.choice(["s", "t"], 3000), **columns})
+    frame.to_csv("people.csv", index=False)
+    run(*DESIGN, "--release", "a,b", "--epsilon", "1", "--output", "row.json")
+    channel = md.RowChannel.load("row.json")
+    channel.apply(frame[["a", "b"]], insecure_seed=1).to_csv("out.csv", index=False)
+    arguments = ("estimate", "out.csv", "--channel", "row.json", "--of", "a,b")
+    text = run(*arguments).out
+    assert "Shown are the 100 largest of 144 estimates; all are in --json." in text
+    estimates = [
+        row["estimate"]
+        for row in run(*arguments, "--json").record["frequencies"][0]["rows"]
+    ]
+    assert len(estimates) == 144
+    assert f"{max(estimates):.5f}" in text
+    assert text.count(" to ") == 100

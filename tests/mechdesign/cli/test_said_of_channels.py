@@ -152,3 +152,28 @@ def test_measures_on_another_table_in_another_order(channel, folder, run):
     unknown = run("measure", channel, "--table", "w.csv", "--contingency")
     assert unknown.code == 2
     assert "'pilot'" in unknown.err
+
+
+def test_a_terminal_shows_the_first_rows_of_a_large_channel(folder, run):
+    """Whole matrices are for files: 150 symbols would fill 300 lines."""
+    chance = np.random.default_rng(8)
+    lines = ["group,job"]
+    for _ in range(6000):
+        lines.append(f"{chance.choice(['s', 't'])},j{chance.integers(0, 150):03}")
+    (folder / "many.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run(
+        "design",
+        "many.csv",
+        *MICRO,
+        *EPS,
+        "--output",
+        "many.json",
+        "--mechanism",
+        "subset-merging",
+    )
+    channel = md.Channel.load("many.json")
+    assert len(channel.useful) == 150
+    text = run("show", "many.json").out
+    assert "and 50 more; --csv has all probabilities" in text
+    assert len(text.splitlines()) < 220
+    assert len(run("show", "many.json", "--csv").out.splitlines()) == 151
