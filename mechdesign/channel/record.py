@@ -4,14 +4,17 @@ into its file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.records import Digest, Matching, Record
+from mechdesign.core.wording import listed
 from mechdesign.notions import Notion, check_budget, from_record
 from mechdesign.tables.variable import Variable
 
@@ -138,6 +141,20 @@ class SymbolBudgets(Record):
         check_budget("eps_l", float(self.eps_l))
         check_budget("eps_u", float(self.eps_u))
         return self
+
+
+def check_symbol_budgets(budgets: Sequence[SymbolBudgets], sensitive: Variable) -> None:
+    """Raise InputError unless the budgets are for different symbols that are protected."""
+    symbols = [(own.column, own.symbol) for own in budgets]
+    protected = {(column, symbol) for column, symbol, _ in sensitive.protected}
+    unknown: list[str] = []
+    for column, symbol in symbols:
+        if (column, symbol) not in protected:
+            unknown.append(", ".join(symbol))
+    if unknown:
+        raise InputError(f"budgets: there is no sensitive symbol {listed(unknown)}")
+    if repeated(symbols) is not None:
+        raise InputError("budgets: a sensitive symbol occurs twice")
 
 
 @dataclass(frozen=True)

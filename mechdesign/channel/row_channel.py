@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.channel.record import SymbolBudgets
+from mechdesign.channel.record import SymbolBudgets, check_symbol_budgets
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, RowTree
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import encode
@@ -130,6 +130,7 @@ class RowChannel(Described):
                 f"the column {quoted(twice)} occurs twice among the sensitive, given and released "
                 "ones"
             )
+        check_symbol_budgets(self.record.budgets, self.sensitive)
         self._check_labels()
         self._check_strata()
         self.tree.check(tuple(map(len, self.labels)))
@@ -206,11 +207,7 @@ class RowChannel(Described):
             (column, symbol): name for column, symbol, name in self.sensitive.protected
         }
         for budgets in self.record.budgets:
-            name = names.get((budgets.column, budgets.symbol))
-            if name is None:
-                raise InputError(
-                    f"budgets: there is no sensitive symbol {listed(budgets.symbol)}"
-                )
+            name = names[budgets.column, budgets.symbol]
             own[name] = (float(budgets.eps_l), float(budgets.eps_u))
         if not own:
             return notion
@@ -230,7 +227,9 @@ class RowChannel(Described):
 
     @property
     def output_columns(self) -> tuple[str, ...]:
-        """Names of the released columns: those above, but one for each level with free outputs."""
+        """Names of the columns of a released file: the given and released ones; with the objective
+        information one for each level, named after all its columns.
+        """
         if self.record.objective == TRUTH:
             return self.released_columns
         names = [name for variable in self.given for name in variable.columns]
@@ -256,8 +255,7 @@ class RowChannel(Described):
                 known * len(variable) + strata[:, k], return_inverse=True
             )
             wanted = found * len(variable) + codes[:, k]
-            place = np.minimum(keys.searchsorted(wanted), len(keys) - 1)
-            found = np.where((found >= 0) & (keys[place] == wanted), place, -1)
+            found = np.where(found >= 0, places_in(keys, wanted), NOWHERE)
             known = ranks.ravel().astype(np.int64)
         # Strata ascend, so the last rank is the stratum.
         return found

@@ -68,8 +68,7 @@ def promise_of(channel: Channel, name: str = "the channel") -> Notion:
     if notion is None:
         raise InputError(
             f"{name} does not say which notion it was designed for, so there is no promise to "
-            f"report; "
-            "`mechdesign audit` and `mechdesign measure` take any channel"
+            "report; `mechdesign audit --all-measures` takes any channel, with --notion"
         )
     return notion
 

@@ -86,6 +86,13 @@ def test_commands_for_one_column_say_what_they_need(table, run):
         )
 
 
+def test_all_measures_are_for_one_column(table, run):
+    run(*DESIGN, "--release", "a,b", "--output", "row.json", "--force")
+    refused = run("audit", "row.json", "--all-measures")
+    assert refused.code == 2
+    assert "channel of one column, not for a channel of rows" in refused.err
+
+
 def test_a_file_is_released_by_the_command_that_the_design_names(table, run):
     written = run(*DESIGN, "--release", "a,b", "--output", "again.json", "--force")
     assert "mechdesign apply again.json IN.csv OUT.csv" in written.out
