@@ -104,11 +104,12 @@ def convex_envelope(
             "point is not in the set, so it has no decomposition", normal, 0.0
         )
     search = _Search(convex, point, margin)
-    search.add_members(Points.from_dense(point))
-    for _, points in incumbents():
-        search.add_members(points)
+    candidates = [Points.from_dense(point)]
+    candidates += [points for _, points in incumbents()]
     if start is not None and len(start):
-        search.add_members(start)
+        candidates.append(start)
+    for points in candidates:
+        search.add_members(points)
     search.add_unit_cuts()
     search.solve_master(end)
     if dual is not None:
