@@ -10,8 +10,8 @@ which is convex in t. Splitting a posterior into extreme points of the polytope 
 its vertices suffice.
 
 *Bound.* With s_k = u_k^T M^-1 G M^-1 u_k and any y with y.v_k >= s_k for all vertices, no t has
-f(t) < f^2 / (y.p). Proof: 1/f is concave and homogeneous of degree one in t, its gradient is s / f^2,
-hence 1/f(t') <= sum_k t'_k s_k / f^2 <= y.p / f^2. QED
+f(t) < f^2 / (y.p). Proof: 1/f is concave and homogeneous of degree one in t, and its gradient is
+s / f^2, hence 1/f(t') <= sum_k t'_k s_k / f^2 <= y.p / f^2. QED
 
 The program is solved by a primal-dual interior-point method. The Hessian 2 (u_k^T M^-1 G M^-1 u_l)
 (u_k^T M^-1 u_l) has rank n (n + 1) / 2 at most, so a step costs one small factorisation, however
