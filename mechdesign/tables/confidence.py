@@ -102,10 +102,9 @@ class ConfidenceSet:
             for low, high in zip(lower, upper, strict=True):
                 row.append([str(Fraction(low, SCALE)), str(Fraction(high, SCALE))])
             cells.append(row)
-        shares = [
-            [str(low), str(high)]
-            for low, high in zip(self.share_lower, self.share_upper, strict=True)
-        ]
+        shares: list[list[str]] = []
+        for low, high in zip(self.share_lower, self.share_upper, strict=True):
+            shares.append([str(low), str(high)])
         return self.stated | {"intervals": {"cells": cells, "shares": shares}}
 
     @property
