@@ -28,7 +28,7 @@ from mechdesign.formats.cells import encode
 from mechdesign.notions import Notion, from_record
 from mechdesign.tables.columns import positions_of, unknown_at
 from mechdesign.tables.records import Records
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Variable, column_names
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
@@ -71,11 +71,10 @@ class RowRecord:
 
     def public(self) -> RowRecord:
         """Without what is computed from the table."""
-        kept = {
-            name: self.provenance[name]
-            for name in PUBLIC_PROVENANCE
-            if name in self.provenance
-        }
+        kept: dict[str, Any] = {}
+        for name in PUBLIC_PROVENANCE:
+            if name in self.provenance:
+                kept[name] = self.provenance[name]
         return replace(
             self, achieved=None, utility=None, certificate=None, provenance=kept
         )
@@ -221,9 +220,7 @@ class RowChannel(Described):
     @property
     def released_columns(self) -> tuple[str, ...]:
         """Columns that the channel needs of a record and releases, given ones first."""
-        return tuple(
-            name for variable in self.given + self.levels for name in variable.columns
-        )
+        return column_names(self.groups)
 
     @property
     def output_columns(self) -> tuple[str, ...]:
@@ -232,8 +229,8 @@ class RowChannel(Described):
         """
         if self.record.objective == TRUTH:
             return self.released_columns
-        names = [name for variable in self.given for name in variable.columns]
-        return (*names, *(",".join(variable.columns) for variable in self.levels))
+        of_levels = [",".join(variable.columns) for variable in self.levels]
+        return (*column_names(self.given), *of_levels)
 
     @cached_property
     def stratum_of(self) -> dict[tuple[int, ...], int]:

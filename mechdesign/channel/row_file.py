@@ -207,10 +207,13 @@ def read(path: PathLike) -> RowChannel:
 def _channel(version: int, document: RowChannelDocument) -> RowChannel:
     given = tuple(variable_of(labels, "given") for labels in document.given)
     levels = tuple(variable_of(labels, "released") for labels in document.levels)
-    outputs = tuple(
-        variable.names if labels.outputs is None else labels.outputs
-        for labels, variable in zip(document.levels, levels, strict=True)
-    )
+    outputs: list[tuple[str, ...]] = []
+    for labels, variable in zip(document.levels, levels, strict=True):
+        # Without labels of their own the outputs are the symbols.
+        if labels.outputs is None:
+            outputs.append(variable.names)
+        else:
+            outputs.append(labels.outputs)
     sensitive = Variable(
         document.sensitive.columns, document.sensitive.symbols, document.sensitive.each
     )
@@ -230,7 +233,7 @@ def _channel(version: int, document: RowChannelDocument) -> RowChannel:
         given=given,
         strata=document.strata,
         levels=levels,
-        labels=outputs,
+        labels=tuple(outputs),
         tree=_tree(document.tree, sizes, document.roots),
         record=record,
         table=_records(document, sensitive, given + levels),

@@ -131,7 +131,8 @@ def _with_fields_as_keywords(
     _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
     design.__doc__ = (
         "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"
-        "    The parameters are the fields of `DesignRequest`. The table may also be a data frame;\n"
+        "    The parameters are the fields of `DesignRequest`. The table may also be a data "
+        "frame;\n"
         "    then `sensitive` and `useful` name its columns, as in `Joint.from_table`.\n\n"
         f"{parameters}"
     )

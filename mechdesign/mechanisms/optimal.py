@@ -323,7 +323,7 @@ def _search_messages(
     message = f"the search ended early ({envelope.status})"
     if envelope.status is EnvelopeStatus.TIME_LIMIT and search.time_limit is not None:
         message += (
-            f"; the limit is {search.time_limit:g} s a search, and this is the best channel verified "
-            "within it, with its proven gap"
+            f"; the limit is {search.time_limit:g} s a search, and this is the best channel "
+            "verified within it, with its proven gap"
         )
     return (message,)

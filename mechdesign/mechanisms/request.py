@@ -127,8 +127,9 @@ class DesignRequest:
     constraints : callable, optional
         Takes the cvxpy variable W and the joint and returns further convex constraints.
     average : mapping, optional
-        A budget on an average leakage over the outputs, beside the notion: ``{"mi": 0.05}`` in nats,
-        ``{"mi": "25%"}`` of what the column itself leaks; or "tv", "chi2", "maximal-leakage" (nats).
+        A budget on an average leakage over the outputs, beside the notion: ``{"mi": 0.05}`` in
+        nats, ``{"mi": "25%"}`` of what the column itself leaks; or "tv", "chi2", "maximal-leakage"
+        (nats).
         An average promises nothing about one record. `mechdesign.design` needs no notion with it:
         then the extreme lifts of the channel are the notion of the result.
 
@@ -321,8 +322,8 @@ class DesignRequest:
             check_level(self.confidence)
             if self.joint.empty_sensitive:
                 raise unprotected(self.joint.empty_sensitive)
-            # Symbols that the table lists without records are unseen ones, whoever listed the others.
-            # A negative number stays, for the set to refuse.
+            # Symbols that the table lists without records are unseen ones, whether or not the
+            # caller counts them. A negative number stays, for the set to refuse.
             if type(self.unseen) is int and self.unseen >= 0:
                 unseen = max(self.unseen, len(self.joint.empty_useful))
                 object.__setattr__(self, "unseen", unseen)

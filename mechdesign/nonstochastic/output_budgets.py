@@ -222,23 +222,30 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
             meaning="stochastic maximal leakage under any prior",
         ),
     ]
-    if width is not None and exact_number("width", width) > 0:
-        # Theorem 4, corrected: in each of the K cells the best guess is the middle, and equal cells
-        # make the sum smallest, so E >= width / (4 K), which K equal cells reach.
-        least = float(exact_number("width", width) / (4 * outputs))
-        promised.append(
-            RangePromise(
-                name="estimation error",
-                theorem="Theorem 4, corrected",
-                bound=math.nextafter(least, 0.0),
-                unit="units of the column",
-                meaning=(
-                    "least mean absolute error of any estimate of x_i, "
-                    "if x_i is uniform given the others"
-                ),
-            )
-        )
+    if width is not None:
+        exact_width = exact_number("width", width)
+        if exact_width > 0:
+            promised.append(_estimation_error(outputs, exact_width))
     return tuple(promised)
+
+
+def _estimation_error(outputs: int, width: Fraction) -> RangePromise:
+    """The promise about estimates of x_i, which lies in an interval of this width.
+
+    Theorem 4, corrected: in each of the K cells the best guess is the middle, and equal cells make
+    the sum smallest, so E >= width / (4 K), which K equal cells reach.
+    """
+    least = float(width / (4 * outputs))
+    return RangePromise(
+        name="estimation error",
+        theorem="Theorem 4, corrected",
+        bound=math.nextafter(least, 0.0),
+        unit="units of the column",
+        meaning=(
+            "least mean absolute error of any estimate of x_i, "
+            "if x_i is uniform given the others"
+        ),
+    )
 
 
 ASSUMPTIONS = (

@@ -31,7 +31,7 @@ from mechdesign.tables.columns import (
     positions_of,
     unknown_at,
 )
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Variable, column_names
 
 PRIME = 2**31 - 1
 """Rows of symbols are told apart by their number modulo this, where identifiers are checked."""
@@ -368,9 +368,7 @@ def row_strata(
     strata = channel.strata_of(stacked)
     if strata.size and strata.min() < 0:
         lost = np.flatnonzero(strata < 0)
-        names = ",".join(
-            name for variable in channel.given for name in variable.columns
-        )
+        names = ",".join(column_names(channel.given))
         raise UnknownSymbol(
             int(lost[0]),
             "the channel does not know this combination of the given columns "
