@@ -167,5 +167,5 @@ def test_too_many_released_rows_have_a_proven_bound(
     lifts = whole.lift
     bound = math.log(lifts.max())
     assert exact.eps_u <= bound + 1e-9
-    assert f"eps_u {md.auditing.joint_leakage.at_most(bound)}" in str(caught.value)
+    assert f"eps_u {joint_leakage.at_most(bound)}" in str(caught.value)
     assert "the true row" in str(caught.value)
