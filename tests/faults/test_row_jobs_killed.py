@@ -84,15 +84,18 @@ def channel() -> md.RowChannel:
     frame["s"] = np.where(
         rng.random(2000) < 0.3 + 0.2 * (frame["a"] == "x"), "yes", "no"
     )
-    return md.design_rows(
+    made = md.design_rows(
         frame,
         sensitive="s",
         given=["k"],
         release=["a", "b"],
         promise="relative",
         notion=md.LIP(0.4),
-        time_limit=2.0,
-    ).channel
+        time_limit=60.0,
+    )
+    # A constant would make every draw the same one.
+    assert made.channel.tree.leaves > 4
+    return made.channel
 
 
 @pytest.fixture(scope="module")
