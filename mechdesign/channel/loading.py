@@ -35,7 +35,8 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
 
 
 def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
-    """Open a channel for work that channels for boxes of rows do not have: reports and exports.
+    """Open a channel for work that channels for boxes of rows do not have: reports, exports,
+    compositions.
 
     Raises
     ------

@@ -166,7 +166,7 @@ def _audit_channel(
     after: o.AfterOptions,
 ) -> Verdict:
     """The verdict on a channel file, alone or together with earlier releases."""
-    from mechdesign.auditing.joint_leakage import common_table
+    from mechdesign.auditing.common_table import common_table
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.report.sentences import population_sentences

@@ -38,11 +38,11 @@ def compose(
 ) -> None:
     """Compute the joint leakage of several releases of one record, drawn independently.
 
-    The channels must be for the same table; channels of different useful columns need a
-    --table that has all of them. Budgets do not simply add: the sum is shown beside the
-    exact figures.
+    Channels of one column and of rows go together. They must be for the same table; channels
+    of different columns need a --table that has all of them. Budgets do not simply add: the
+    sum is shown beside the exact figures.
     """
-    from mechdesign.channel.loading import load_single
+    from mechdesign.channel.loading import load_for_files
     from mechdesign.report.sentences import composition_record, composition_text
 
     for path in channels:
@@ -50,7 +50,7 @@ def compose(
             raise InputError(
                 f"{path} is a mechanism file of `quantize`: compose takes channel files"
             )
-    loaded = [load_single(path) for path in channels]
+    loaded = [load_for_files(path) for path in channels]
     with reporter.work("composing"):
         joint = table.read(" and ".join(channels), *loaded, together=True)
         composition = md.compose(loaded, joint)

@@ -60,12 +60,18 @@ class ReportOptions:
     @property
     def row_report(self) -> str:
         """The path of the report on a channel of whole rows, which has no public one."""
-        if self.public_report is not None or self.report is None:
+        self.check_rows()
+        if self.report is None:
+            raise InputError("--report FILE writes the report on a channel of rows")
+        return self.report
+
+    def check_rows(self) -> None:
+        """Refuse a public report on a channel of whole rows."""
+        if self.public_report is not None:
             raise InputError(
                 "a channel of whole rows has no public report: leave --public-report "
                 "out; --report FILE writes the internal one"
             )
-        return self.report
 
     def check(
         self, sources: tuple[str, ...], others: Mapping[str, str | None], *, force: bool
