@@ -21,6 +21,8 @@ from mechdesign.jobs.bare_records import (
     order_bits,
     pairs_bits,
 )
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.released_records import mixing_channel
 
@@ -255,3 +257,28 @@ def test_unrelated_records_are_not_alike():
             new = content_of(chance.choice(names, 5000))
             old = content_of(chance.choice(names, 5000))
             assert likeness(new, old).bits < 20 < CERTAIN
+
+
+def test_the_total_never_takes_two_draws_for_one(tmp_path):
+    """Released all the same, because nothing was certain, or knowingly."""
+    ledger = Ledger(tmp_path / "l.db")
+
+    def total(frame) -> str:
+        frame.to_csv(tmp_path / "asked.csv", index=False)
+        return history_of(ledger, tmp_path / "asked.csv").sentence
+
+    few = people(60, 1, wide=False)
+    release(tmp_path, few)
+    release(tmp_path, few)
+    assert "the one draw" in total(few)
+    again = renewed(few).sample(frac=1, random_state=1)
+    release(tmp_path, again)
+    assert "all 2 draws" in total(few)
+    assert "all 2 draws" in total(again)
+    assert "all 2 draws" in total(few.drop(columns="id"))
+    many = people(300, 2)
+    release(tmp_path, many)
+    release(tmp_path, people(300, 3))
+    assert "the one draw" in total(many)
+    release(tmp_path, many.assign(id=range(300)), fresh_draw=True)
+    assert "all 2 draws" in total(many)
