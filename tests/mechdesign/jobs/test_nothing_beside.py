@@ -239,3 +239,29 @@ def test_more_than_thirty_kept_columns_are_noted(channel, tmp_path):
         channel, tmp_path / "in.csv", tmp_path / "o.csv", keep="all", drop="c0"
     )
     assert applied.notices == ()
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("keep", [None, ["n"], ["n", "note"]])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_line_breaks_tell_no_records_apart(channel, tmp_path, newline, keep, shuffle):
+    """The break after a record could be another one for each symbol."""
+    jobs = np.random.default_rng(1).choice([*"abc"], 900)
+    lines = [f"n,job,note{newline}"]
+    for n, job in enumerate(jobs):
+        lines.append(f'{n % 7},{job},"a\nb"' + ("\r\n" if job == "a" else "\n"))
+    (tmp_path / "in.csv").write_text("".join(lines), newline="")
+    options = {"keep": keep, "shuffle": shuffle, "insecure_seed": 1}
+    sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv", **options)
+    even = "".join(lines).replace("\r\n", "\n").replace("\n", newline)
+    even = even.replace(f"a{newline}b", "a\nb")
+    (tmp_path / "even.csv").write_text(even, newline="")
+    sanitise_file(channel, tmp_path / "even.csv", tmp_path / "2.csv", **options)
+    released = (tmp_path / "out.csv").read_bytes()
+    assert released.count(newline.encode()) >= 901
+    if not shuffle:
+        assert released == (tmp_path / "2.csv").read_bytes()
+    elif newline == "\n":
+        assert b"\r" not in released
+    else:
+        assert released.replace(b"a\nb", b"").count(b"\n") == released.count(b"\r\n")
