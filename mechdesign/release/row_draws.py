@@ -148,6 +148,8 @@ class RowDraws(ABC):
         self.changes = 0
         self.seen = FirstSymbols()
         self.earlier = FirstSymbols()
+        self.are_new: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Of the identified records that were drawn last, those that no earlier release had."""
         if changed == KEEP:
             self._check_reversible()
         self.codes: list[Integers] = []
@@ -278,7 +280,7 @@ class RowDraws(ABC):
         hashes = self._hasher.identifiers(records.columns)
         self.spellings.add(records.columns, hashes, self._hasher)
         _, here = self.seen.look(hashes, numbers)
-        _, before = self.earlier.find(hashes, numbers)
+        self.are_new, before = self.earlier.find(hashes, numbers)
         shared = np.flatnonzero(here != numbers)
         if shared.size:
             # Their draws would depend on each other.

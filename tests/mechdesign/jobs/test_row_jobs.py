@@ -289,3 +289,12 @@ def test_parquet_files_keep_types(channel, frame, tmp_path):
     assert released.schema.names == ["k", "a", "b"]
     assert released.schema.field("b").type == pa.int64()
     assert Counter(released["k"].to_pylist()) == Counter(frame["k"])
+
+
+def test_renewed_identifiers_are_refused(frame, channel, tmp_path):
+    options = {"identity": "id", "ledger": tmp_path / "l.db"}
+    sanitise(frame, channel, **options)
+    sanitise(frame.iloc[100:], channel, **options)
+    renewed = frame.assign(id=[f"q{k}" for k in range(SIZE)])
+    with pytest.raises(md.InputError, match="under other identifiers"):
+        sanitise(renewed, channel, **options)
