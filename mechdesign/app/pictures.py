@@ -8,7 +8,7 @@ from typing import Any
 
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.outcome import CurvePoint
+from mechdesign.app.results import CurvePoint
 
 SHOWN_VALUES = 8
 """Bars of a column; the other values share one."""

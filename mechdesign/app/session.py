@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from mechdesign.app.assessing import assess_table
 from mechdesign.app.choice import PROTECT, RELEASE, Choice, choice_of_form
+from mechdesign.app.designing import design_channel
 from mechdesign.app.memory_table import MemoryTable, read_content, read_path
-from mechdesign.app.outcome import (
-    Assessed,
-    CurvePoint,
-    Designed,
-    Download,
-    assess_table,
-    compare_budgets,
-    design_channel,
-)
 from mechdesign.app.pictures import Bar, ColumnPicture, binned_bars, pictures_of
+from mechdesign.app.results import Assessed, CurvePoint, Designed, Download
+from mechdesign.app.trade_off import compare_budgets
 from mechdesign.app.work import Work
 from mechdesign.core.errors import InputError
 

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from mechdesign.app.choice import Choice
+from mechdesign.app.designing import design_channel
 from mechdesign.app.memory_table import read_path
-from mechdesign.app.outcome import design_channel
 from mechdesign.app.recipes import command_of, job_of, script_of
 from mechdesign.cli import main
 

@@ -1,0 +1,190 @@
+"""The channel of whole rows: its search, and the result in words and files."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import mechdesign as md
+from mechdesign.app.choice import RELATIVE, Choice
+from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.recipes import CHANNEL, command_of, script_of
+from mechdesign.app.results import (
+    HTML,
+    JSON,
+    TEXT,
+    BeliefRow,
+    Designed,
+    Download,
+    RowMove,
+    Say,
+)
+from mechdesign.app.searching import (
+    factors,
+    joint_of,
+    progress_to,
+    recipe_files,
+    verdict_text,
+)
+
+if TYPE_CHECKING:
+    from mechdesign.report.rows_page import RowReport
+
+OUTWARDS = 1e-12
+"""Relative margin of the bounds on beliefs: far above the rounding of exp and of a product."""
+
+
+def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
+    """Search for the channel of whole rows, and describe it."""
+    from mechdesign.report import wording as w
+    from mechdesign.report.rows import row_design_text
+    from mechdesign.report.rows_page import row_report
+
+    say("Reading the table")
+    joint = joint_of(table, choice)
+    result = _searched(table, joint, choice, say)
+    unchanged: list[tuple[str, str]] = []
+    for name, share in (result.truth or {}).items():
+        unchanged.append((name, w.percent_at_least(share)))
+    text = row_design_text(result)
+    say("Writing the reports")
+    report = row_report(result.channel)
+    return Designed(
+        title=f"A channel for rows of {w.title(choice.released)}",
+        facts=_row_facts(result, choice),
+        unchanged=tuple(unchanged),
+        beliefs=_row_beliefs(result, choice, joint),
+        beliefs_note="Bounds that follow from the promise as it is achieved, for any released row.",
+        worst=_row_moves(report),
+        text=text,
+        messages=(*joint.notices, *result.messages),
+        files=(*_row_files(result, report, text), *recipe_files(choice, table)),
+        command=command_of(choice, table),
+        script=script_of(choice, table),
+    )
+
+
+def _searched(
+    table: MemoryTable, joint: md.Joint, choice: Choice, say: Say
+) -> md.RowDesign:
+    result = md.design_rows(
+        table.frame,
+        sensitive=list(choice.sensitive),
+        release=list(choice.released),
+        given=list(choice.given),
+        notion=choice.notion(joint),
+        promise=choice.promise,
+        objective=choice.objective,
+        bins=choice.used_bins or None,
+        missing=choice.missing,
+        time_limit=choice.seconds,
+        progress=progress_to(say),
+    )
+    if not isinstance(result, md.RowDesign):
+        raise TypeError("only a design with a level has boxes")
+    return result
+
+
+def _row_files(
+    result: md.RowDesign, report: RowReport, text: str
+) -> tuple[Download, ...]:
+    """The channel file and its reports."""
+    from mechdesign.channel.row_file import text_of
+    from mechdesign.report.record import to_json
+    from mechdesign.report.rows import row_design_record
+    from mechdesign.report.rows_page import report_page, report_record
+    from mechdesign.report.writing import document_text
+
+    record = to_json(row_design_record(result, CHANNEL)) + "\n"
+    html = document_text(report_record(report), lambda: report_page(report), ".html")
+    return (
+        Download(CHANNEL, "Channel file", JSON, text_of(result.channel)),
+        Download("report.html", "Report for those who may see the data", HTML, html),
+        Download("report.txt", "Report as text", TEXT, text + "\n"),
+        Download("report.json", "The same figures for programs", JSON, record),
+    )
+
+
+def _row_facts(result: md.RowDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
+    from mechdesign.report import wording as w
+
+    secret = w.title(choice.sensitive)
+    achieved = result.achieved
+    span = factors(achieved.eps_l, achieved.eps_u)
+    promise = f"A released row makes any {secret} {span} as probable"
+    if choice.promise == RELATIVE:
+        promise += ", compared with somebody whose given columns are known"
+    worst = result.audit.worst
+    row = ", ".join(w.label(text) for text in worst.row) or "any row"
+    return (
+        (
+            "Promise for the table",
+            f"{promise} ({verdict_text(result.audit.satisfied)}).",
+        ),
+        (
+            "Promise for the population",
+            "None: it is built for one released column. The leakage there is larger.",
+        ),
+        (
+            "Kept",
+            f"{w.percent_at_least(result.nmi)} of the information of all released columns; no "
+            f"mechanism with this promise keeps more than "
+            f"{w.percent_at_most(result.upper_bound_nmi)} (proven).",
+        ),
+        (
+            "Worst released row",
+            f"{row}: makes {secret} = {w.label(worst.sensitive)} {worst.lift:.6g} times as "
+            "probable.",
+        ),
+    )
+
+
+def _row_beliefs(
+    result: md.RowDesign, choice: Choice, joint: md.Joint
+) -> tuple[BeliefRow, ...]:
+    """Before and after for every protected value, from the exact factors of the whole channel."""
+    from mechdesign.report import wording as w
+
+    # Relative lifts start from P(s|given), of which there is one for each stratum.
+    if choice.promise == RELATIVE:
+        return ()
+    lower = math.exp(-result.achieved.eps_l) * (1.0 - OUTWARDS)
+    upper = math.exp(result.achieved.eps_u) * (1.0 + OUTWARDS)
+    rows: list[BeliefRow] = []
+    for symbol, share in zip(joint.sensitive.names, joint.p_s.tolist(), strict=True):
+        rows.append(
+            BeliefRow(
+                symbol=w.label(symbol),
+                before=w.percent(share),
+                lowest=w.percent_at_least(share * lower),
+                highest=w.percent_at_most(min(1.0, share * upper)),
+            )
+        )
+    return tuple(rows)
+
+
+def _row_moves(report: RowReport) -> tuple[RowMove, ...]:
+    """The released rows that move a probability most, worst first."""
+    from mechdesign.report import wording as w
+
+    moves: list[RowMove] = []
+    for worst in report.worst:
+        factors: list[float] = []
+        for before, after in zip(worst.prior, worst.posterior, strict=True):
+            # A secret that nobody of the stratum has stays impossible.
+            if before == 0.0:
+                factors.append(0.0)
+            elif after == 0.0:
+                factors.append(math.inf)
+            else:
+                factors.append(abs(math.log(after / before)))
+        most = factors.index(max(factors))
+        moves.append(
+            RowMove(
+                row=", ".join(w.label(text) for text in worst.row),
+                symbol=w.label(report.channel.sensitive.names[most]),
+                before=w.percent(worst.prior[most]),
+                after=w.percent(worst.posterior[most]),
+            )
+        )
+    return tuple(moves)

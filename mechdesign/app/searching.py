@@ -1,0 +1,58 @@
+"""What the searches for channels of every kind share: the table, progress, words, downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import mechdesign as md
+from mechdesign.app.choice import Choice
+from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.recipes import command_of, job_of, script_of
+from mechdesign.app.results import TEXT, Download, Say
+
+if TYPE_CHECKING:
+    from mechdesign.core.progress import Step
+
+
+def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
+    """The counts of the protected and the released columns."""
+    return md.Joint.from_table(
+        table.frame,
+        sensitive=list(choice.sensitive),
+        useful=list(choice.released),
+        missing=choice.missing,
+    )
+
+
+def progress_to(say: Say) -> Callable[[Step], None]:
+    """What a search reports its steps to."""
+    return lambda step: say(str(step))
+
+
+def recipe_files(choice: Choice, table: MemoryTable) -> tuple[Download, ...]:
+    """The job file, the script and the command as downloads."""
+    command = command_of(choice, table)
+    return (
+        Download(
+            "job.toml", "Job file for mechdesign run", TEXT, job_of(choice, table)
+        ),
+        Download("design.py", "Python script", TEXT, script_of(choice, table)),
+        Download("design.sh", "Shell command", TEXT, f"#!/bin/sh\n{command}\n"),
+    )
+
+
+def factors(lower: float, upper: float) -> str:
+    """Log-lifts as factors, rounded outwards."""
+    from mechdesign.report import wording as w
+
+    low = w.factor_text(lower, upper=False)
+    high = w.factor_text(upper, upper=True)
+    return f"{low} to {high} times"
+
+
+def verdict_text(satisfied: bool) -> str:
+    """The exact verdict in words."""
+    if satisfied:
+        return "verified exactly"
+    return "VIOLATED"
