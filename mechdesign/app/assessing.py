@@ -1,4 +1,4 @@
-"""The button that assesses the columns: what each one says about the protected one."""
+"""The button that assesses the columns: what each one discloses about the protected one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mechdesign.app.results import Assessed, ColumnSays, Say
 
 
 def assess_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
-    """What every column says about the protected ones."""
+    """What every column discloses about the protected ones."""
     from mechdesign.report import wording as w
 
     choice.check_secret()
-    say("Measuring what every column says")
+    say("Measuring every column, then guessing from whole rows")
     assessment = md.assess(table.frame, sensitive=list(choice.sensitive))
     columns: list[ColumnSays] = []
     for column in assessment.columns:
@@ -21,15 +21,15 @@ def assess_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
         if column.identifier:
             text = "Identifies records: leave it out."
         else:
-            text = (
-                f"Says {w.percent(disclosure.information)} of the protected information"
-            )
+            text = f"Holds {w.percent(disclosure.information)} of the protected information"
             if disclosure.largest_lift is not None:
                 lift = disclosure.largest_lift
-                text += f"; a value makes a secret up to {lift:.3g} times as probable"
+                text += (
+                    f"; one value makes a protected value {lift:.3g} times as probable"
+                )
             if disclosure.pinned:
                 text += (
-                    f"; settles it for {w.percent(disclosure.pinned)} of the records"
+                    f"; reveals it for {w.percent(disclosure.pinned)} of the records"
                 )
             text += "."
             if column.rare_values:

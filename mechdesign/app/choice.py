@@ -51,6 +51,14 @@ MISSING = {
     "drop": "drop the record",
 }
 
+LEVELS = {
+    "": "this table alone",
+    "0.9": "the population behind it, with 90 % confidence",
+    "0.95": "the population behind it, with 95 % confidence",
+    "0.99": "the population behind it, with 99 % confidence",
+}
+"""Levels that the page offers; a form may send any other."""
+
 SMALLEST_FACTOR = Decimal("1.05")
 LARGEST_FACTOR = Decimal(20)
 FACTOR_STEP = Decimal("0.05")

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.recipes import CHANNEL, command_of, script_of
-from mechdesign.app.results import HTML, JSON, TEXT, BeliefRow, Designed, Download, Say
+from mechdesign.app.results import (
+    HTML,
+    JSON,
+    TEXT,
+    BeliefRow,
+    Designed,
+    Download,
+    Meaning,
+    Move,
+    Say,
+)
 from mechdesign.app.searching import (
+    MOST_MEANINGS,
+    TENTHS,
+    behind_text,
     factors,
     joint_of,
     progress_to,
@@ -20,6 +34,9 @@ from mechdesign.core.wording import percent_of
 
 if TYPE_CHECKING:
     from mechdesign.report.record import Report
+
+MOST_WORST = 10
+"""Released values that the page lists as those that change most."""
 
 
 def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
@@ -37,11 +54,13 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     report = attributed(internal_report(result, binned), result.channel, ())
     return Designed(
         title=f"A channel for {w.title(choice.released)}",
+        unit="value",
         facts=_column_facts(result, binned, choice),
         unchanged=_unchanged(result, choice),
         beliefs=_beliefs(report),
         beliefs_note="Computed from the channel, rounded outwards.",
-        worst=(),
+        meanings=_meanings(report, choice),
+        worst=_moves(report),
         text=first_screen(result, binned, last=()),
         messages=(*joint.notices, *result.messages),
         files=(*_column_files(result, report), *recipe_files(choice, table)),
@@ -136,11 +155,11 @@ def _population_text(result: md.Design) -> str:
         return "Unknown: the table has no numbers of records."
     achieved = population.achieved
     text = (
-        f"With {percent_of(population.level)} confidence "
-        f"{factors(achieved.eps_l, achieved.eps_u)} as probable"
+        f"{factors(achieved.eps_l, achieved.eps_u)} as probable, with "
+        f"{percent_of(population.level)} confidence"
     )
     if result.confidence is None:
-        return f"{text}; this was not designed for, choose a level above to promise it."
+        return f"{text}. This is not promised: choose a population in step 3 to promise it."
     return f"{text} (promised)."
 
 
@@ -153,6 +172,54 @@ def _kept_text(result: md.Design) -> str:
         return f"{kept}."
     most = w.percent_at_most(bound)
     return f"{kept}; no channel with this promise keeps more than {most} (proven)."
+
+
+def _meanings(report: Report, choice: Choice) -> tuple[Meaning, ...]:
+    """Every released value with the true values behind it, the most frequent first."""
+    from mechdesign.report import wording as w
+
+    codebook = sorted(report.codebook or (), key=lambda entry: -entry.probability)
+    rows: list[Meaning] = []
+    for entry in codebook[:MOST_MEANINGS]:
+        rows.append(
+            Meaning(
+                column=w.label(choice.released[0]),
+                released=w.label(entry.output),
+                share=w.percent(entry.probability, step=TENTHS),
+                behind=behind_text(entry.posterior),
+            )
+        )
+    return tuple(rows)
+
+
+def _moves(report: Report) -> tuple[Move, ...]:
+    """The released values that change a probability most, worst first."""
+    from mechdesign.report import wording as w
+
+    after = report.after
+    if after is None or not report.promise.beliefs:
+        return ()
+    moves: list[tuple[float, Move]] = []
+    for place, output in enumerate(after.columns):
+        lifts = [line[place] for line in after.values]
+        most = max(range(len(lifts)), key=lambda s: _distance(lifts[s]))
+        belief = report.promise.beliefs[most]
+        move = Move(
+            released=w.label(output),
+            symbol=w.label(belief.symbol),
+            before=w.percent(belief.before),
+            after=w.percent(min(1.0, belief.before * lifts[most])),
+        )
+        moves.append((_distance(lifts[most]), move))
+    moves.sort(key=lambda entry: -entry[0])
+    return tuple(move for _, move in moves[:MOST_WORST])
+
+
+def _distance(lift: float) -> float:
+    """How far a lift is from 1, up or down."""
+    if lift == 0.0:
+        return math.inf
+    return abs(math.log(lift))
 
 
 def _beliefs(report: Report) -> tuple[BeliefRow, ...]:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from mechdesign.app import choice as c
-from mechdesign.app.pictures import HEIGHT, WIDTH, curve_line
+from mechdesign.app.pictures import HEIGHT, TICKS, WIDTH, curve_line, curve_place
 from mechdesign.app.session import Session
 
 
@@ -25,6 +25,9 @@ def rendered(session: Session) -> str:
         curve_line=curve_line(session.curve),
         width=WIDTH,
         height=HEIGHT,
+        curve_place=curve_place,
+        ticks=TICKS,
+        levels=_levels(session.choice.level),
         roles=c.ROLES,
         objectives=c.OBJECTIVES,
         promises=c.PROMISES,
@@ -33,6 +36,14 @@ def rendered(session: Session) -> str:
         largest_factor=c.LARGEST_FACTOR,
         factor_step=c.FACTOR_STEP,
     )
+
+
+def _levels(chosen: str) -> dict[str, str]:
+    """The levels of the list, and the chosen one if it is another."""
+    levels = dict(c.LEVELS)
+    if chosen not in levels:
+        levels[chosen] = f"the population, at the level {chosen}"
+    return levels
 
 
 @cache

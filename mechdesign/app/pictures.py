@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.app.choice import Choice
+from mechdesign.app.choice import LARGEST_FACTOR, SMALLEST_FACTOR, Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.results import CurvePoint
 
@@ -123,12 +124,22 @@ WIDTH = 320.0
 HEIGHT = 160.0
 """Units of the picture of the curve."""
 
+TICKS = ("1.1", "1.5", "2", "3", "5", "10", "20")
+"""Factors that the axis names."""
+
+
+def curve_place(factor: float | str) -> float:
+    """The place of a factor on the logarithmic axis from the smallest to the largest factor."""
+    least = math.log(SMALLEST_FACTOR)
+    return (
+        WIDTH * (math.log(float(factor)) - least) / (math.log(LARGEST_FACTOR) - least)
+    )
+
 
 def curve_line(points: Sequence[CurvePoint]) -> str:
-    """The corners of the curve: budgets at equal distances, 100 % at the top."""
+    """The corners of the curve, 100 % at the top."""
     corners: list[str] = []
-    for position, point in enumerate(points):
-        x = WIDTH * position / max(len(points) - 1, 1)
+    for point in points:
         y = HEIGHT * (1.0 - point.kept)
-        corners.append(f"{x:.1f},{y:.1f}")
+        corners.append(f"{curve_place(point.factor):.1f},{y:.1f}")
     return " ".join(corners)

@@ -49,10 +49,20 @@ class BeliefRow:
 
 
 @dataclass(frozen=True)
-class RowMove:
-    """A released row and the protected value whose probability it moves most."""
+class Meaning:
+    """A released value, its share of the records, and the true values that it stands for."""
 
-    row: str
+    column: str
+    released: str
+    share: str
+    behind: str
+
+
+@dataclass(frozen=True)
+class Move:
+    """A released value or row, and the protected value whose probability it changes most."""
+
+    released: str
     symbol: str
     before: str
     after: str
@@ -70,14 +80,16 @@ class Download:
 
 @dataclass(frozen=True)
 class Designed:
-    """A verified design, in words and as files."""
+    """A verified design, in words and as files; `unit` is what is released: a value or a row."""
 
     title: str
+    unit: str
     facts: tuple[tuple[str, str], ...]
     unchanged: tuple[tuple[str, str], ...]
     beliefs: tuple[BeliefRow, ...]
     beliefs_note: str
-    worst: tuple[RowMove, ...]
+    meanings: tuple[Meaning, ...]
+    worst: tuple[Move, ...]
     text: str
     messages: tuple[str, ...]
     files: tuple[Download, ...]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import mechdesign as md
 from mechdesign.app.choice import RELATIVE, Choice
 from mechdesign.app.memory_table import MemoryTable
@@ -16,10 +18,14 @@ from mechdesign.app.results import (
     BeliefRow,
     Designed,
     Download,
-    RowMove,
+    Meaning,
+    Move,
     Say,
 )
 from mechdesign.app.searching import (
+    MOST_MEANINGS,
+    TENTHS,
+    behind_text,
     factors,
     joint_of,
     progress_to,
@@ -51,10 +57,12 @@ def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     report = row_report(result.channel)
     return Designed(
         title=f"A channel for rows of {w.title(choice.released)}",
+        unit="row",
         facts=_row_facts(result, choice),
         unchanged=tuple(unchanged),
         beliefs=_row_beliefs(result, choice, joint),
         beliefs_note="Bounds that follow from the promise as it is achieved, for any released row.",
+        meanings=_meanings(result.channel),
         worst=_row_moves(report),
         text=text,
         messages=(*joint.notices, *result.messages),
@@ -67,19 +75,27 @@ def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
 def _searched(
     table: MemoryTable, joint: md.Joint, choice: Choice, say: Say
 ) -> md.RowDesign:
-    result = md.design_rows(
-        table.frame,
-        sensitive=list(choice.sensitive),
-        release=list(choice.released),
-        given=list(choice.given),
-        notion=choice.notion(joint),
-        promise=choice.promise,
-        objective=choice.objective,
-        bins=choice.used_bins or None,
-        missing=choice.missing,
-        time_limit=choice.seconds,
-        progress=progress_to(say),
-    )
+    try:
+        result = md.design_rows(
+            table.frame,
+            sensitive=list(choice.sensitive),
+            release=list(choice.released),
+            given=list(choice.given),
+            notion=choice.notion(joint),
+            promise=choice.promise,
+            objective=choice.objective,
+            bins=choice.used_bins or None,
+            missing=choice.missing,
+            time_limit=choice.seconds,
+            progress=progress_to(say),
+        )
+    except md.NotPrivate as error:
+        # Its advice is about options, which the page does not have.
+        reason, _, _ = str(error).partition(" release them as levels")
+        raise md.InputError(
+            f"{reason.rstrip(';:')}. Give them the role 'release', or compare with somebody "
+            "whose given columns are known."
+        ) from None
     if not isinstance(result, md.RowDesign):
         raise TypeError("only a design with a level has boxes")
     return result
@@ -163,11 +179,37 @@ def _row_beliefs(
     return tuple(rows)
 
 
-def _row_moves(report: RowReport) -> tuple[RowMove, ...]:
+def _meanings(channel: md.RowChannel) -> tuple[Meaning, ...]:
+    """The released values of every column with the true values behind them."""
+    from mechdesign.report import wording as w
+    from mechdesign.report.rows_page import level_joints
+
+    rows: list[Meaning] = []
+    for level, joint in enumerate(level_joints(channel)):
+        variable = channel.levels[level]
+        shares = joint.sum(axis=0)
+        order = np.argsort(-shares, kind="stable")
+        for output in order[:MOST_MEANINGS].tolist():
+            if shares[output] <= 0.0:
+                continue
+            posterior = (joint[:, output] / shares[output]).tolist()
+            named = zip(variable.names, posterior, strict=True)
+            rows.append(
+                Meaning(
+                    column=w.title(variable.columns),
+                    released=w.label(channel.labels[level][output]),
+                    share=w.percent(min(1.0, float(shares[output])), step=TENTHS),
+                    behind=behind_text([entry for entry in named if entry[1] > 0.0]),
+                )
+            )
+    return tuple(rows)
+
+
+def _row_moves(report: RowReport) -> tuple[Move, ...]:
     """The released rows that move a probability most, worst first."""
     from mechdesign.report import wording as w
 
-    moves: list[RowMove] = []
+    moves: list[Move] = []
     for worst in report.worst:
         factors: list[float] = []
         for before, after in zip(worst.prior, worst.posterior, strict=True):
@@ -180,8 +222,8 @@ def _row_moves(report: RowReport) -> tuple[RowMove, ...]:
                 factors.append(abs(math.log(after / before)))
         most = factors.index(max(factors))
         moves.append(
-            RowMove(
-                row=", ".join(w.label(text) for text in worst.row),
+            Move(
+                released=", ".join(w.label(text) for text in worst.row),
                 symbol=w.label(report.channel.sensitive.names[most]),
                 before=w.percent(worst.prior[most]),
                 after=w.percent(worst.posterior[most]),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import mechdesign as md
@@ -13,6 +14,9 @@ from mechdesign.app.results import TEXT, Download, Say
 
 if TYPE_CHECKING:
     from mechdesign.core.progress import Step
+
+TENTHS = Decimal("0.1")
+"""The last decimal of a percentage that is no bound."""
 
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
@@ -42,12 +46,33 @@ def recipe_files(choice: Choice, table: MemoryTable) -> tuple[Download, ...]:
     )
 
 
+MOST_MEANINGS = 60
+"""Released values of a column that the page lists."""
+
+MOST_BEHIND = 3
+"""True values that are listed for a released one."""
+
+
+def behind_text(shares: Sequence[tuple[str, float]]) -> str:
+    """The most probable true values with their shares, and the number of the others."""
+    from mechdesign.report import wording as w
+
+    largest_first = sorted(shares, key=lambda named: -named[1])
+    parts: list[str] = []
+    for name, share in largest_first[:MOST_BEHIND]:
+        parts.append(f"{w.label(name)} {w.percent(share, step=TENTHS)}")
+    others = len(largest_first) - MOST_BEHIND
+    if others > 0:
+        parts.append(w.count(others, "other"))
+    return "; ".join(parts)
+
+
 def factors(lower: float, upper: float) -> str:
     """Log-lifts as factors, rounded outwards."""
     from mechdesign.report import wording as w
 
-    low = w.factor_text(lower, upper=False)
-    high = w.factor_text(upper, upper=True)
+    low = w.short_factor(lower, upper=False)
+    high = w.short_factor(upper, upper=True)
     return f"{low} to {high} times"
 
 

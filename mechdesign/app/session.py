@@ -42,6 +42,7 @@ class Session:
         """Drop the table and everything that was computed from it."""
         self.cancel()
         self.table: MemoryTable | None = None
+        self.has_path = False
         self.choice = Choice()
         self.pictures: tuple[ColumnPicture, ...] = ()
         self.binned: dict[str, tuple[Bar, ...]] = {}
@@ -56,6 +57,7 @@ class Session:
     def open_path(self, path: str) -> None:
         """Take the file that the command line names."""
         self._take(read_path(path))
+        self.has_path = True
 
     def open_upload(self, name: str, content: bytes) -> None:
         """Take a file that the browser sends; a file that cannot be used changes nothing."""

@@ -120,7 +120,7 @@ def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path
     assert fits(page)
     choose(page, "Role of illness", "protect")
     choose(page, "Role of job", "release")
-    tab_to(page, "What do the columns tell?")
+    tab_to(page, "Assess the columns")
     page.keyboard.press("Enter")
     heading_with_focus(page, "2. Columns")
     assert "of the protected information" in page.inner_text("main")
@@ -221,7 +221,7 @@ def test_a_large_table(served, page, tmp_path):
     assert fits(page)
     choose(page, "Role of c2", "protect")
     choose(page, "Role of c9", "release")
-    tab_to(page, "What do the columns tell?")
+    tab_to(page, "Assess the columns")
     page.keyboard.press("Enter")
     page.wait_for_function(
         "() => document.body.dataset.running === 'no' && document.body.innerText.includes('of the protected information')"

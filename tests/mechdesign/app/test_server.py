@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import tempfile
 import time
@@ -178,7 +179,7 @@ def test_rows(served, people):
     page = get(address)
     assert "Unchanged cells" in page
     assert "Worst released row" in page
-    assert "Released rows that tell most" in page
+    assert "Released rows that change a probability most" in page
     assert "<html" in get(address + "files/report.html")
     act(address, "curve", **{"role-2": "release"})
     wait(address)
@@ -288,3 +289,51 @@ def test_an_error_in_a_search_is_not_printed(people, capfd):
     work.wait(60)
     assert work.refusal.startswith("Internal error (")
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_a_column_shows_what_is_released_and_what_changes_most(served, people):
+    session, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "design")
+    wait(address)
+    designed = session.designed
+    assert {move.symbol for move in designed.worst} <= {"ill", "well"}
+    assert len(designed.meanings) == len(designed.worst)
+    shares = [float(entry.share.rstrip(" %")) for entry in designed.meanings]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(100, abs=0.3)
+    page = get(address)
+    assert "Released values that change a probability most" in page
+    for entry in designed.meanings:
+        assert any(job in entry.behind for job in ("clerk", "cook", "nurse"))
+        assert entry.behind in page
+
+
+@pytest.mark.slow
+def test_a_refusal_of_rows_speaks_of_roles(served, people):
+    """Options of the command line and arguments of Python are not on the page."""
+    content = people.read_text().replace("ill,clerk,north", "ill,clerk,far")
+    _, address = served
+    post(address + "upload?name=people.csv", content.encode())
+    act(address, "design", **{"role-2": "give"})
+    assert wait(address)["place"] == "error"
+    alert = alert_of(address)
+    assert "break the promise by themselves" in alert
+    assert "Give them the role" in alert
+    assert "--" not in alert
+    assert "=" not in alert.partition("with town=far")[2]
+
+
+@pytest.mark.slow
+def test_the_curve_marks_the_chosen_factor(served, people):
+    _, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "curve", factor="3")
+    wait(address)
+    mark = re.search(r'<line id="curve-mark" x1="([^"]+)"', get(address))
+    corners = re.search(r'<polyline points="([^"]+)"', get(address))
+    places = [float(corner.split(",")[0]) for corner in corners[1].split()]
+    # The fifth budget of the curve is a factor of 3.
+    assert float(mark[1]) == pytest.approx(places[4], abs=0.1)
+    assert places == sorted(places)
