@@ -59,8 +59,10 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         unchanged=_unchanged(result, choice),
         beliefs=_beliefs(report),
         beliefs_note="Computed from the channel, rounded outwards.",
-        meanings=_meanings(report, choice),
+        meanings=_meanings(report),
         worst=_moves(report),
+        boxes=(),
+        together=(),
         text=first_screen(result, binned, last=()),
         messages=(*joint.notices, *result.messages),
         files=(*_column_files(result, report), *recipe_files(choice, table)),
@@ -174,7 +176,7 @@ def _kept_text(result: md.Design) -> str:
     return f"{kept}; no channel with this promise keeps more than {most} (proven)."
 
 
-def _meanings(report: Report, choice: Choice) -> tuple[Meaning, ...]:
+def _meanings(report: Report) -> tuple[Meaning, ...]:
     """Every released value with the true values behind it, the most frequent first."""
     from mechdesign.report import wording as w
 
@@ -183,7 +185,7 @@ def _meanings(report: Report, choice: Choice) -> tuple[Meaning, ...]:
     for entry in codebook[:MOST_MEANINGS]:
         rows.append(
             Meaning(
-                column=w.label(choice.released[0]),
+                group="",
                 released=w.label(entry.output),
                 share=w.percent(entry.probability, step=TENTHS),
                 behind=behind_text(entry.posterior),

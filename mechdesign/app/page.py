@@ -32,6 +32,7 @@ def rendered(session: Session) -> str:
         objectives=c.OBJECTIVES,
         promises=c.PROMISES,
         missing=c.MISSING,
+        merges=_merges(session.choice.merge_rare),
         smallest_factor=c.SMALLEST_FACTOR,
         largest_factor=c.LARGEST_FACTOR,
         factor_step=c.FACTOR_STEP,
@@ -44,6 +45,14 @@ def _levels(chosen: str) -> dict[str, str]:
     if chosen not in levels:
         levels[chosen] = f"the population, at the level {chosen}"
     return levels
+
+
+def _merges(chosen: str) -> dict[str, str]:
+    """What may become of rare values, and the chosen number if it is another."""
+    merges = dict(c.MERGES)
+    if chosen not in merges:
+        merges[chosen] = f"in fewer than {chosen} records are merged"
+    return merges
 
 
 @cache

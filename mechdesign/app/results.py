@@ -50,9 +50,12 @@ class BeliefRow:
 
 @dataclass(frozen=True)
 class Meaning:
-    """A released value, its share of the records, and the true values that it stands for."""
+    """A released value, its share of the records, and the true values behind it.
 
-    column: str
+    `group` is its column where there are several, or the given values of its records, or empty.
+    """
+
+    group: str
     released: str
     share: str
     behind: str
@@ -80,7 +83,10 @@ class Download:
 
 @dataclass(frozen=True)
 class Designed:
-    """A verified design, in words and as files; `unit` is what is released: a value or a row."""
+    """A verified design, in words and as files; `unit` is what is released: a value, a row or a
+    box. `boxes` lists the rows of every box, and `together` the protected values that are promised
+    as one.
+    """
 
     title: str
     unit: str
@@ -90,6 +96,8 @@ class Designed:
     beliefs_note: str
     meanings: tuple[Meaning, ...]
     worst: tuple[Move, ...]
+    boxes: tuple[str, ...]
+    together: tuple[str, ...]
     text: str
     messages: tuple[str, ...]
     files: tuple[Download, ...]

@@ -26,6 +26,7 @@ from mechdesign.app.searching import (
     MOST_MEANINGS,
     TENTHS,
     behind_text,
+    belief_rows,
     factors,
     joint_of,
     progress_to,
@@ -36,9 +37,6 @@ from mechdesign.app.searching import (
 if TYPE_CHECKING:
     from mechdesign.report.rows_page import RowReport
 
-OUTWARDS = 1e-12
-"""Relative margin of the bounds on beliefs: far above the rounding of exp and of a product."""
-
 
 def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel of whole rows, and describe it."""
@@ -48,7 +46,7 @@ def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
 
     say("Reading the table")
     joint = joint_of(table, choice)
-    result = _searched(table, joint, choice, say)
+    result = searched_rows(table, joint, choice, say)
     unchanged: list[tuple[str, str]] = []
     for name, share in (result.truth or {}).items():
         unchanged.append((name, w.percent_at_least(share)))
@@ -64,6 +62,8 @@ def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         beliefs_note="Bounds that follow from the promise as it is achieved, for any released row.",
         meanings=_meanings(result.channel),
         worst=_row_moves(report),
+        boxes=(),
+        together=(),
         text=text,
         messages=(*joint.notices, *result.messages),
         files=(*_row_files(result, report, text), *recipe_files(choice, table)),
@@ -72,9 +72,10 @@ def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     )
 
 
-def _searched(
+def searched_rows(
     table: MemoryTable, joint: md.Joint, choice: Choice, say: Say
 ) -> md.RowDesign:
+    """The design of whole rows; a refusal speaks of what the page has."""
     try:
         result = md.design_rows(
             table.frame,
@@ -159,24 +160,10 @@ def _row_beliefs(
     result: md.RowDesign, choice: Choice, joint: md.Joint
 ) -> tuple[BeliefRow, ...]:
     """Before and after for every protected value, from the exact factors of the whole channel."""
-    from mechdesign.report import wording as w
-
     # Relative lifts start from P(s|given), of which there is one for each stratum.
     if choice.promise == RELATIVE:
         return ()
-    lower = math.exp(-result.achieved.eps_l) * (1.0 - OUTWARDS)
-    upper = math.exp(result.achieved.eps_u) * (1.0 + OUTWARDS)
-    rows: list[BeliefRow] = []
-    for symbol, share in zip(joint.sensitive.names, joint.p_s.tolist(), strict=True):
-        rows.append(
-            BeliefRow(
-                symbol=w.label(symbol),
-                before=w.percent(share),
-                lowest=w.percent_at_least(share * lower),
-                highest=w.percent_at_most(min(1.0, share * upper)),
-            )
-        )
-    return tuple(rows)
+    return belief_rows(joint.sensitive.names, joint.p_s.tolist(), result.achieved)
 
 
 def _meanings(channel: md.RowChannel) -> tuple[Meaning, ...]:
@@ -196,7 +183,7 @@ def _meanings(channel: md.RowChannel) -> tuple[Meaning, ...]:
             named = zip(variable.names, posterior, strict=True)
             rows.append(
                 Meaning(
-                    column=w.title(variable.columns),
+                    group=w.title(variable.columns),
                     released=w.label(channel.labels[level][output]),
                     share=w.percent(min(1.0, float(shares[output])), step=TENTHS),
                     behind=behind_text([entry for entry in named if entry[1] > 0.0]),

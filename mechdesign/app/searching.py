@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -10,9 +11,10 @@ import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.recipes import command_of, job_of, script_of
-from mechdesign.app.results import TEXT, Download, Say
+from mechdesign.app.results import TEXT, BeliefRow, Download, Say
 
 if TYPE_CHECKING:
+    from mechdesign.auditing.verdict import Achieved
     from mechdesign.core.progress import Step
 
 TENTHS = Decimal("0.1")
@@ -65,6 +67,31 @@ def behind_text(shares: Sequence[tuple[str, float]]) -> str:
     if others > 0:
         parts.append(w.count(others, "other"))
     return "; ".join(parts)
+
+
+OUTWARDS = 1e-12
+"""Relative margin of the bounds on beliefs: far above the rounding of exp and of a product."""
+
+
+def belief_rows(
+    names: Sequence[str], shares: Sequence[float], achieved: Achieved
+) -> tuple[BeliefRow, ...]:
+    """Before and after for every protected value, from the exact factors of the whole channel."""
+    from mechdesign.report import wording as w
+
+    lower = math.exp(-achieved.eps_l) * (1.0 - OUTWARDS)
+    upper = math.exp(achieved.eps_u) * (1.0 + OUTWARDS)
+    rows: list[BeliefRow] = []
+    for name, share in zip(names, shares, strict=True):
+        rows.append(
+            BeliefRow(
+                symbol=w.label(name),
+                before=w.percent(share),
+                lowest=w.percent_at_least(share * lower),
+                highest=w.percent_at_most(min(1.0, share * upper)),
+            )
+        )
+    return tuple(rows)
 
 
 def factors(lower: float, upper: float) -> str:

@@ -334,6 +334,7 @@ def _design_merged(
             level=level,
             rare=rows.count("--rare", rows.rare) or 0,
             merge_below=rows.merge_below(),
+            seed=rows.count("--slice-seed", rows.slice_seed),
             progress=work.step,
         )
         if search.seconds is not None:

@@ -167,7 +167,7 @@ def test_assess_and_curve(served, people):
     assert "of the protected information" in get(address)
     act(address, "curve")
     assert wait(address)["place"] == "budget"
-    assert "What the best channel keeps" in get(address)
+    assert "What the channel of each budget keeps" in get(address)
 
 
 @pytest.mark.slow
@@ -181,9 +181,13 @@ def test_rows(served, people):
     assert "Worst released row" in page
     assert "Released rows that change a probability most" in page
     assert "<html" in get(address + "files/report.html")
-    act(address, "curve", **{"role-2": "release"})
-    wait(address)
-    assert "here whole rows are released" in get(address)
+    session, _ = served
+    act(address, "curve", **{"role-2": "release", "objective": "truth"})
+    assert wait(address)["place"] == "budget"
+    kept = [point.kept for point in session.curve]
+    assert len(kept) == 7
+    assert kept[0] < kept[-1]
+    assert all(point.kept <= point.bound for point in session.curve)
 
 
 @pytest.mark.slow
@@ -337,3 +341,26 @@ def test_the_curve_marks_the_chosen_factor(served, people):
     # The fifth budget of the curve is a factor of 3.
     assert float(mark[1]) == pytest.approx(places[4], abs=0.1)
     assert places == sorted(places)
+
+
+BOXES = {"role-2": "release", "level": "0.9", "factor": "5", "time_limit": "7"}
+
+
+@pytest.mark.slow
+def test_rows_for_the_population(served, people, tmp_path):
+    session, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "design", **BOXES)
+    assert wait(address)["place"] == "result"
+    page = get(address)
+    assert "with 90 % confidence (promised, verified exactly)" in page
+    assert "What every box holds" in page
+    path = tmp_path / "channel.json"
+    path.write_text(get(address + "files/channel.json"))
+    channel = md.load(path)
+    assert md.audit(channel).satisfied
+    assert channel.level == 0.9
+    assert len(session.designed.boxes) == channel.boxes
+    act(address, "curve", **BOXES)
+    assert wait(address)["place"] == "budget"
+    assert session.curve[0].kept < session.curve[-1].kept
