@@ -346,6 +346,18 @@ def test_the_curve_marks_the_chosen_factor(served, people):
 BOXES = {"role-2": "release", "level": "0.9", "factor": "5", "time_limit": "7"}
 
 
+def test_rare_values_have_a_picture(served, people):
+    _, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "bins", level="0.9", merge_rare="150")
+    page = get(address)
+    assert "Values of job as they are merged" in page
+    assert "clerk (in fewer than 150 records)" in page
+    assert 'class="rare"' in page
+    act(address, "bins", merge_rare="150")
+    assert "choose a population" in alert_of(address)
+
+
 @pytest.mark.slow
 def test_rows_for_the_population(served, people, tmp_path):
     session, address = served
