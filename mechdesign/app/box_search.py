@@ -141,7 +141,7 @@ def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     released = "row"
     if choice.merge_rare:
         released = "value"
-    promise = f"A released {released} makes any {secret} {span} as probable"
+    promise = f"A released {released} makes any value of {secret} {span} as probable"
     if choice.promise == RELATIVE:
         promise += ", compared with somebody whose given columns are known"
     kept = w.percent_at_least(design.nmi)

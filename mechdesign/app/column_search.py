@@ -124,7 +124,7 @@ def _column_facts(
     audit = md.audit(result.channel, joint, result.notion)
     span = factors(audit.achieved.eps_l, audit.achieved.eps_u)
     promise = (
-        f"A released value makes any {secret} {span} as probable "
+        f"A released value makes any value of {secret} {span} as probable "
         f"({verdict_text(audit.satisfied)})."
     )
     facts = [

@@ -128,7 +128,7 @@ def _row_facts(result: md.RowDesign, choice: Choice) -> tuple[tuple[str, str], .
     secret = w.title(choice.sensitive)
     achieved = result.achieved
     span = factors(achieved.eps_l, achieved.eps_u)
-    promise = f"A released row makes any {secret} {span} as probable"
+    promise = f"A released row makes any value of {secret} {span} as probable"
     if choice.promise == RELATIVE:
         promise += ", compared with somebody whose given columns are known"
     worst = result.audit.worst

@@ -35,8 +35,8 @@ def average_texts(
             low = w.short_factor(achieved.eps_l, upper=False)
         high = w.short_factor(achieved.eps_u, upper=True)
         texts.append(
-            f"{text}. {NO_PROMISE_FOR_ONE}: the worst released values make a {sensitive} {low} "
-            f"to {high} times as probable."
+            f"{text}. {NO_PROMISE_FOR_ONE}: the worst released values make a value of {sensitive} "
+            f"{low} to {high} times as probable."
         )
     return tuple(texts)
 

@@ -52,7 +52,9 @@ ZERO_CELLS = (
     "A zero cell means that this {sensitive} and this {useful} do not occur together in the "
     "table, not that they cannot."
 )
-FREE_SIDE = "One side is free: a released value may make a {sensitive} {effect}."
+FREE_SIDE = (
+    "One side is free: a released value may make a value of {sensitive} {effect}."
+)
 FREE = {
     "lower": "much less likely, or rule it out",
     "upper": "much more likely, or give it away",
