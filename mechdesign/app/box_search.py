@@ -22,7 +22,10 @@ from mechdesign.app.results import (
     Say,
 )
 from mechdesign.app.searching import (
+    CHANNEL_ABOUT,
     MOST_MEANINGS,
+    PUBLIC_ABOUT,
+    PUBLIC_CHANNEL,
     TENTHS,
     behind_text,
     belief_rows,
@@ -77,7 +80,10 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         text=text,
         messages=(*joint.notices, SEVERAL, NO_REPORT),
         files=(
-            Download(CHANNEL, "Channel file", JSON, text_of(design.channel)),
+            Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(design.channel)),
+            Download(
+                PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, text_of(design.channel.public())
+            ),
             Download("promise.txt", "The promise as text", TEXT, text + "\n"),
             *recipe_files(repeated, table),
         ),

@@ -21,7 +21,10 @@ from mechdesign.app.results import (
     Say,
 )
 from mechdesign.app.searching import (
+    CHANNEL_ABOUT,
     MOST_MEANINGS,
+    PUBLIC_ABOUT,
+    PUBLIC_CHANNEL,
     TENTHS,
     behind_text,
     factors,
@@ -107,9 +110,10 @@ def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
     html = report_text(report, ".html")
     text = report_text(report, ".md")
     return (
-        Download(CHANNEL, "Channel file", JSON, text_of(channel)),
+        Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(channel)),
         Download("report.html", "Report for those who may see the data", HTML, html),
         Download("public-report.html", "Report for everybody", HTML, public_html),
+        Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, text_of(channel.public())),
         Download("report.txt", "Report as text", TEXT, text),
     )
 

@@ -23,7 +23,10 @@ from mechdesign.app.results import (
     Say,
 )
 from mechdesign.app.searching import (
+    CHANNEL_ABOUT,
     MOST_MEANINGS,
+    PUBLIC_ABOUT,
+    PUBLIC_CHANNEL,
     TENTHS,
     behind_text,
     belief_rows,
@@ -107,6 +110,8 @@ def _row_files(
 ) -> tuple[Download, ...]:
     """The channel file and its reports."""
     from mechdesign.channel.row_file import text_of
+    from mechdesign.report.pages import html_page
+    from mechdesign.report.public_rows import public_row_page
     from mechdesign.report.record import to_json
     from mechdesign.report.rows import row_design_record
     from mechdesign.report.rows_page import report_page, report_record
@@ -114,9 +119,13 @@ def _row_files(
 
     record = to_json(row_design_record(result, CHANNEL)) + "\n"
     html = document_text(report_record(report), lambda: report_page(report), ".html")
+    public = public_row_page(result.channel, satisfied=result.audit.satisfied)
+    public_text = text_of(result.channel.public())
     return (
-        Download(CHANNEL, "Channel file", JSON, text_of(result.channel)),
+        Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(result.channel)),
         Download("report.html", "Report for those who may see the data", HTML, html),
+        Download("public-report.html", "Report for everybody", HTML, html_page(public)),
+        Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, public_text),
         Download("report.txt", "Report as text", TEXT, text + "\n"),
         Download("report.json", "The same figures for programs", JSON, record),
     )

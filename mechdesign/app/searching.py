@@ -36,6 +36,11 @@ def progress_to(say: Say) -> Callable[[Step], None]:
     return lambda step: say(str(step))
 
 
+CHANNEL_ABOUT = "Channel file, with the counts of the table: keep it to yourself"
+PUBLIC_CHANNEL = "public-channel.json"
+PUBLIC_ABOUT = "Channel file for everybody"
+
+
 def recipe_files(choice: Choice, table: MemoryTable) -> tuple[Download, ...]:
     """The job file, the script and the command as downloads."""
     command = command_of(choice, table)

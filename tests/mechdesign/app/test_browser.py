@@ -139,7 +139,10 @@ def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path
     assert fits(page)
     # Roles and budget are still there, so that another one can be tried.
     assert page.input_value("#factor") == after
-    tab_to(page, "Channel file (channel.json)")
+    tab_to(
+        page,
+        "Channel file, with the counts of the table: keep it to yourself (channel.json)",
+    )
     with page.expect_download() as download:
         page.keyboard.press("Enter")
     target = tmp_path / "downloaded.json"

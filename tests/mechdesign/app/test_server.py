@@ -148,6 +148,8 @@ def test_the_walk(served, people, tmp_path, monkeypatch, capfd):
     assert "<html" in get(address + "files/report.html")
     public = get(address + "files/public-report.html")
     assert "<html" in public
+    path.write_text(get(address + "files/public-channel.json"))
+    assert md.Channel.load(path).joint is None
     path.unlink()
     assert refusal_of(address + "files/other.json")[0] == 404
     post(address + "forget")
@@ -181,6 +183,9 @@ def test_rows(served, people):
     assert "Worst released row" in page
     assert "Released rows that change a probability most" in page
     assert "<html" in get(address + "files/report.html")
+    public = get(address + "files/public-report.html")
+    assert "Not shown in this version" in public
+    assert "Do not publish" not in public
     session, _ = served
     act(address, "curve", **{"role-2": "release", "objective": "truth"})
     assert wait(address)["place"] == "budget"
