@@ -312,11 +312,11 @@ class BoxChannel(Described):
                         is_named = True
                     else:
                         inside -= set(symbols)
-                names = ", ".join(variable.names[x] for x in sorted(inside))
+                names = [variable.names[x] for x in sorted(inside)]
                 if not is_named:
                     # Symbols that the slice has not seen are on this side of every split.
-                    names += ", any other"
-                pieces.append(f"{','.join(variable.columns)} {{{names}}}")
+                    names.append("any other")
+                pieces.append(f"{','.join(variable.columns)} {{{', '.join(names)}}}")
             texts.append(f"{box_name(box)}: {'; '.join(pieces) or 'every row'}")
         return texts
 

@@ -66,10 +66,15 @@ class BoxChannelDocument(d.FileDocument):
 def write(channel: BoxChannel, path: PathLike, *, overwrite: bool = False) -> None:
     """Write the file through a temporary one in the same folder and a rename."""
     check_target(path, force=overwrite)
-    version = BoxChannelDocument.VERSIONS[-1]
-    text = d.hashed_text(BoxChannelDocument.FORMAT, version, content(channel))
+    text = text_of(channel)
     with replacing(path, force=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def text_of(channel: BoxChannel) -> str:
+    """The whole text of the file."""
+    version = BoxChannelDocument.VERSIONS[-1]
+    return d.hashed_text(BoxChannelDocument.FORMAT, version, content(channel))
 
 
 def content(channel: BoxChannel) -> dict[str, Any]:

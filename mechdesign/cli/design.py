@@ -323,6 +323,7 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
             level=level,
             rare=rows.count("--rare", rows.rare) or 0,
             merge_below=rows.merge_below(),
+            seed=rows.count("--slice-seed", rows.slice_seed),
             progress=work.step,
         )
         if search.seconds is not None:

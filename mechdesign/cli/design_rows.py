@@ -106,6 +106,12 @@ class RowOptions(RowColumns):
         "With --release and --confidence: release symbols drawn inside the released box."
     )
 
+    slice_seed: str | None = option(
+        "N",
+        "With --confidence, and --release or --merge-rare: repeat the draw of the slice of an "
+        "earlier design. Do not choose it by its result.",
+    )
+
     merge_rare: str | None = option(
         "auto|N",
         "With --useful and --confidence: merge useful symbols on a tenth of the "
@@ -131,12 +137,12 @@ class RowOptions(RowColumns):
                 "--merge-rare is for one column (--useful); --release learns boxes of "
                 "rows anyway: leave it out"
             )
-        plain = replace(self, merge_rare=None, rare=None)
+        plain = replace(self, merge_rare=None, rare=None, slice_seed=None)
         if not self.merging:
             plain = self
         if plain != type(self)() and not self.asked:
             raise InputError(
-                "--given, --promise, --order, --least-mass, --cells, --rare and "
+                "--given, --promise, --order, --least-mass, --cells, --rare, --slice-seed and "
                 "--fill belong to a release of rows: give --release COL,.. too"
             )
 
@@ -205,6 +211,7 @@ def designed(
         cells=rows.count("--cells", rows.cells),
         rare=rows.count("--rare", rows.rare),
         fill=rows.fill,
+        slice_seed=rows.count("--slice-seed", rows.slice_seed),
         progress=progress,
     )
 

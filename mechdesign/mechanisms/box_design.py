@@ -92,6 +92,10 @@ class BoxRequest:
             raise InputError(
                 f"cells ({self.cells}) must be a number of boxes, at least 2"
             )
+        if self.seed is not None and self.seed < 0:
+            raise InputError(
+                f"slice_seed ({self.seed}) must be a whole number, at least 0"
+            )
         if self.rare < 0:
             raise InputError(
                 f"rare ({self.rare}) must be a number of records, at least 0"

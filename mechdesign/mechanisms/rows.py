@@ -232,6 +232,7 @@ def design_rows(
             fill=fill,
             time_limit=seconds,
             seed=slice_seed,
+            progress=progress,
         )
         return design_boxes(records, boxes)
     request = RowRequest(

@@ -65,7 +65,10 @@ def _promises(design: Design, report: Report) -> list[str]:
     if isinstance(limits, LiftLimits) and limits.need_shares:
         widest = limits.loosest
         factors = _factors(widest.lower, widest.upper)
-        table = f"Table: a released value makes any {sensitive} {factors} as probable"
+        table = (
+            f"Table: a released value makes any value of {sensitive} {factors} as "
+            "probable"
+        )
         if limits.symbol_budgets:
             table += ", single values by budgets of their own"
         verdict = "verified" if design.verified else "VIOLATED"

@@ -27,7 +27,7 @@ def test_the_promise_stands_beside_the_worst_lifts(table, tmp_path, capsys):
     assert main(["design", *table, "--average", "mi=25%", "--output", path]) == 0
     text = flat(capsys.readouterr().out)
     assert NOTHING in text
-    assert "the worst released values make a s " in text
+    assert "the worst released values make a value of s " in text
     assert "--confidence 0.95 protects it" not in text
     assert main(["audit", path]) == 0
     assert f"kept. {NOTHING}" in flat(capsys.readouterr().out)
