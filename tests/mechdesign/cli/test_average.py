@@ -1,6 +1,7 @@
 """`design --average`: what is printed, what `audit` and `show` say of the file, and refusals."""
 
 import json
+from random import Random
 
 import pytest
 
@@ -56,6 +57,53 @@ def test_a_file_is_released_through_it(table, tmp_path):
     options = ["--key-from", str(key), "--ledger", str(tmp_path / "ledger")]
     assert main(["apply", path, table[0], str(out), *options]) == 0
     assert len(out.read_text().splitlines()) == 10
+
+
+@pytest.fixture
+def channel(table, tmp_path):
+    path = str(tmp_path / "c.json")
+    assert main(["design", *table, "--average", "mi=25%", "--output", path]) == 0
+    return path
+
+
+def test_every_verb_takes_the_channel(table, channel, tmp_path, capsys):
+    records = tmp_path / "records.csv"
+    random = Random(0)
+    records.write_text(
+        "id,x\n" + "".join(f"{k},{random.choice('pqr')}\n" for k in range(60))
+    )
+    out = str(tmp_path / "out.csv")
+    ledger = ["--ledger", str(tmp_path / "ledger")]
+    assert main(["apply", channel, str(records), out, *ledger]) == 0
+    capsys.readouterr()
+    assert main(["check", out, "--channel", channel, "--original", str(records)]) == 0
+    assert "plausible" in capsys.readouterr().out
+    assert main(["estimate", out, "--channel", channel]) == 0
+    assert "unbiased" in capsys.readouterr().out
+    assert main(["measure", channel]) == 0
+    assert "total_variation" in capsys.readouterr().out
+    sql = tmp_path / "draw.sql"
+    assert main(["export", channel, "--output", str(sql)]) == 0
+    assert "alip" not in sql.read_text()
+
+
+def test_all_measures_and_the_report_say_it(table, channel, tmp_path, capsys):
+    line = ["design", *table, "--average", "mi=25%", "--all-measures"]
+    assert main(line) == 0
+    assert NOTHING in flat(capsys.readouterr().out)
+    report = tmp_path / "r.md"
+    assert main(["report", channel, "--report", str(report)]) == 0
+    assert NOTHING in flat(report.read_text())
+    public = str(tmp_path / "p.md")
+    assert main(["report", channel, "--public-report", public]) == 2
+    assert "no public file or report" in flat(capsys.readouterr().err)
+
+
+def test_averages_of_several_releases_are_not_claimed(channel, capsys):
+    assert main(["compose", channel, channel]) == 0
+    said = flat(capsys.readouterr().err)
+    assert "c.json: a budget on an average is one of each release alone" in said
+    assert "may exceed the sum" in said
 
 
 @pytest.mark.parametrize(
