@@ -84,7 +84,8 @@ class DesignBudget(o.BudgetOptions):
             notion = NO_PROMISE
             if not self._is_average_alone:
                 notion = replace(self, average=None).notion_or("alip")
-            request = replace(request, notion=notion, average=self._averages)
+            average = parsing.average_of(self.average)
+            request = replace(request, notion=notion, average=average)
             return design_requested(request)
         if self.keep is not None:
             return keeping(request, lambda epsilon: self._at(repr(epsilon)), self.keep)
@@ -98,16 +99,8 @@ class DesignBudget(o.BudgetOptions):
         """Whether no promise on single lifts was asked for."""
         return self == DesignBudget(average=self.average)
 
-    @property
-    def _averages(self) -> dict[str, str]:
-        kind, _, value = (self.average or "").partition("=")
-        return {kind: value}
-
     def _check_average(self) -> None:
-        if "=" not in (self.average or ""):
-            raise InputError(
-                f"--average ({self.average}) must be KIND=BUDGET, as in mi=0.05 or mi=25%"
-            )
+        parsing.average_of(self.average or "")
         if self.keep is not None or self.max_posterior is not None:
             raise InputError(
                 "--average is not built with --keep or --max-posterior: leave one of them out"

@@ -24,6 +24,16 @@ def number(option: str, text: str, *, zero: bool = False) -> float:
     return value
 
 
+def average_of(text: str) -> dict[str, str]:
+    """KIND=BUDGET as the mapping that `mechdesign.design` takes."""
+    kind, equals, budget = text.partition("=")
+    if not equals:
+        raise InputError(
+            f"--average ({text}) must be KIND=BUDGET, as in mi=0.05 or mi=25%"
+        )
+    return {kind: budget}
+
+
 def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
     """A list of columns in the form that `tables.read_joint` takes.
 

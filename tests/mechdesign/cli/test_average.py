@@ -127,3 +127,35 @@ def test_what_does_not_go_together_is_refused(
     assert main(["design", *table, "--average", *options]) == 2
     assert message in flat(capsys.readouterr().err)
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_compare_shows_the_local_methods(table, capsys):
+    assert main(["compare", *table, "--average", "mi=25%"]) == 0
+    text = flat(capsys.readouterr().out)
+    for said in ("certified optimum", "greedy merging", "best of restarts", NOTHING):
+        assert said in text
+    assert "No channel within this average keeps more than" in text
+    assert main(["compare", *table, "--average", "tv=0.05", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [way["name"] for way in record["ways"]] == [
+        "certified optimum",
+        "greedy merging",
+    ]
+    assert record["average"]["budget"] == 0.05
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--epsilons", "1"],
+        ["--notions", "lip"],
+        ["--epsilon", "1"],
+        ["--confidence", "0.95"],
+        ["--output", "out.csv"],
+        ["--as-published"],
+    ],
+)
+def test_compare_refuses_what_an_average_has_not(table, capsys, options):
+    assert main(["compare", *table, "--average", "mi=25%", *options]) == 2
+    error = flat(capsys.readouterr().err)
+    assert "takes --gap, --time-limit" in error or "a single budget" in error
