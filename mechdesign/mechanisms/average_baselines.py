@@ -6,7 +6,6 @@ procedure are local searches: their channels are real, and nothing is proven abo
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
 
@@ -15,6 +14,7 @@ from mechdesign.channel.record import AverageBudget
 from mechdesign.mechanisms.averages import (
     NO_PROMISE,
     SHRUNK,
+    in_solver_unit,
     verified_within,
     with_own_lifts,
 )
@@ -71,10 +71,7 @@ def baseline(
     """
     started = time.perf_counter()
     end = time.monotonic() + time_limit
-    whole = budget.budget
-    if budget.measure == "maximal-leakage":
-        # The solver's unit is e^leakage - 1.
-        whole = math.expm1(budget.budget)
+    whole = in_solver_unit(budget.measure, budget.budget)
     # A little below the budget, as the optimum: rounding to integers may add to the leakage.
     least = whole * (1.0 - SHRUNK[0])
     if name == GREEDY:

@@ -8,7 +8,7 @@ budget shrinks further, and the exact audit decides each time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,8 +33,12 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
 from mechdesign.notions import ALIP, LARGEST_BUDGET, MaxLift, Notion
 from mechdesign.tables.joint import Joint
-from solvers import Array, Points, SolverError
+from solvers import Array, Points, Progress, SolverError
 from solvers.average import AverageOptimum, best_channel_on_average
+
+NOTHING_TO_LIMIT = (
+    "the useful column says nothing about the sensitive one: there is nothing to limit"
+)
 
 AVERAGE = "average"
 """The name of the mechanism."""
@@ -80,9 +84,7 @@ def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
             raise InputError(f"{name} ({value}) must be above 0 and at most 100 %")
         budget = share * own_leakage(joint, measure)
         if not budget > 0.0:
-            raise InputError(
-                "the useful column says nothing about the sensitive one: there is nothing to limit"
-            )
+            raise InputError(NOTHING_TO_LIMIT)
     else:
         if isinstance(value, str):
             value = _float(name, value)
@@ -101,6 +103,13 @@ def _float(name: str, text: str) -> float:
         raise InputError(
             f"{name} ({text!r}) must be a number, or a per cent such as 25%"
         ) from None
+
+
+def in_solver_unit(measure: str, leakage: float) -> float:
+    """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage."""
+    if measure == "maximal-leakage":
+        return math.expm1(leakage)
+    return leakage
 
 
 def own_leakage(joint: Joint, measure: str) -> float:
@@ -235,10 +244,7 @@ def _found(
     alone: bool,
 ) -> AverageOptimum:
     """The optimum at a budget reduced by a share; its bound is raised to that of the whole one."""
-    whole = budget.budget
-    if budget.measure == "maximal-leakage":
-        # The solver's unit is e^leakage - 1.
-        whole = math.expm1(budget.budget)
+    whole = in_solver_unit(budget.measure, budget.budget)
     inner = None
     outer = None
     if not alone:
@@ -257,13 +263,28 @@ def _found(
             tolerance=0.9 * max(search.gap, LEAST_GAP) * utility_entropy(rules.joint),
             time_limit=limit,
             start=Points.concatenate(start) if start else None,
-            progress=search.shown(rules.joint),
+            progress=_shown(search, rules.joint),
         )
     except SolverError as error:
         raise SolverFailure(f"the optimum could not be computed: {error}") from error
     # The support H(v) + beta L(v) >= y.v + m holds for every budget: the bound grows by beta times
     # the difference, doubled for the rounding of the product.
     return replace(found, bound=found.bound + 2.0 * found.multiplier * whole * share)
+
+
+def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:
+    """The caller's progress; the solver tells of I(X;Y) here and not of H(X|Y)."""
+    report = search.shown(joint)
+    if report is None:
+        return None
+    entropy = utility_entropy(joint)
+
+    def show(progress: Progress) -> None:
+        value = entropy - progress.value
+        bound = entropy - progress.bound
+        report(replace(progress, value=value, bound=bound))
+
+    return show
 
 
 def _extremes(channel: Any, joint: Joint) -> Notion:

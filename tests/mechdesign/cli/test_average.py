@@ -111,8 +111,11 @@ def test_averages_of_several_releases_are_not_claimed(channel, capsys):
     [
         (["mi"], "must be KIND=BUDGET"),
         (["mi=x"], "a per cent such as 25%"),
-        (["mi=25%", "--keep", "0.5"], "not built with --keep"),
-        (["mi=25%", "--max-posterior", "0.9"], "not built with --keep"),
+        (["mi"], "KIND alone goes with --keep SHARE"),
+        (["mi=25%", "--keep", "0.5"], "looks for the least average: leave the budget"),
+        (["mi", "--keep", "1"], "strictly between 0 and 1"),
+        (["kl", "--keep", "0.5"], "'kl' is not known; use one of mi, tv"),
+        (["mi=25%", "--max-posterior", "0.9"], "not built with --max-posterior"),
         (["mi=25%", "--confidence", "0.95"], "not built with confidence"),
         (["mi=25%", "--release", "x"], "not built for a release of rows"),
         (["mi=25%", "--notion", "kl", "--epsilon", "1"], "on single lifts"),
@@ -159,3 +162,31 @@ def test_compare_refuses_what_an_average_has_not(table, capsys, options):
     assert main(["compare", *table, "--average", "mi=25%", *options]) == 2
     error = flat(capsys.readouterr().err)
     assert "takes --gap, --time-limit" in error or "a single budget" in error
+
+
+def test_the_least_average_that_keeps_a_share(table, tmp_path, capsys):
+    path = str(tmp_path / "c.json")
+    line = ["design", *table, "--average", "mi", "--keep", "0.5"]
+    assert main([*line, "--output", path]) == 0
+    text = flat(capsys.readouterr().out)
+    assert "Kept: 50.0 % of the information in x" in text
+    assert "no such channel that keeps 50 % has less than 0." in text
+    assert NOTHING in text
+    assert main(["audit", path]) == 0
+    capsys.readouterr()
+    assert main(["show", path]) == 0
+    assert "no such channel that keeps 50 %" in flat(capsys.readouterr().out)
+    assert main([*line, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    (average,) = record["averages"]
+    assert average["lower_bound"] <= average["achieved"] == average["budget"]
+    assert average["keep"] == 0.5
+    assert record["nmi"] >= 0.5
+
+
+def test_a_share_that_no_channel_keeps_is_a_proven_no(table, capsys):
+    line = ["--average", "mi", "--keep", "0.9", "--notion", "lip", "--epsilon", "0.1"]
+    assert main(["design", *table, *line]) == 1
+    error = flat(capsys.readouterr().err)
+    assert "no channel with this promise keeps 0.9 of the information" in error
+    assert "(proven)" in error
