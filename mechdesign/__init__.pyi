@@ -18,6 +18,7 @@ from .channel.box_channel import BoxChannel
 from .channel.channel import Channel
 from .channel.loading import load
 from .channel.row_channel import RowChannel
+from .comparison.average_ways import AverageComparison, compare_average
 from .comparison.row_ways import RowComparison, compare_rows
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
@@ -79,6 +80,7 @@ __all__ = [
     "Applied",
     "Assessment",
     "Audit",
+    "AverageComparison",
     "BoxAudit",
     "BoxChannel",
     "BoxDesign",
@@ -117,6 +119,7 @@ __all__ = [
     "budget_for",
     "check_release",
     "compare",
+    "compare_average",
     "compare_rows",
     "compose",
     "corrected_regression",

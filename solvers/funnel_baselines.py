@@ -66,12 +66,16 @@ def greedy_merging(
 ) -> BaselineChannel:
     """Merge, from the identity on, the two outputs whose union leaks least for what it loses.
 
-    With a `budget`, until the channel leaks no more; with `keep`, as long as I(X;Y) >= keep H(X). At
-    `end` (on the clock of `time.monotonic`) the channel so far is returned, thinned to the budget.
+    With a `budget`, until the channel leaks no more; of all channels on the way, thinned to the budget,
+    the one that keeps most is returned. With `keep`, as long as I(X;Y) >= keep H(X). `end` (on the
+    clock of `time.monotonic`) stops it earlier.
     """
     groups = [[x] for x in range(joint.shape[1])]
     best = measured(joint, measure, _membership(groups, joint.shape[1]))
     entropy = best.information
+    within = best
+    if budget is not None:
+        within = thinned(joint, measure, best.channel, budget)
     while len(groups) > 1 and time.monotonic() < end:
         if budget is not None and best.leakage <= budget:
             break
@@ -92,8 +96,12 @@ def greedy_merging(
         if choice is None:
             break
         _, groups, best = choice
+        if budget is not None:
+            trial = thinned(joint, measure, best.channel, budget)
+            if trial.information > within.information:
+                within = trial
     if budget is not None:
-        return thinned(joint, measure, best.channel, budget)
+        return within
     return best
 
 

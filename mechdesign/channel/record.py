@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
@@ -104,7 +104,9 @@ class Objective(Record):
         return self
 
 
-AVERAGE_MEASURES = ("mi", "tv", "chi2", "maximal-leakage")
+AverageMeasure: TypeAlias = Literal["mi", "tv", "chi2", "maximal-leakage"]
+
+AVERAGE_MEASURES: tuple[AverageMeasure, ...] = get_args(AverageMeasure)
 """Average leakages that can have a budget."""
 
 
@@ -118,11 +120,15 @@ class AverageBudget(Record):
     """A bound on the average leakage over the outputs, which promises nothing about one record.
 
     `mi` and `maximal-leakage` are in nats; `achieved` is what the channel leaks, rounded upwards.
+    Where the least leakage was looked for that `keep`s a share of the information, no channel that
+    does leaks less than `lower_bound`, and the budget is what was achieved.
     """
 
-    measure: Literal["mi", "tv", "chi2", "maximal-leakage"]
+    measure: AverageMeasure
     budget: Annotated[float, Field(gt=0.0, le=700.0)]
     achieved: Annotated[float, Field(ge=0.0)] | None = None
+    keep: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+    lower_bound: Annotated[float, Field(ge=0.0)] | None = None
 
 
 class SymbolBudgets(Record):

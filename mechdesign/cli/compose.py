@@ -56,8 +56,23 @@ def compose(
         composition = md.compose(loaded, joint)
     if joint is not None:
         reporter.notices(joint.notices)
+    reporter.notices(_average_notices(channels, loaded))
     reporter.done("composed", f"{len(loaded)} releases are composed")
     common.answer(
         lambda: composition_record(composition),
         lambda: composition_text(composition, channels),
     )
+
+
+def _average_notices(paths: list[str], channels: list[md.Channel]) -> list[str]:
+    """That averages of single releases bound nothing about all of them together."""
+    averaged: list[str] = []
+    for path, channel in zip(paths, channels, strict=True):
+        if channel.record.averages and path not in averaged:
+            averaged.append(path)
+    if not averaged:
+        return []
+    return [
+        f"{' and '.join(averaged)}: a budget on an average is one of each release alone; what all "
+        "of them leak together on average is not computed, and may exceed the sum"
+    ]
