@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mechdesign.auditing.population import audit
+from mechdesign.auditing.population import achieved_on_set, audit
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.display import Described
@@ -19,12 +20,15 @@ from mechdesign.tables.confidence import set_of_record
 class BoxAudit(Described):
     """A verdict on all populations of the confidence sets of all parts.
 
-    Parts that release nothing keep every promise and are not among `parts`.
+    `achieved` bounds the log-lifts of every population of the sets, `on_table` those of the records
+    that the promise was proven on. Parts that release nothing keep every promise and are not among
+    `parts`.
     """
 
     satisfied: bool
     level: float
     achieved: Achieved
+    on_table: Achieved
     parts: tuple[Audit, ...]
 
     def __repr__(self) -> str:
@@ -36,6 +40,8 @@ class BoxAudit(Described):
             "satisfied": self.satisfied,
             "confidence": self.level,
             "achieved": asdict(self.achieved),
+            "population": {"level": self.level, **asdict(self.achieved)},
+            "table": asdict(self.on_table),
             "parts": len(self.parts),
         }
 
@@ -66,6 +72,7 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
         If the channel carries no counts (a public one), or its intervals are not theirs.
     """
     verdicts: list[Audit] = []
+    on_sets: list[Achieved] = []
     for part in channel.parts:
         own = part.channel
         if own is None:
@@ -81,10 +88,19 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
             asked = from_record(record.notion)
         populations = set_of_record(record.confidence, own.joint)
         verdicts.append(audit(own, own.joint, asked, population=populations))
-    achieved = Achieved(
-        max((verdict.achieved.eps_l for verdict in verdicts), default=0.0),
-        max((verdict.achieved.eps_u for verdict in verdicts), default=0.0),
-        max((verdict.achieved.eps_ldp for verdict in verdicts), default=0.0),
-    )
+        # `achieved` of a verdict is that of the table, which is smaller.
+        on_sets.append(achieved_on_set(own, own.joint, populations))
     satisfied = all(verdict.satisfied for verdict in verdicts)
-    return BoxAudit(satisfied, channel.level, achieved, tuple(verdicts))
+    on_table = _largest([verdict.achieved for verdict in verdicts])
+    return BoxAudit(
+        satisfied, channel.level, _largest(on_sets), on_table, tuple(verdicts)
+    )
+
+
+def _largest(parts: Sequence[Achieved]) -> Achieved:
+    """What all parts keep at once."""
+    return Achieved(
+        max((part.eps_l for part in parts), default=0.0),
+        max((part.eps_u for part in parts), default=0.0),
+        max((part.eps_ldp for part in parts), default=0.0),
+    )
