@@ -6,12 +6,14 @@ of symbols and places of children; a negative child is the box -1 - child.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from mechdesign.channel import file
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
+from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
@@ -59,6 +61,7 @@ class BoxChannelDocument(d.FileDocument):
     slice_records: int
     parts: tuple[PartRecord, ...]
     provenance: dict[str, Any] = Field(default_factory=dict[str, Any])
+    utility: BoxUtility | None = None
 
 
 def write(channel: BoxChannel, path: PathLike, *, overwrite: bool = False) -> None:
@@ -87,6 +90,9 @@ def content(channel: BoxChannel) -> dict[str, Any]:
                 "channel": own,
             }
         )
+    utility: dict[str, Any] | None = None
+    if channel.utility is not None:
+        utility = asdict(channel.utility)
     return {
         "sensitive": _labels(channel.sensitive),
         "given": [_labels(variable) for variable in channel.given],
@@ -95,6 +101,7 @@ def content(channel: BoxChannel) -> dict[str, Any]:
         "slice_records": channel.slice_records,
         "parts": parts,
         "provenance": dict(channel.provenance),
+        "utility": utility,
     }
 
 
@@ -140,6 +147,7 @@ def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
         level=document.level,
         slice_records=document.slice_records,
         provenance=document.provenance,
+        utility=document.utility,
     )
 
 

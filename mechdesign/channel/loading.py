@@ -31,8 +31,8 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
     return file.read(path)
 
 
-def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
-    """Open a channel for work that channels for boxes of rows do not have: reports and exports.
+def load_for_export(path: str | os.PathLike[str]) -> Channel | RowChannel:
+    """Open a channel for work that channels for boxes of rows do not have: exports.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
     if isinstance(channel, BoxChannel):
         raise InputError(
             f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
-            "`apply`, `run`, `check`, `estimate`, `show` and `audit` do"
+            "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
         )
     return channel
 

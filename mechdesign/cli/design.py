@@ -84,11 +84,6 @@ def design(
         _refuse_with_rows(budget, confidence, after, search)
         report_path = None
         if reports.asked:
-            if population.level is not None:
-                raise InputError(
-                    "a channel for boxes of rows (--release with --confidence) has no report yet: "
-                    "leave --report out; `show` and `audit` describe it"
-                )
             report_path = reports.row_report
         return _design_rows(
             reporter,
@@ -108,11 +103,9 @@ def design(
             raise InputError(
                 "--merge-rare needs --confidence: without it no symbol is too rare"
             )
+        report_path = None
         if reports.asked:
-            raise InputError(
-                "a channel for merged symbols has no report yet: leave --report out; `show` and "
-                "`audit` describe it"
-            )
+            report_path = reports.row_report
         _refuse_with_rows(budget, confidence, after, search)
         return _design_merged(
             reporter,
@@ -124,6 +117,7 @@ def design(
             output,
             common,
             force,
+            report_path,
         )
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -264,7 +258,7 @@ def _design_rows(
     report_path: str | None,
 ) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
-    from mechdesign.mechanisms.box_design import BoxDesign
+    from mechdesign.mechanisms.box_result import BoxDesign
 
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
@@ -294,6 +288,7 @@ def _design_rows(
             public=output.public,
             force=force,
             groups=groups,
+            report_path=report_path,
         )
     return answer_rows(
         reporter,
@@ -317,6 +312,7 @@ def _design_merged(
     output: OutputOptions,
     common: o.CommonOptions,
     force: bool,
+    report_path: str | None,
 ) -> int:
     """Design a channel for a column whose symbols are merged on a slice."""
     from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
@@ -352,6 +348,7 @@ def _design_merged(
         public=output.public,
         force=force,
         groups=(table, budget, confident, rows, search, written),
+        report_path=report_path,
     )
 
 

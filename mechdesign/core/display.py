@@ -9,6 +9,9 @@ RENDERER = "mechdesign.report.display"
 """The module that makes words and pictures. Results import it by name, when they are shown:
 it lies above them in the order of imports, and it is heavy."""
 
+BOX_RENDERER = "mechdesign.report.boxes"
+"""The module with the words of channels for boxes, imported in the same way."""
+
 
 class Displayed:
     """A result with the words of the command line, a data frame, and a picture.
