@@ -4,7 +4,8 @@ it guarantees.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import mechdesign as md
@@ -31,12 +32,16 @@ from mechdesign.cli.report import ReportOptions
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.mechanisms.merge_proposals import MergeProposal
     from mechdesign.mechanisms.request import DesignRequest
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
     "--at-most-times 2 --output channel.json"
 )
+
+TIME_SHARE = 0.2
+"""Share of the time of a design with confidence that is left for proposals to merge symbols."""
 
 LOGGED = (
     "output",
@@ -128,8 +133,15 @@ def design(
         request = objective.on(request, table, table.text())
         request = population.on(request, confidence.unseen(joint))
         request = _after(request, table, after.channels())
+    started = time.perf_counter()
+    limit = search.seconds
+    if limit is not None and population.level is not None:
+        # The rest is for what merging would keep, should the channel keep little.
+        limit *= 1.0 - TIME_SHARE
+    request = replace(request, time_limit=limit)
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         result = budget.designed(replace(request, progress=work.step))
+        proposals = _proposals(result, started, search.seconds)
     if bins is not None and result.channel.joint is not None:
         joint = result.channel.joint
     written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
@@ -143,8 +155,24 @@ def design(
         _save_reports(
             reporter, reports, result, line, table.table, output.output, force
         )
-    _answer(reporter, result, joint, objective, output, reports, common)
+    _answer(reporter, result, joint, objective, output, reports, common, proposals)
     return 0
+
+
+def _proposals(
+    result: md.Design, started: float, limit: float | None
+) -> tuple[MergeProposal, ...]:
+    """What merging would keep, within the rest of the time."""
+    from mechdesign.mechanisms.merge_proposals import merge_proposals
+
+    if result.confidence is None:
+        return ()
+    seconds = o.SearchOptions().seconds or 0.0
+    if limit is not None:
+        seconds = limit
+    now = time.perf_counter()
+    end = max(started + seconds, now)
+    return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
 
 
 def _save_reports(
@@ -182,6 +210,7 @@ def _answer(
     output: OutputOptions,
     reports: ReportOptions,
     common: o.CommonOptions,
+    proposals: tuple[MergeProposal, ...],
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.binning import many_numbers
@@ -193,21 +222,34 @@ def _answer(
     reporter.notices((*joint.notices, *advice, *result.messages))
     path = output.output
     record = design_record(result, path) | reports.files
+    if result.confidence is not None:
+        record["proposals"] = [asdict(proposal) for proposal in proposals]
     done = "a channel is designed"
     if path is not None:
         done = f"written to {path}"
     logged = {key: record[key] for key in (*LOGGED, *reports.files)}
     reporter.done("designed", done, **logged)
-    common.answer(lambda: record, lambda: _text(result, joint, output, reports))
+    common.answer(
+        lambda: record, lambda: _text(result, joint, output, reports, proposals)
+    )
 
 
 def _text(
-    result: md.Design, joint: md.Joint, output: OutputOptions, reports: ReportOptions
+    result: md.Design,
+    joint: md.Joint,
+    output: OutputOptions,
+    reports: ReportOptions,
+    proposals: tuple[MergeProposal, ...],
 ) -> str:
     """The first screen; or all sections with --full, and with --all-measures, which is
     one of them.
     """
     last = _written(output, reports)
+    if proposals and result.confidence is not None:
+        from mechdesign.report.proposals import proposal_lines
+
+        lines = proposal_lines(proposals, result.nmi, result.confidence.level)
+        last = [*lines, "", *last]
     if output.full or output.all_measures:
         from mechdesign.report.terminal import design_text
 
