@@ -37,7 +37,7 @@ from .jobs.release_file import sanitise_file
 from .jobs.results import Applied
 from .leaks.assessment import Assessment, assess
 from .mechanisms import DesignRequest, design
-from .mechanisms.box_design import BoxDesign
+from .mechanisms.box_result import BoxDesign
 from .mechanisms.budget import budget_for
 from .mechanisms.purposes import Queries
 from .mechanisms.result import Certificate, Design
@@ -63,7 +63,7 @@ from .tables.joint import Joint
 __version__: str
 
 def report(
-    design: Design | Channel,
+    design: Design | Channel | RowDesign | RowChannel | BoxDesign | BoxChannel,
     path: str | os.PathLike[str],
     *,
     public: bool = False,

@@ -7,12 +7,14 @@ negative number -1 - b for box b (`tables/row_boxes.py`).
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from mechdesign.channel import file
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
+from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.variable_labels import (
     BinnedLabels,
     Labels,
@@ -61,6 +63,7 @@ class BoxChannelDocument(d.FileDocument):
     slice_records: int
     parts: tuple[PartRecord, ...]
     provenance: dict[str, Any] = Field(default_factory=dict[str, Any])
+    utility: BoxUtility | None = None
 
 
 def write(channel: BoxChannel, path: PathLike, *, overwrite: bool = False) -> None:
@@ -94,6 +97,9 @@ def content(channel: BoxChannel) -> dict[str, Any]:
                 "channel": own,
             }
         )
+    utility: dict[str, Any] | None = None
+    if channel.utility is not None:
+        utility = asdict(channel.utility)
     return {
         "sensitive": labels_record(channel.sensitive),
         "given": [binned_labels_record(variable) for variable in channel.given],
@@ -102,6 +108,7 @@ def content(channel: BoxChannel) -> dict[str, Any]:
         "slice_records": channel.slice_records,
         "parts": parts,
         "provenance": dict(channel.provenance),
+        "utility": utility,
     }
 
 
@@ -132,6 +139,7 @@ def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
         level=document.level,
         slice_records=document.slice_records,
         provenance=document.provenance,
+        utility=document.utility,
     )
 
 

@@ -34,9 +34,8 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
     return file.read(path)
 
 
-def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
-    """Open a channel for work that channels for boxes of rows do not have: reports, exports,
-    compositions.
+def load_without_boxes(path: str | os.PathLike[str]) -> Channel | RowChannel:
+    """Open a channel for work that channels for boxes of rows do not have: exports, compositions.
 
     Raises
     ------
@@ -47,7 +46,7 @@ def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
     if isinstance(channel, BoxChannel):
         raise InputError(
             f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
-            "`apply`, `run`, `check`, `estimate`, `show` and `audit` do"
+            "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
         )
     return channel
 

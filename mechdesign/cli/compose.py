@@ -42,7 +42,7 @@ def compose(
     of different columns need a --table that has all of them. Budgets do not simply add: the
     sum is shown beside the exact figures.
     """
-    from mechdesign.channel.loading import load_for_files
+    from mechdesign.channel.loading import load_without_boxes
     from mechdesign.report.sentences import composition_record, composition_text
 
     for path in channels:
@@ -50,7 +50,7 @@ def compose(
             raise InputError(
                 f"{path} is a mechanism file of `quantize`: compose takes channel files"
             )
-    loaded = [load_for_files(path) for path in channels]
+    loaded = [load_without_boxes(path) for path in channels]
     with reporter.work("composing"):
         joint = table.read(" and ".join(channels), *loaded, together=True)
         composition = md.compose(loaded, joint)

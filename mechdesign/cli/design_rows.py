@@ -15,7 +15,7 @@ from mechdesign.core.wording import quoted
 
 if TYPE_CHECKING:
     import mechdesign as md
-    from mechdesign.mechanisms.box_design import BoxDesign
+    from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.mechanisms.row_result import RowDesign
     from mechdesign.tables.joint import Joint
 
@@ -264,8 +264,9 @@ def answer_boxes(
     public: bool,
     force: bool,
     groups: tuple[object, ...],
+    report_path: str | None = None,
 ) -> int:
-    """Write the file of a channel for boxes of rows, and print its promise."""
+    """Write the file of a channel for boxes of rows and its report, and print its promise."""
     line = command_line("design", *groups, public=True)
     channel = design.channel
     channel = replace(channel, provenance={**channel.provenance, COMMAND: line})
@@ -274,9 +275,16 @@ def answer_boxes(
     if output is not None:
         channel.save(output, overwrite=force, public=public)
         end = f"Written to {output}. To release a file:  mechdesign apply {output} IN.csv OUT.csv"
+    report_record: dict[str, Any] = {}
+    if report_path is not None:
+        from mechdesign.report.boxes_page import save_box_report
+
+        save_box_report(channel, report_path, overwrite=force)
+        end += f"\nInternal report: {report_path}."
+        report_record = {"report": report_path}
     reporter.done("designed", end)
     common.answer(
-        lambda: {**design.to_record(), "output": output},
+        lambda: {**design.to_record(), "output": output} | report_record,
         lambda: f"{design.summary()}\n\n{end}",
     )
     return 0

@@ -12,6 +12,9 @@ it lies above them in the order of imports, and it is heavy."""
 ROW_RENDERER = "mechdesign.report.rows"
 """The module with the words of channels for rows, imported in the same way."""
 
+BOX_RENDERER = "mechdesign.report.boxes"
+"""The module with the words of channels for boxes, imported in the same way."""
+
 
 class Displayed:
     """A result with the words of the command line, a data frame, and a picture.

@@ -1,4 +1,4 @@
-"""The channels that users of the privacy funnel know, within an average budget and verified exactly.
+"""The channels that users of the privacy funnel know, within an average budget, verified exactly.
 
 Greedy merging (Makhdoumi et al. 2014) and the best of several restarts of the convex-concave
 procedure are local searches: their channels are real, and nothing is proven about better ones.

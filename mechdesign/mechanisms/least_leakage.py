@@ -3,8 +3,8 @@
 `solvers.average` finds it for a share that is a little larger, because rounding to integers costs
 some of it. The exact audit says what the integers leak, which becomes the budget of the channel.
 
-Its support H(v) + beta L(v) >= y.v + m, for all posteriors v, proves two bounds. With Q = y.P(X) + m,
-every channel has H(X|Y) + beta E L >= Q. So one that keeps k H(X) leaks at least
+Its support H(v) + beta L(v) >= y.v + m, for all posteriors v, proves two bounds. With
+Q = y.P(X) + m, every channel has H(X|Y) + beta E L >= Q. So one that keeps k H(X) leaks at least
 (Q - (1 - k) H(X)) / beta, and one that leaks at most E keeps at most H(X) - Q + beta E.
 """
 
@@ -46,10 +46,14 @@ from solvers import EmptyPolytope, Points, Progress, SolverError
 from solvers.average import AverageOptimum, least_leakage
 
 SLACKS = (1e-9, 1e-7, 1e-5, 1e-3)
-"""Parts of what may be lost by which the share is raised in turn, until the integers keep enough."""
+"""Parts of what may be lost by which the share is raised in turn until the integers keep
+enough.
+"""
 
 OUTWARDS = 1e-12
-"""Relative distance to which bounds are rounded; the arithmetic here errs by a few units of 2^-53."""
+"""Relative distance to which bounds are rounded; the arithmetic here errs by a few units of
+2^-53.
+"""
 
 SHARE_ERROR = 1e-15
 """A share and the raised one are exact to a unit or two of 2^-53."""

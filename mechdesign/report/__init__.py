@@ -23,7 +23,8 @@ class _Report(ModuleType):
 
         Parameters
         ----------
-        design : Design or Channel
+        design : Design, Channel, RowDesign, RowChannel, BoxDesign or BoxChannel
+            Whole rows have an internal report alone, without a curve.
         path : path
             Its ending says the format: .html, .md or .json.
         public : bool

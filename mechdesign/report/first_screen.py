@@ -89,8 +89,7 @@ def _population(design: Design) -> str:
                 "Population: not computed where each of several columns is protected."
             )
         return "Population: unknown, because the table has no numbers of records."
-    achieved = population.achieved
-    factors = _factors(achieved.eps_l, achieved.eps_u)
+    factors = w.times_text(population.achieved, design.notion)
     level = percent_of(population.level)
     text = f"Population ({level} confidence): {factors} as probable"
     if design.confidence is not None:
