@@ -154,6 +154,17 @@ def test_a_paper_has_one_key():
     }
 
 
+def test_the_glossary_names_modules_that_exist():
+    glossary = (ROOT / "docs/reference/glossary.md").read_text(encoding="utf-8")
+    named = re.findall(
+        r"`((?:mechdesign|solvers)(?:\.\w+)+)` \|$", glossary, re.MULTILINE
+    )
+    assert len(named) > 40
+    for module in set(named):
+        place = ROOT.joinpath(*module.split("."))
+        assert place.with_suffix(".py").is_file() or place.is_dir(), module
+
+
 def test_a_citation_that_leads_nowhere_is_seen():
     text = joined(
         "/* Rows (docs/explanation/population.md, 'The\n * sets'), docs/no.md and notes.md;\n"
