@@ -9,6 +9,7 @@ import time
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
+from mechdesign import __version__
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.measures import Utility, utility
@@ -227,8 +228,6 @@ def finish(
     `started` is on the clock of `time.perf_counter`; `worth` is the utility where it has been
     computed already. The other keywords are fields of `Design`.
     """
-    from mechdesign import __version__
-
     verdict = rounded.audit
     if worth is None:
         worth = utility(rounded.channel, joint)
