@@ -942,6 +942,7 @@ class _Run:
 
     def _informative(self) -> Points:
         """Outputs of the channel that keeps most under the polytope alone."""
+        # Only these columns need the envelope, which loads vertex enumeration.
         from solvers.envelope import lower_envelope
 
         assert self._problem.inner is not None

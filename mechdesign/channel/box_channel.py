@@ -371,6 +371,7 @@ class BoxChannel(Described):
         InputError
             On a missing column or cell, or a combination of given symbols that the slice has not.
         """
+        # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
         from mechdesign.release.row_frames import apply_to_frame
@@ -403,6 +404,7 @@ class BoxChannel(Described):
         public: bool = False,
     ) -> None:
         """Write the file (`channel.box_file`); with `public` without counts."""
+        # The module of the file imports this one.
         from mechdesign.channel import box_file
 
         box_file.write(self.public() if public else self, path, overwrite=overwrite)
@@ -410,6 +412,7 @@ class BoxChannel(Described):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoxChannel:
         """Read the file, or refuse it with InputError and say why."""
+        # The module of the file imports this one.
         from mechdesign.channel import box_file
 
         return box_file.read(path)

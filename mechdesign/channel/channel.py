@@ -354,6 +354,7 @@ class Channel(Displayed):
             If the file exists (without `overwrite`), is a folder or cannot be written, or the
             channel may not be (`ChannelRecord.unwritable`).
         """
+        # The module of the file imports this one.
         from mechdesign.channel import file
 
         file.write(self.public() if public else self, path, overwrite=overwrite)
@@ -367,6 +368,7 @@ class Channel(Displayed):
         Channel or RowChannel
             As the file has it (`mechdesign.load` has both in its type).
         """
+        # The modules of files import this one.
         from mechdesign.channel import loading
 
         return loading.load(path)

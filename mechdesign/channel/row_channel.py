@@ -398,6 +398,7 @@ class RowChannel(Described):
             On a missing column, or a symbol that is unknown at its node, unless the policy has a
             rule for it.
         """
+        # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.drawing import key_of
         from mechdesign.release.row_drawing import RowRelease
         from mechdesign.release.row_frames import apply_to_frame
@@ -428,6 +429,7 @@ class RowChannel(Described):
         InputError
             If the file exists (without `overwrite`), is a folder or cannot be written.
         """
+        # The module of the file imports this one.
         from mechdesign.channel import row_file
 
         channel = self.public() if public else self
@@ -436,6 +438,7 @@ class RowChannel(Described):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RowChannel:
         """Read the file of a row channel, or refuse it with InputError and say why."""
+        # The module of the file imports this one.
         from mechdesign.channel import row_file
 
         return row_file.read(path)

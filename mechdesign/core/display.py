@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -49,6 +50,4 @@ class Described:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         return f"<pre>{escape(self.summary())}</pre>"

@@ -83,6 +83,7 @@ def joint_budget(
     table : function, optional
         Gives the table of all columns for the channels.
     """
+    # The audit takes as long to import as a small job.
     from mechdesign.auditing.joint_leakage import compose
 
     different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
@@ -180,6 +181,7 @@ def _row_channel_budget(
 
 def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBudget:
     """The budget of one draw of a channel of boxes, for the population."""
+    # The audit takes as long to import as a small job.
     from mechdesign.auditing.boxes import audit_boxes
 
     sides = audit_boxes(channel).achieved

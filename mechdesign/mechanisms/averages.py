@@ -19,9 +19,11 @@ from mechdesign.auditing.averages import (
 )
 from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import achieved_by
+from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AVERAGE_MEASURES, AverageBudget
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.optimal import ENTROPY_ERROR
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import (
@@ -114,9 +116,6 @@ def in_solver_unit(measure: str, leakage: float) -> float:
 
 def own_leakage(joint: Joint, measure: str) -> float:
     """What X itself leaks about S on average, which no channel exceeds."""
-    from mechdesign.channel.channel import Channel
-    from mechdesign.core.integers import IntegerRows
-
     n = len(joint.useful)
     rows = IntegerRows.of_pairs([[x, 1] for x in range(n)], n)
     channel = Channel(joint.useful, joint.useful.names, rows, 1, joint)

@@ -1,9 +1,9 @@
 """What merging symbols would buy where a promise for the population keeps little of a column.
 
 A proposal is the channel that `--merge-rare` designs: sets of symbols are chosen on a slice of the
-records, and the promise is proven on the others (`mechanisms.box_design`). It changes nothing
-of the channel that was asked for, whose promise is proven before and without it. Each promise holds with
-its own level; whoever chooses among several after a look at all of them has the sum of their
+records, and the promise is proven on the others (`mechanisms.box_design`). It changes nothing of
+the channel that was asked for, whose promise is proven before and without it. Each promise holds
+with its own level; whoever chooses among several after a look at all of them has the sum of their
 probabilities of failure (docs/explanation/population.md, Proposition 7).
 """
 

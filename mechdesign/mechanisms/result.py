@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from mechdesign import __version__
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.measures import Utility, utility
@@ -269,9 +270,6 @@ def finish(
 
 def _provenance(mechanism: str, method: str) -> dict[str, Any]:
     """Where a channel comes from, as its file says it."""
-    # Imported here: the package itself imports this module.
-    from mechdesign import __version__
-
     return {
         "tool": "mechdesign",
         "version": __version__,

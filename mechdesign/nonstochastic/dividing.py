@@ -1,7 +1,7 @@
 """A total budget divided among answers of groups of unlike sizes, so that the sum of their largest
 errors is least.
 
-The outputs of all answers of one individual multiply (Farokhi 2020, noiseless privacy, Theorem 6),
+The outputs of all answers of one individual multiply (Farokhi 2019, Theorem 6),
 so for every individual their product may be floor(2^total) at most. An integer program chooses one
 number of outputs for each size of group. Only few of the possible numbers enter the program at
 first. The prices p_i of its relaxation (of a bit of kind of individual i) bound every choice from

@@ -1,11 +1,11 @@
 """Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean
 squared error.
 
-Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs.
-The most levels are computed from left to right or by integer programming, the least distortion by
-integer programming, or by dynamic programming where all answers are on one fibre. The outputs are
-counted again on the query before a quantiser is returned, by code that shares nothing with the
-programs.
+Farokhi 2019 offers equal cells only; docs/explanation/ranges-theory.md, 'Programs for thresholds',
+has the programs. The most levels are computed from left to right or by integer programming, the
+least distortion by integer programming, or by dynamic programming where all answers are on one
+fibre. The outputs are counted again on the query before a quantiser is returned, by code that
+shares nothing with the programs.
 """
 
 from __future__ import annotations

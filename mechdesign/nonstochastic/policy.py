@@ -1,11 +1,11 @@
 """The reporting policy against a test of a hypothesis that moves values least, by an integer
 program.
 
-A policy reports every value as one of the values (Farokhi 2020, non-stochastic hypothesis testing,
-Definitions 3 and 4; its Theorem 4 constructs one policy, which is not the best). A report is
-ambiguous if both hypotheses can bring it about, and telling if only one can. The policy is
-epsilon-private if |ambiguous| >= epsilon |telling| (theory.md, section 6), which is linear in
-binaries. `TestingProblem` counts the reports of the solution again.
+A policy reports every value as one of the values (Farokhi 2020, Definitions 3 and 4; its Theorem 4
+constructs one policy, which is not the best). A report is ambiguous if both hypotheses can bring it
+about, and telling if only one can. The policy is epsilon-private if |ambiguous| >= epsilon
+|telling| (docs/explanation/ranges-theory.md, 'Hypothesis testing'), which is linear in binaries.
+`TestingProblem` counts the reports of the solution again.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, TypeAlias
 
+from mechdesign import __version__
 from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit, set_behind
 from mechdesign.channel.box_channel import BoxChannel
@@ -175,6 +176,7 @@ def write_report(
     overwrite: bool,
 ) -> None:
     """Write the report of `mechdesign.report`, which has the parameters and errors."""
+    # Collecting a report for another renderer needs none of these.
     from mechdesign.report.writing import check_report, save_report
 
     if isinstance(design, RowDesign | BoxDesign):
@@ -271,8 +273,6 @@ def attributed(
     files: Mapping[str, str] | None = None,
 ) -> Report:
     """The report with its date, its provenance and the commands that repeat it."""
-    from mechdesign import __version__
-
     written = _date(datetime.now(UTC))
     facts: list[Fact] = []
     tool = origin_of(channel, "tool")
