@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mechdesign.channel.box_file import BoxChannelDocument
 from mechdesign.channel.file import ChannelDocument
 from mechdesign.channel.row_file import RowChannelDocument
 from mechdesign.cli.run import job_model
@@ -24,6 +25,7 @@ FOLDER = Path(__file__).parent
 KINDS: tuple[type[FileDocument], ...] = (
     ChannelDocument,
     RowChannelDocument,
+    BoxChannelDocument,
     MechanismDocument,
     PublicManifest,
     InternalManifest,

@@ -146,8 +146,10 @@ def _kept_text(design: RowDesign) -> str:
 
 
 def _level_rows(design: RowDesign) -> list[list[str]]:
-    """A row for each level: unchanged cells, information kept, and the budget spent up to there."""
-    rows = [["column", "unchanged cells", "kept", "factor so far"]]
+    """A row for each level: unchanged cells, what it adds to the information kept, and the budget
+    spent up to there. The shares in `adds` sum to the information kept in all.
+    """
+    rows = [["column", "unchanged cells", "adds", "factor so far"]]
     for level in design.levels:
         low, high = _factors(level.spent)
         unchanged = "-"

@@ -341,7 +341,7 @@ def _columns(report: RowReport) -> list[b.Block]:
     header = (
         "column",
         "unchanged cells",
-        "kept",
+        "kept by itself",
         "lost to privacy",
         "information (nats)",
         "factor so far",

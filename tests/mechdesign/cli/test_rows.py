@@ -66,6 +66,24 @@ def test_the_text_says_what_is_promised_and_kept(table, run):
     assert "Nothing was written" in text
 
 
+def test_what_the_columns_add_sums_to_the_information_kept(table, run):
+    asked = (*DESIGN, "--release", "a,b", "--epsilon", "0.4")
+    text = run(*asked).out
+    record = run(*asked, "--json").record
+    added = sum(level["kept"] for level in record["levels"])
+    assert added == pytest.approx(record["nmi"])
+    header = next(line for line in text.splitlines() if "factor so far" in line)
+    assert header.split() == [
+        "column",
+        "unchanged",
+        "cells",
+        "adds",
+        "factor",
+        "so",
+        "far",
+    ]
+
+
 @pytest.mark.parametrize(
     ("budget", "said", "free"),
     [

@@ -360,7 +360,7 @@ def test_patterns_are_counted_in_slices_of_individuals(folder, monkeypatch):
 
 
 def test_feeders_suburbs_and_a_city_of_real_households(folder, data):
-    """The figure of docs/how-to/ranges.md: the first day of the 516 households whose readings have no faults."""
+    """The figure of docs/how-to/ranges-again.md: the first day of the 516 households whose readings have no faults."""
     clean = set((data / "smart-meter" / "clean_vids.txt").read_text().split())
     rows = (data / "smart-meter" / "daily_kwh_537x49.csv").read_text().splitlines()[1:]
     kept = [row.split(",")[:2] for row in rows if row.split(",")[0] in clean]

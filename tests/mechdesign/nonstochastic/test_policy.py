@@ -82,7 +82,7 @@ def test_no_policy_moves_values_less(case):
 
 
 def test_the_survey_of_young_people(data):
-    """The figures of docs/how-to/ranges.md: weights hide whether the body mass index reaches 30 (Example 3 of the paper)."""
+    """The figures of docs/how-to/measuring-ranges.md: weights hide whether the body mass index reaches 30 (Example 3 of the paper)."""
     with open(
         data / "young-people" / "responses.csv", newline="", encoding="utf-8"
     ) as stream:
