@@ -19,6 +19,7 @@ from mechdesign.cli.design_options import (
     OutputOptions,
 )
 from mechdesign.cli.design_rows import (
+    TOTAL,
     TRUTH,
     RowOptions,
     answer_boxes,
@@ -81,7 +82,7 @@ def design(
     reports.check((table.table,), {"--output": output.output}, force=force)
     rows.refuse_alone()
     if rows.asked:
-        _refuse_with_rows(budget, confidence, after, search)
+        _refuse_with_rows(budget, confidence, after, search, rows)
         report_path = None
         if reports.asked:
             if population.level is not None:
@@ -113,7 +114,7 @@ def design(
                 "a channel for merged symbols has no report yet: leave --report out; `show` and "
                 "`audit` describe it"
             )
-        _refuse_with_rows(budget, confidence, after, search)
+        _refuse_with_rows(budget, confidence, after, search, rows)
         return _design_merged(
             reporter,
             table,
@@ -229,6 +230,7 @@ def _refuse_with_rows(
     confidence: o.ConfidenceOptions,
     after: o.AfterOptions,
     search: DesignOptions,
+    rows: RowOptions,
 ) -> None:
     """Refuse options that a release of rows does not have."""
     refused: list[str] = []
@@ -236,8 +238,8 @@ def _refuse_with_rows(
         refused.append("--average")
     if budget.keep is not None:
         refused.append("--keep")
-    if budget.max_posterior is not None:
-        refused.append("--max-posterior")
+    if budget.max_posterior is not None and confidence.confidence is not None:
+        refused.append("--max-posterior with --confidence")
     if replace(confidence, confidence=None) != o.ConfidenceOptions():
         refused.append("--known-shares, --symbols or --secrets")
     if after.after:
@@ -248,6 +250,22 @@ def _refuse_with_rows(
         raise InputError(
             f"{refused[0]} is not built for a release of rows (--release): leave it out"
         )
+    if budget.max_posterior is not None and rows.promise != TOTAL:
+        raise InputError(
+            "--max-posterior is about beliefs, and a relative promise says how much they change "
+            "where the given columns are known: take --promise total, or --at-most-times"
+        )
+
+
+def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
+    """What a release of rows promises; the lifts of a total promise are those of one column."""
+    if budget.max_posterior is None:
+        return budget.notion_or("alip")
+    from mechdesign.mechanisms.budget import posterior_budget
+    from mechdesign.mechanisms.request import DesignRequest
+
+    request = DesignRequest(joint, budget.kind.at(1.0))
+    return budget.notion_or("alip", posterior_budget(request, budget.max_posterior))
 
 
 def _design_rows(
@@ -272,7 +290,7 @@ def _design_rows(
         design = designed(
             joint,
             rows,
-            budget.notion_or("alip"),
+            _row_notion(budget, joint),
             objective=objective.objective or TRUTH,
             bins=parsing.bins_of(table.bins),
             time_limit=search.seconds,
