@@ -41,6 +41,11 @@ NO_REPORT = (
     "show describes it."
 )
 
+FILLED = (
+    "Values are drawn inside of the released box. For the population the search keeps most "
+    "information of the boxes; no search keeps most cells unchanged."
+)
+
 SEVERAL = (
     "The confidence is that of one design. It is lower for the best of several tries, each of "
     "which may fail."
@@ -60,6 +65,9 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     seed = design.channel.provenance["slice_seed"]
     repeated = replace(choice, slice_seed=seed)
     text = design.summary()
+    filled: tuple[str, ...] = ()
+    if choice.fills:
+        filled = (FILLED,)
     what = "boxes"
     if choice.merge_rare:
         what = "merged values"
@@ -78,7 +86,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         boxes=_box_texts(design.channel),
         together=_together(design.channel),
         text=text,
-        messages=(*joint.notices, SEVERAL, NO_REPORT),
+        messages=(*joint.notices, *filled, SEVERAL, NO_REPORT),
         files=(
             Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(design.channel)),
             Download(

@@ -149,7 +149,7 @@ def _row_facts(result: md.RowDesign, choice: Choice) -> tuple[tuple[str, str], .
         ),
         (
             "Promise for the population",
-            "None: it is built for one released column. The leakage there is larger.",
+            "None, and the leakage there is larger: choose a population in step 3 to promise it.",
         ),
         (
             "Kept",
