@@ -27,6 +27,7 @@ from mechdesign.app.searching import (
     MOST_MEANINGS,
     PUBLIC_ABOUT,
     PUBLIC_CHANNEL,
+    REPORT_ABOUT,
     TENTHS,
     behind_text,
     belief_rows,
@@ -123,7 +124,7 @@ def _row_files(
     public_text = text_of(result.channel.public())
     return (
         Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(result.channel)),
-        Download("report.html", "Report for those who may see the data", HTML, html),
+        Download("report.html", REPORT_ABOUT, HTML, html),
         Download("public-report.html", "Report for everybody", HTML, html_page(public)),
         Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, public_text),
         Download("report.txt", "Report as text", TEXT, text + "\n"),
