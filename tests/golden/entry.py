@@ -13,10 +13,12 @@ from mechdesign.formats.csv_rows import Splitter
 from mechdesign.formats.digests import Census, RowHasher
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.keys import check_of, key_of_draw, read_key
 from mechdesign.jobs.shuffling import random_words, shuffle_file
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
+from mechdesign.tables.variable import Variable
 
 sip_hash = _rowhash.mix
 blake_words = _rowhash.words
@@ -32,6 +34,7 @@ __all__ = [
     "RowNumbers",
     "Splitter",
     "TextOptions",
+    "Variable",
     "blake_words",
     "channel_digest",
     "check_of",
@@ -41,6 +44,7 @@ __all__ = [
     "open_source",
     "random_words",
     "read_key",
+    "sanitise",
     "shuffle_file",
     "sip_hash",
 ]
