@@ -277,6 +277,8 @@ def _release_groups(
                 force=asked.get("force", False),
                 sources=(*opened.paths, *keep),
                 sides=sides,
+                # Nothing is drawn, so the same job writes the same bytes.
+                repeatable=True,
             )
         )
         ledger = stack.enter_context(
@@ -310,6 +312,7 @@ def _release_groups(
         for path in sides:
             text = document_text(result.mechanism.document)
             out.part_of_side(path).write_text(text, encoding="utf-8")
+        out.refuse_others()
         # A rehearsal leaves the ledger by an exception, with nothing entered.
         with suppress(Rehearsed):
             if ledger is not None and answering.census is not None:
