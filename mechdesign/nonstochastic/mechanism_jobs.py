@@ -71,6 +71,7 @@ class Asked(TypedDict, total=False):
     mechanism_path: PathLike | None
     force: bool
     progress: Progress | None
+    warn: Callable[[str], None]
     ledger: PathLike | None
     key_from: Key | None
     dry_run: bool
@@ -200,6 +201,7 @@ PASSED_ON = (
     "compression",
     "force",
     "progress",
+    "warn",
     "key_from",
     "dry_run",
     "strict",
