@@ -39,6 +39,11 @@ LEAST_LIFT = 1e-12
 """Tangents touch here at the least; lifts of members are larger at all but absurd budgets."""
 
 
+LARGEST_BOUND = 1e100
+"""Averages of members are at most this: with larger ones, at budgets of hundreds of nats, doubles
+overflow."""
+
+
 @dataclass(frozen=True, eq=False)
 class InverseDistanceFunction:
     """sum_s P(s) |1/w_s - 1|^k for a budget in nats."""
@@ -48,9 +53,15 @@ class InverseDistanceFunction:
     budget: float
 
     @property
+    def allowed(self) -> float:
+        """The largest average allowed, rounded up; possibly inf."""
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.mean.bound(self.budget)) * (1.0 + OUTWARDS))
+
+    @property
     def bound(self) -> float:
-        """The largest average allowed, rounded up."""
-        return self.mean.bound(self.budget) * (1.0 + OUTWARDS)
+        """The largest average of members here; cuts have that of `allowed`."""
+        return min(self.allowed, LARGEST_BOUND)
 
     def values(self, images: Array) -> Array:
         """The average of every column, inf where a lift is zero."""
@@ -76,7 +87,7 @@ class InverseDistanceFunction:
     @cached_property
     def least(self) -> Array:
         """No lift of a member is below: P(s) phi(w_s) is at most the bound; rounded down."""
-        root = (self.bound / self.p_s) ** (1.0 / self.mean.power)
+        root = (self.allowed / self.p_s) ** (1.0 / self.mean.power)
         return (1.0 - OUTWARDS) / (1.0 + root)
 
 
@@ -91,9 +102,11 @@ def largest_lifts(joint: Joint, mean: DistanceMean, upper: float) -> Array:
     if math.isfinite(upper):
         bound = mean.bound(upper)
         if mean.power == 1:
-            distance = bound / (2.0 * joint.p_s)
+            with np.errstate(over="ignore"):
+                distance = bound / (2.0 * joint.p_s)
         else:
-            distance = np.sqrt(bound * (1.0 - joint.p_s) / joint.p_s)
+            # Odds first: bounds of hundreds of nats would overflow.
+            distance = np.sqrt(bound) * np.sqrt((1.0 - joint.p_s) / joint.p_s)
         largest = np.minimum(largest, 1.0 + distance)
     return largest * (1.0 + OUTWARDS)
 
@@ -120,8 +133,8 @@ class BelowInverseDistance:
 
     @property
     def bound(self) -> float:
-        """That of the function above it."""
-        return self.whole.bound
+        """The largest average allowed; where it is inf there are no cuts."""
+        return self.whole.allowed
 
     def values(self, images: Array) -> Array:
         """The sum of every column."""

@@ -87,6 +87,16 @@ def test_a_short_limit_leaves_a_real_gap():
     assert design.certificate.gap_nmi > 1e-4
 
 
+@pytest.mark.parametrize(("eps_l", "eps_u"), [(400.0, 0.5), (700.0, 700.0)])
+def test_budgets_of_hundreds_of_nats(eps_l, eps_u):
+    joint = table(1, 3, 4)
+    for kind in KINDS:
+        design = md.design(joint, kind(eps_l, eps_u), gap=1e-3, time_limit=5.0)
+        assert md.audit(design.channel, joint, kind(eps_l, eps_u)).satisfied
+        one = md.design(joint, kind(np.inf, eps_u), gap=1e-3)
+        assert design.certificate.upper_bound_nmi >= one.nmi - 1e-9
+
+
 @settings(deadline=None, max_examples=200)
 @given(data=st.data())
 def test_the_function_below_is_below_and_convex(data):
