@@ -323,11 +323,12 @@ class _Parts:
             return silent, None
         left = started + seconds - time.perf_counter()
         best = self._design(joint, level, max(left, 0.2))
+        sizes = [len(variable) for variable in records.groups[request.given :]]
         fill: tuple[tuple[tuple[int, ...], ...], ...] = ()
         if request.fill:
-            sizes = [len(variable) for variable in records.groups[request.given :]]
-            fill = _fill(boxes, codes[seen], learning[seen], sizes)
-        return BoxPart(stratum, boxes, together, best.channel, fill), best
+            fill = _symbols_by_box(boxes, codes[seen], learning[seen], sizes)
+        inside = _symbols_by_box(boxes, codes, proving, sizes)
+        return BoxPart(stratum, boxes, together, best.channel, fill, inside), best
 
     def _design(
         self, joint: Joint, level: float, seconds: float, gap: float | None = None
@@ -486,10 +487,10 @@ def level_of_share(level: float, shares: int) -> float:
     return own
 
 
-def _fill(
+def _symbols_by_box(
     boxes: Boxes, codes: Integers, counts: Integers, sizes: Sequence[int]
 ) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Records of the slice with each symbol of each column, by box."""
+    """Some of the records with each symbol of each column, by box."""
     places = boxes.of(codes)
     filled: list[tuple[tuple[int, ...], ...]] = []
     for box in range(len(boxes)):
