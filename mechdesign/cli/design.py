@@ -102,6 +102,7 @@ def design(
             common,
             force,
             report_path,
+            confidence.secrets,
         )
     if rows.merging:
         if population.level is None:
@@ -123,6 +124,7 @@ def design(
             common,
             force,
             report_path,
+            confidence.secrets,
         )
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -274,15 +276,21 @@ def _refuse_with_rows(
         refused.append("--keep")
     if budget.max_posterior is not None:
         refused.append("--max-posterior")
-    if replace(confidence, confidence=None) != o.ConfidenceOptions():
-        refused.append("--known-shares, --symbols or --secrets")
+    if confidence.known_shares is not None:
+        refused.append("--known-shares")
+    if confidence.symbols is not None:
+        raise InputError(
+            "boxes have a place for every symbol that no record has, so the promise covers them "
+            "without a list: leave --symbols out"
+        )
     if after.after:
         refused.append("--after")
     if search.mechanism != "optimal":
         refused.append("--mechanism")
     if refused:
         raise InputError(
-            f"{refused[0]} is not built for a release of rows (--release): leave it out"
+            f"{refused[0]} is not built for a release of rows (--release, --merge-rare): leave "
+            "it out"
         )
 
 
@@ -298,12 +306,14 @@ def _design_rows(
     common: o.CommonOptions,
     force: bool,
     report_path: str | None,
+    secrets: str | None,
 ) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
     from mechdesign.mechanisms.box_result import BoxDesign
 
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
+        _check_listed(secrets, joint)
     with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
         design = designed(
             joint,
@@ -319,7 +329,7 @@ def _design_rows(
     written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
     confident = o.ConfidenceOptions()
     if level is not None:
-        confident = o.ConfidenceOptions(confidence=repr(level))
+        confident = o.ConfidenceOptions(confidence=repr(level), secrets=secrets)
     groups = (table, budget, confident, rows, search, objective.shown(), written)
     if isinstance(design, BoxDesign):
         return answer_boxes(
@@ -355,6 +365,7 @@ def _design_merged(
     common: o.CommonOptions,
     force: bool,
     report_path: str | None,
+    secrets: str | None,
 ) -> int:
     """Design a channel for a column whose symbols are merged on a slice."""
     from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
@@ -362,6 +373,7 @@ def _design_merged(
 
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
+        _check_listed(secrets, joint)
         if bins is not None:
             raise InputError(
                 "--merge-rare and --bin auto exclude each other: leave one out"
@@ -381,7 +393,7 @@ def _design_merged(
         )
     reporter.notices(joint.notices)
     written = replace(output, output=output.output or o.PUBLIC_CHANNEL)
-    confident = o.ConfidenceOptions(confidence=repr(level))
+    confident = o.ConfidenceOptions(confidence=repr(level), secrets=secrets)
     return answer_boxes(
         reporter,
         design,
@@ -392,6 +404,14 @@ def _design_merged(
         groups=(table, budget, confident, rows, search, written),
         report_path=report_path,
     )
+
+
+def _check_listed(secrets: str | None, joint: md.Joint) -> None:
+    """Compare the list of sensitive values, if there is one, with the table."""
+    from mechdesign.tables.confidence_files import check_secrets
+
+    if secrets is not None:
+        check_secrets(secrets, joint)
 
 
 def _after(

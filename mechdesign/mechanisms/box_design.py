@@ -39,7 +39,7 @@ from mechdesign.mechanisms.optimal import X_IS_PRIVATE
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
-from mechdesign.tables.confidence import check_counts, check_level
+from mechdesign.tables.confidence import check_counts, check_level, unprotected
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
@@ -124,12 +124,15 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     Raises
     ------
     InputError
-        If the counts are weights, or there are too few records.
+        If the counts are weights, there are too few records, or a sensitive value was listed
+        without a record.
     SolverFailure
         If no channel could be verified.
     """
     started = time.perf_counter()
     check_counts(records)
+    if records.empty_sensitive:
+        raise unprotected(records.empty_sensitive)
     if len(records.sensitive) < 2:
         raise InputError(
             f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single symbol: "
