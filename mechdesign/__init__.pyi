@@ -18,6 +18,7 @@ from .channel.box_channel import BoxChannel
 from .channel.channel import Channel
 from .channel.loading import load
 from .channel.row_channel import RowChannel
+from .comparison.average_ways import AverageComparison, compare_average
 from .comparison.row_ways import RowComparison, compare_rows
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
@@ -36,7 +37,7 @@ from .jobs.release_file import sanitise_file
 from .jobs.results import Applied
 from .leaks.assessment import Assessment, assess
 from .mechanisms import DesignRequest, design
-from .mechanisms.box_design import BoxDesign
+from .mechanisms.box_result import BoxDesign
 from .mechanisms.budget import budget_for
 from .mechanisms.purposes import Queries
 from .mechanisms.result import Certificate, Design
@@ -62,7 +63,7 @@ from .tables.joint import Joint
 __version__: str
 
 def report(
-    design: Design | Channel,
+    design: Design | Channel | RowDesign | RowChannel | BoxDesign | BoxChannel,
     path: str | os.PathLike[str],
     *,
     public: bool = False,
@@ -79,6 +80,7 @@ __all__ = [
     "Applied",
     "Assessment",
     "Audit",
+    "AverageComparison",
     "BoxAudit",
     "BoxChannel",
     "BoxDesign",
@@ -117,6 +119,7 @@ __all__ = [
     "budget_for",
     "check_release",
     "compare",
+    "compare_average",
     "compare_rows",
     "compose",
     "corrected_regression",

@@ -4,7 +4,7 @@ A notion is a frozen class with its budgets (natural logarithms, nats) as fields
 its demands on every output; designers, the exact auditor, files, the command line, comparisons
 and reports work from them and from the class alone. A new notion is one class here with the
 decorator `register`; only a new kind of mean also needs its enclosure in `auditing.verdict`.
-Definitions are those of Zarrabian, Ding and Sadeghi (2023).
+Definitions are those of Zarrabian et al. 2023.
 """
 
 from __future__ import annotations

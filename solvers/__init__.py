@@ -3,8 +3,8 @@
 >>> from solvers import Polytope, lower_envelope, vertices
 """
 
-# The names stand in __init__.pyi, once: pyright reads it, and it is followed when a name is
-# first used. pyright: basic
+# Names are listed once, in __init__.pyi: pyright reads it, and lazy_loader imports on first use.
+# pyright: basic
 from __future__ import annotations
 
 import lazy_loader

@@ -5,7 +5,7 @@
  * which the k x k matrix M = [A[R, T]; 1] is regular; its vertex is v_T = M^-1 [bounds of R;
  * 1]. With H = M^-1 every neighbour costs one ratio test: a column that enters, or a tight row
  * that leaves its bound, changes the k entries of v_T and the slacks of the other rows linearly
- * (theory.md 3, 'By vertices').
+ * (docs/explanation/optimum-theory.md, 'By vertices').
  *
  * Degenerate vertices. Bound i is pushed outwards by t * pi_i, with fixed irrational-looking
  * pi_i in [1, 2) and an infinitely small t > 0 that is carried symbolically: every basic

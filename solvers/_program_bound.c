@@ -5,9 +5,10 @@
  *     constant + sum_k min over the ends of row k of pi_k s_k + sum_j min over the box of d_j x_j,
  *     d = cost - sum_k pi_k a_k,
  *
- * is a lower bound of min constant + cost.x over box and rows (weak duality, theory.md 3, fact
- * 4). It is evaluated in plain arithmetic and lowered by all that rounding can have added, so
- * neither a tolerance of the simplex nor an early stop of it can make it wrong.
+ * is a lower bound of min constant + cost.x over box and rows (weak duality,
+ * docs/explanation/optimum-theory.md, 'By columns'). It is evaluated in plain arithmetic and
+ * lowered by all that rounding can have added, so neither a tolerance of the simplex nor an
+ * early stop of it can make it wrong.
  */
 
 #include "_program.h"

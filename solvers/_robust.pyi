@@ -1,4 +1,7 @@
-"""Compiled kernel of `solvers.concave.RobustSearch`; arrays are contiguous float64, see `_robust_rows.h`."""
+"""Compiled kernel of `solvers.concave.RobustSearch`; arrays are contiguous float64.
+
+See `_robust_rows.h`.
+"""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-/* The rows of an uncertain set that a point violates most (beyond.md 11.3). */
+/* The rows of an uncertain set that a point violates most (docs/explanation/optimum-theory.md,
+ * 'Uncertain sets, with rows found by sorting'). */
 
 #include "_robust_rows.h"
 

@@ -1,4 +1,5 @@
-/* Uncertain sets (beyond.md 11.2 and 11.3), whose rows are found by sorting.
+/* Uncertain sets, whose rows are found by sorting (docs/explanation/optimum-theory.md, 'Uncertain
+ * sets, with rows found by sorting').
  *
  * Row s of the table is any p of the box F_s = {lower_s <= p <= lower_s + spread_s, sum p = 1},
  * the shares pi any of a box in the simplex. With w_x = v_x / point_x, and h_s and g_s the

@@ -3,11 +3,11 @@
  *
  *     min f(v) = sum_j [phi(v_j) - y_j v_j],   phi(x) = -x log x,   v in the set of `_program.h`.
  *
- * This is the pricing problem of the optimal channel (theory.md 3, 'By columns'): y are the
- * prices of a master program, and a point with f < 0 is a new column. On a box [l, u] each
- * concave term is replaced by its chord, the linear under-estimator that is exact at both ends;
- * the linear program that is left bounds f from below over the box. Boxes are split where the
- * chord errs most.
+ * This is the pricing problem of the optimal channel (docs/explanation/optimum-theory.md, 'By
+ * columns'): y are the prices of a master program, and a point with f < 0 is a new column. On a
+ * box [l, u] each concave term is replaced by its chord, the linear under-estimator that is
+ * exact at both ends; the linear program that is left bounds f from below over the box. Boxes
+ * are split where the chord errs most.
  *
  * What proves: the bound of a node, from `lagrangian`. What only steers: every point, cost and
  * cutoff that comes from the simplex. Every open node lies in the heap, so at any moment the

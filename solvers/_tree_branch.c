@@ -4,7 +4,8 @@
 
 /* Ends of the intervals for the largest coordinate: the root is split by which coordinate is
  * the largest and in which of these it lies, so every other one is at most its upper end and at
- * most one minus its lower end (theory.md 3, 'Splitting the root by the largest coordinate'). */
+ * most one minus its lower end (docs/explanation/optimum-theory.md, 'Splitting the root by the
+ * largest coordinate'). */
 static const double LARGEST[] = {0.0, 0.25, 1.0 / 3.0, 0.4, 0.5, 0.75, 1.0};
 enum { INTERVALS = sizeof LARGEST / sizeof LARGEST[0] - 1 };
 

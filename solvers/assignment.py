@@ -393,6 +393,7 @@ class _PairGeneration:
         """Iterates over some pairs: the last shares and reduced costs, and whether the goal was
         reached.
         """
+        # The methods import this module, which describes their problem.
         from solvers.assignment_interior import InteriorPoint
 
         problem = self.problem

@@ -314,12 +314,7 @@ def assign_uncertain(
         end = time.monotonic() + time_limit
     proof = proof or problem
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()
-    program = Program(problem)
-    xs, ys = np.nonzero(problem.open)
-    program.add(xs, ys)
-    # The rows found so far, as they are without a margin, and the column of each.
-    rows = np.zeros((0, problem.n))
-    of = np.zeros(0, dtype=np.intp)
+    program = _CutProgram(problem, margin)
     bound = -math.inf
     best: Assigned | None = None
     for rounds in range(1, MOST_CUTTING_ROUNDS + 1):
@@ -331,34 +326,60 @@ def assign_uncertain(
             return replace(best, bound=bound)
         # The rows so far are only some of those of the set: the relaxation bounds the whole
         # problem.
-        relaxed = priced(proof, uncertain, rows, of, multipliers)
+        relaxed = priced(proof, uncertain, program.rows, program.of, multipliers)
         bound = max(bound, assignment.lower_bound(relaxed, multipliers))
         worst, pulled, broken = separated(problem, uncertain, shares, margin)
-        if worst <= VIOLATED or problem.is_free:
-            inside = pulled
-            if worst <= VIOLATED:
-                inside = shares
-            cost = problem.cost_of(inside)
-            if best is None or cost < best.cost:
-                best = Assigned(
-                    inside,
-                    cost,
-                    bound,
-                    multipliers,
-                    "simplex with rows found by sorting",
-                )
+        is_inside = worst <= VIOLATED
+        if is_inside:
+            best = _cheaper(best, problem, shares, multipliers)
+        elif problem.is_free:
+            best = _cheaper(best, problem, pulled, multipliers)
         if progress is not None and best is not None:
             progress(best.cost, bound, rounds)
         late = time.monotonic() >= end or rounds == MOST_CUTTING_ROUNDS
-        if best is not None and (worst <= VIOLATED or best.cost - bound <= aim or late):
+        if best is not None and (is_inside or best.cost - bound <= aim or late):
             return replace(best, bound=bound)
         if late:
             break
         for y, cuts in broken:
-            program.cut(y, cuts - margin * problem.masses)
-            rows = np.vstack([rows, cuts])
-            of = np.append(of, np.full(len(cuts), y))
+            program.add_cuts(y, cuts)
     raise BackendFailure("no assignment was found in time")
+
+
+class _CutProgram:
+    """The program with all open cells, which grows by rows of the set.
+
+    `rows` are those found so far, as they are without a margin, and `of` is the column of each.
+    """
+
+    def __init__(self, problem: Assignment, margin: float) -> None:
+        self.rows = np.zeros((0, problem.n))
+        self.of = np.zeros(0, dtype=np.intp)
+        self._program = Program(problem)
+        self._margins = margin * problem.masses
+        xs, ys = np.nonzero(problem.open)
+        self._program.add(xs, ys)
+
+    def solve(self, end: float) -> tuple[Array, Multipliers]:
+        """As `Program.solve`."""
+        return self._program.solve(end)
+
+    def add_cuts(self, y: int, cuts: Array) -> None:
+        """Add rows that column y breaks."""
+        self._program.cut(y, cuts - self._margins)
+        self.rows = np.vstack([self.rows, cuts])
+        self.of = np.append(self.of, np.full(len(cuts), y))
+
+
+def _cheaper(
+    best: Assigned | None, problem: Assignment, shares: Array, multipliers: Multipliers
+) -> Assigned:
+    """The best assignment so far, or these shares if they cost less; the bound is still open."""
+    cost = problem.cost_of(shares)
+    if best is not None and cost >= best.cost:
+        return best
+    method = "simplex with rows found by sorting"
+    return Assigned(shares, cost, -math.inf, multipliers, method)
 
 
 def separated(

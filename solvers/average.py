@@ -1,19 +1,20 @@
-"""The channel that keeps most information within an average leakage, and the reverse: the privacy funnel.
+"""The channel that keeps most information within an average leakage, and the privacy funnel.
 
-    minimise sum_k w_k H(v_k)   subject to   sum_k w_k v_k = p,  sum_k w_k L(v_k) <= budget,  w >= 0,
+    minimise    sum_k w_k H(v_k)
+    subject to  sum_k w_k v_k = p,  sum_k w_k L(v_k) <= budget,  w >= 0,
 
-over posteriors v_k in a polytope, where L(v) = sum_s P(s) f(w_s) is what the output leaks, w = A v are
-its lifts and A[s, x] = P(s, x) / (P(s) P(x)). Exchanging cost and row gives the least leakage at a given
-utility (Makhdoumi et al. 2014 call this the privacy funnel).
+over posteriors v_k in a polytope, where L(v) = sum_s P(s) f(w_s) is what the output leaks, w = A v
+are its lifts and A[s, x] = P(s, x) / (P(s) P(x)). Exchanging cost and row gives the least leakage
+at a given utility (Makhdoumi et al. 2014 call this the privacy funnel).
 
-A master program over the posteriors so far is priced by branch and bound: for prices y and a multiplier
-beta, the least H(v) + beta L(v) - y.v. Chords lie below the concave H, tangents below the convex f; each
-term of L is an auxiliary variable above its tangents, so a box is a linear program of the kernel. Tangents
-touch f where columns were found, and stay for all later rounds.
+A master program over the posteriors so far is priced by branch and bound: for prices y and a
+multiplier beta, the least H(v) + beta L(v) - y.v. Chords lie below the concave H, tangents below
+the convex f; each term of L is an auxiliary variable above its tangents, so a box is a linear
+program of the kernel. Tangents touch f where columns were found, and stay for all later rounds.
 
-Invariants: every column is a member of the inner polytope and is charged its true H and L. For any y and
-beta >= 0 with H(v) + beta L(v) - y.v >= m on the outer polytope, every channel has
-H(X|Y) + beta E L >= y.p + m (sum the inequality with the weights); such supports prove the bounds, and are
+Invariants: every column is a member of the inner polytope and is charged its true H and L. For any
+y and beta >= 0 with H(v) + beta L(v) - y.v >= m on the outer polytope, every channel has H(X|Y) +
+beta E L >= y.p + m (sum the inequality with the weights); such supports prove the bounds, and are
 rounded down.
 """
 
@@ -74,9 +75,9 @@ class AverageOptimum:
     information : float
         I(X;Y) of the channel in nats.
     leakage : float
-        Its average leakage, in the unit of the measure: nats for mi, E sum_s |P(s|y) - P(s)| / 2 for tv,
-        E sum_s P(s) (w_s - 1)^2 for chi2, sum_y max_x P(y|s) - 1, that is e^leakage - 1, for
-        maximal-leakage.
+        Its average leakage, in the unit of the measure: nats for mi, E sum_s |P(s|y) - P(s)| / 2
+        for tv, E sum_s P(s) (w_s - 1)^2 for chi2, sum_y max_x P(y|s) - 1, that is e^leakage - 1,
+        for maximal-leakage.
     value, bound : float
         Of `best_channel_on_average`: the information, and a proven upper bound of it. Of
         `least_leakage`: the leakage, and a proven lower bound of it.
@@ -133,8 +134,8 @@ def best_channel_on_average(
         Most average leakage, in the unit of `AverageOptimum.leakage`. At zero, posteriors leak what
         rounding leaves, and the multiplier is that of total variation.
     inner, outer : Polytope, optional
-        The set of the posteriors P(x | y), and one with the same rows around it, for which the bound
-        holds (by default the same). Without both, every posterior is allowed.
+        The set of the posteriors P(x | y), and one with the same rows around it, for which the
+        bound holds (by default the same). Without both, every posterior is allowed.
     tolerance : float
         Nats between value and bound at which the search stops.
     time_limit : float
@@ -180,7 +181,7 @@ def least_leakage(
 ) -> AverageOptimum:
     """Least average leakage of a channel with ``I(X;Y) >= keep H(X)``.
 
-    As `best_channel_on_average`; `tolerance` is in the unit of the leakage, and so are value and bound.
+    As `best_channel_on_average`; `tolerance`, value and bound are in the unit of the leakage.
 
     Raises
     ------
@@ -349,7 +350,7 @@ class _Problem:
         return np.log(lifts)
 
     def polished(self, points: Points, prices: Array, multiplier: float) -> Points:
-        """Points moved downhill on their own supports: the true leakage bends where tangents do not.
+        """Points moved downhill on their own supports: the leakage bends where tangents do not.
 
         Exponentiated gradient on each point by itself; a step that does not lower the cost is taken
         back and the next one is shorter.
@@ -564,10 +565,10 @@ class _LeakageSearch(ConcaveSearch):
 class _PairSearch:
     """The same for two secrets and no polytope, over pairs of symbols and the share of the second.
 
-    Some minimiser has at most two symbols, because the fibre of a lift is a polytope with two rows on
-    which H is concave. On an interval of shares a chord lies below H and a tangent at the middle below
-    L: what is left is linear, and least at an end. Intervals that may hold less than the target are
-    halved.
+    Some minimiser has at most two symbols, because the fibre of a lift is a polytope with two rows
+    on which H is concave. On an interval of shares a chord lies below H and a tangent at the middle
+    below L: what is left is linear, and least at an end. Intervals that may hold less than the
+    target are halved.
     """
 
     def __init__(self, problem: _Problem) -> None:
@@ -941,6 +942,7 @@ class _Run:
 
     def _informative(self) -> Points:
         """Outputs of the channel that keeps most under the polytope alone."""
+        # Only these columns need the envelope, which loads vertex enumeration.
         from solvers.envelope import lower_envelope
 
         assert self._problem.inner is not None
@@ -1067,7 +1069,7 @@ class _Run:
         return result.points
 
     def _by_tree(self, prices: Array, multiplier: float) -> int:
-        """Price by branch and bound: smoothed prices first, the master's where they find nothing."""
+        """Price by branch and bound: at smoothed prices, or the master's if these find nothing."""
         trials = [(prices, multiplier)]
         if self._multiplier > 0.0 and self._rounds > 1:
             smooth = SMOOTHING * self._prices + (1.0 - SMOOTHING) * prices

@@ -2,11 +2,11 @@
 
     min sum_j [phi(v_j) - prices_j v_j]   over   v in Pi,   phi(x) = -x log x.
 
-This is the pricing problem of the envelope (theory.md, section 3, 'By columns'). Spatial branch and
-bound in a compiled kernel (`_kernel.h`): on a box every concave term is replaced by its chord, the
-linear program that is left is solved by a bounded dual simplex. The root is split by the largest
-coordinate; nodes are then split where the chord errs most, and their boxes tightened by reduced
-costs.
+This is the pricing problem of the envelope (docs/explanation/optimum-theory.md, 'By columns').
+Spatial branch and bound in a compiled kernel (`_tree.h`): on a box every concave term is replaced
+by its chord, the linear program that is left is solved by a bounded dual simplex. The root is split
+by the largest coordinate; nodes are then split where the chord errs most, and their boxes tightened
+by reduced costs.
 
 Invariant: the bound of a node is the Lagrangian of its linear program, re-evaluated in plain
 arithmetic with an allowance for rounding. So no tolerance of the simplex can make a bound invalid,

@@ -4,8 +4,9 @@
 
 Cuts make a polytope around the set (`solvers.convex_set`), and the envelope over that polytope
 (`lower_envelope`) is a bound for the set. Its columns that lie outside are pulled back to the
-boundary; the master program over all members is the value. New cuts touch the set where columns left
-it, until value and bound meet (outer approximation, Kelley 1960, around a concave minimisation).
+boundary; the master program over all members is the value. New cuts touch the set where columns
+left it, until value and bound meet (outer approximation, Kelley 1960, around a concave
+minimisation).
 
 Invariants: every column of the result is a member, the value is the cost of a decomposition of the
 point, and the bound holds for the set itself, because every cut holds for all of it.
@@ -32,11 +33,11 @@ from solvers.results import Envelope, EnvelopeStatus, Progress
 METHOD = "cuts"
 
 LATER_GAP = 0.25
-"""Share of the gap asked for that the envelope over the cuts may leave open; the rest is for the way
-from the columns to the members."""
+"""Share of the gap asked for that the envelope over the cuts may leave open; the rest is for the
+way from the columns to the members."""
 
 FIRST_SHARE = 0.1
-"""Share of the present gap that the envelope over the cuts may leave open while the cuts are coarse."""
+"""Share of the present gap that the envelope over the cuts may leave open while they are coarse."""
 
 MOST_ROUNDS = 200
 """Rounds after which the search counts as stalled; 3 to 20 close the gap on tables of the tests."""
@@ -82,7 +83,7 @@ def convex_envelope(
     gap : float
         Stop once ``value - bound`` is at most this (nats).
     time_limit : float, optional
-        Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does the same.
+        Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does so too.
     start, dual : optional
         Columns and prices of a neighbouring problem.
     incumbents : callable
@@ -104,11 +105,12 @@ def convex_envelope(
             "point is not in the set, so it has no decomposition", normal, 0.0
         )
     search = _Search(convex, point, margin)
-    search.add_members(Points.from_dense(point))
-    for _, points in incumbents():
-        search.add_members(points)
+    candidates = [Points.from_dense(point)]
+    candidates += [points for _, points in incumbents()]
     if start is not None and len(start):
-        search.add_members(start)
+        candidates.append(start)
+    for points in candidates:
+        search.add_members(points)
     search.add_unit_cuts()
     search.solve_master(end)
     if dual is not None:

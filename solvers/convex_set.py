@@ -1,9 +1,9 @@
 """Sets of probability vectors bounded by convex functions of a few linear images.
 
-A member v satisfies f_i(A v) <= c_i for every function. For privacy promises u = A v are the lifts of
-an output, and f_i is an average of them. A function supplies cuts: inequalities ``g u <= h`` that hold
-for all members. The normal g may carry any rounding error, because h is computed from g itself
-(`ConvexFunction.cut`); the error of h is bounded here.
+A member v satisfies f_i(A v) <= c_i for every function. For privacy promises u = A v are the lifts
+of an output, and f_i is an average of them. A function supplies cuts: inequalities ``g u <= h``
+that hold for all members. The normal g may carry any rounding error, because h is computed from g
+itself (`ConvexFunction.cut`); the error of h is bounded here.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ROUNDINGS_A_SUM = 8
 """Roundings for each summand of the sums over the images."""
 
 NEWTON_STEPS = 12
-"""Newton steps back to the boundary on the support of a point: they converge quadratically, and three
-to six are enough where the support has a member."""
+"""Newton steps back to the boundary on the support of a point: they converge quadratically, and
+three to six are enough where the support has a member."""
 
 LONGEST_STEP = 0.9
 """Largest share of an entry that one Newton step may take away, so that the support stays."""
@@ -137,11 +137,11 @@ class ConvexSet:
         return np.where(whole, 1.0, low * (1.0 - PULLED_BACK))
 
     def repaired(self, points: Array, margin: float) -> Array:
-        """Points (k, n) moved to the boundary on their own supports; (k, n), members where it worked.
+        """Points (k, n) moved to the boundary on their own supports; members where it worked.
 
-        Newton's method for f(A v) = c along d_x = -v_x (a_x - a v) with a = A^T grad f, the gradient
-        in the metric in which no entry becomes zero before the others: f changes by minus the
-        variance of a under v.
+        Newton's method for f(A v) = c along d_x = -v_x (a_x - a v) with a = A^T grad f, the
+        gradient in the metric in which no entry becomes zero before the others: f changes by minus
+        the variance of a under v.
         """
         moved = points.copy()
         target = (1.0 - margin) * (1.0 - PULLED_BACK)
@@ -164,7 +164,7 @@ class ConvexSet:
         return moved
 
     def _worst(self, images: Array) -> tuple[Array, Array]:
-        """The largest f / c at every column of `images` (m, k), as (k,), and its gradient (m, k)."""
+        """The largest f / c at every column of `images` (m, k); (k,), and its gradient (m, k)."""
         worst = np.full(images.shape[1], -np.inf)
         slopes = np.zeros_like(images)
         for function in self.functions:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -156,12 +157,11 @@ def lower_envelope(
     p = _check_point(polytope, point)
     if start is not None:
         _check_length(start, polytope.n)
-    guess: Array | None = None
-    if dual is not None:
-        guess = check_prices("dual", dual, polytope.n)
+    guess = _checked_prices(dual, polytope.n)
     preparation = _Preparation(polytope, p)
+    resources = _Resources(workers, memory_limit, time_limit)
     try:
-        preparation.make_pricer(outer, workers, memory_limit, time_limit)
+        preparation.make_pricer(outer, resources)
         if method != "vertices":
             preparation.add_columns_of_line(gap, end)
         preparation.list_vertices(method, enumeration, end)
@@ -175,9 +175,6 @@ def lower_envelope(
         # Where all vertices are listed and no limit can come first, nothing else is needed.
         preparation.add_incumbents(incumbents())
     columns, weights = preparation.columns()
-    completion: Callable[[], Points] | None = None
-    if polytope.n <= MOST_STARS:
-        completion = partial(_stars, polytope, p)
     run = Generation(
         p,
         preparation.pricer,
@@ -187,7 +184,7 @@ def lower_envelope(
         weights,
         stabilise=preparation.method == "columns",
         guess=guess,
-        completion=completion,
+        completion=_completion(polytope, p),
         progress=progress,
     )
     return concluded(
@@ -197,6 +194,28 @@ def lower_envelope(
         preparation.interrupted,
         preparation.vertices,
     )
+
+
+@dataclass(frozen=True)
+class _Resources:
+    """What a pricer may use: threads, bytes, and the seconds of the whole run."""
+
+    workers: int
+    memory_limit: int
+    time_limit: float | None
+
+    def share_of_time(self, share: float) -> float:
+        """Seconds; without a limit there is no end."""
+        if self.time_limit is None:
+            return math.inf
+        return share * self.time_limit
+
+
+def _checked_prices(dual: ArrayLike | None, n: int) -> Array | None:
+    """Prices of a neighbouring problem, if there are any; InvalidOption unless they are n."""
+    if dual is None:
+        return None
+    return check_prices("dual", dual, n)
 
 
 def _check_method(method: str, enumeration: str) -> None:
@@ -243,18 +262,10 @@ class _Preparation:
             return "columns"
         return "line"
 
-    def make_pricer(
-        self,
-        outer: Polytope,
-        workers: int,
-        memory_limit: int,
-        time_limit: float | None,
-    ) -> None:
+    def make_pricer(self, outer: Polytope, resources: _Resources) -> None:
         """All pairs where the rows see one number; else branch and bound, or all triples."""
         if self._leading_row is None:
-            self.pricer = _tree_pricer(
-                self._polytope, outer, workers, memory_limit, time_limit
-            )
+            self.pricer = _tree_pricer(self._polytope, outer, resources)
         else:
             self._line = LineSearch(self._polytope, outer, self._leading_row)
             self.pricer = self._line.run
@@ -292,25 +303,16 @@ class _Preparation:
         )
 
 
-def _tree_pricer(
-    polytope: Polytope,
-    outer: Polytope,
-    workers: int,
-    memory_limit: int,
-    time_limit: float | None,
-) -> Pricer:
+def _tree_pricer(polytope: Polytope, outer: Polytope, resources: _Resources) -> Pricer:
     """Branch and bound; or all vertices, where there are many symbols and the rows see two
     numbers.
     """
-    tightening = math.inf
-    if time_limit is not None:
-        tightening = TIGHTENING_SHARE * time_limit
     tree = ConcaveSearch(
         polytope,
         relaxation=outer,
-        workers=workers,
-        memory_limit=memory_limit,
-        tightening=tightening,
+        workers=resources.workers,
+        memory_limit=resources.memory_limit,
+        tightening=resources.share_of_time(TIGHTENING_SHARE),
     )
     if polytope.n >= PLANE_FROM:
         plane = plane_search(polytope, outer, tree)
@@ -418,6 +420,13 @@ def _worst_row(explicit: Polytope, p: Array) -> tuple[str, Array, float]:
     else:
         name = f"minus row {with_lower[worst - len(with_upper)]}"
     return name, rows[worst], float(bounds[worst])
+
+
+def _completion(polytope: Polytope, p: Array) -> Callable[[], Points] | None:
+    """The source of columns that complete others, where they are no burden for the master."""
+    if polytope.n > MOST_STARS:
+        return None
+    return partial(_stars, polytope, p)
 
 
 def _stars(polytope: Polytope, p: Array) -> Points:
@@ -554,21 +563,17 @@ def robust_envelope(
     """
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
-    guess: Array | None = None
-    if dual is not None:
-        guess = check_prices("dual", dual, uncertain.n)
+    guess = _checked_prices(dual, uncertain.n)
+    resources = _Resources(workers, memory_limit, time_limit)
     pricer: Pricer | None = None
     interrupted = False
-    tightening = math.inf
-    if time_limit is not None:
-        tightening = ROBUST_TIGHTENING_SHARE * time_limit
     try:
         pricer = RobustSearch(
             uncertain,
             margin=margin,
             workers=workers,
             memory_limit=memory_limit,
-            tightening=tightening,
+            tightening=resources.share_of_time(ROBUST_TIGHTENING_SHARE),
         ).run
     except KeyboardInterrupt:
         interrupted = True
@@ -577,11 +582,7 @@ def robust_envelope(
     candidates = [points for _, points in incumbents()]
     if start is not None:
         candidates.append(start)
-    initial = [Points.from_dense(p), Points.from_dense(uncertain.pulled(margin))]
-    for points in candidates:
-        _check_length(points, uncertain.n)
-        initial.append(points.take(uncertain.excess_of(points) <= -margin + MEMBER))
-    columns = Points.concatenate(initial)
+    columns = _robust_columns(uncertain, margin, candidates)
     if guess is None:
         guess = _first_prices(p, columns)
     run = Generation(
@@ -595,6 +596,21 @@ def robust_envelope(
         progress=progress,
     )
     return concluded(run, started, "columns", interrupted)
+
+
+def _robust_columns(
+    uncertain: UncertainSet, margin: float, candidates: Sequence[Points]
+) -> Points:
+    """The point, the farthest members towards the unit vectors, and the candidates inside."""
+    columns = [
+        Points.from_dense(uncertain.point),
+        Points.from_dense(uncertain.pulled(margin)),
+    ]
+    for points in candidates:
+        _check_length(points, uncertain.n)
+        inside = uncertain.excess_of(points) <= -margin + MEMBER
+        columns.append(points.take(inside))
+    return Points.concatenate(columns)
 
 
 def _first_prices(point: Array, columns: Points) -> Array | None:

@@ -1,9 +1,10 @@
 """Published heuristics for the privacy funnel, as references: feasible channels without a bound.
 
-Greedy merging (Makhdoumi, Salamatian, Fawaz and Medard 2014, 'From the information bottleneck to the
-privacy funnel', algorithm 1) merges two outputs at a time. The convex-concave procedure starts from random
-channels and, for a multiplier beta, replaces the concave H(X|Y) by its linearisation; here each step is
-one of exponentiated gradient, and a step that does not lower the cost is taken back.
+Greedy merging (Makhdoumi, Salamatian, Fawaz and Medard 2014, 'From the information bottleneck to
+the privacy funnel', algorithm 1) merges two outputs at a time. The convex-concave procedure starts
+from random channels and, for a multiplier beta, replaces the concave H(X|Y) by its linearisation;
+here each step is one of exponentiated gradient, and a step that does not lower the cost is taken
+back.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SMALLEST = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class BaselineChannel:
-    """A channel P(y | x), (n, k), what it keeps and what it leaks, in the units of `AverageOptimum`."""
+    """A channel P(y | x), (n, k), with its information and leakage, as in `AverageOptimum`."""
 
     channel: Array
     information: float
@@ -65,12 +66,16 @@ def greedy_merging(
 ) -> BaselineChannel:
     """Merge, from the identity on, the two outputs whose union leaks least for what it loses.
 
-    With a `budget`, until the channel leaks no more; with `keep`, as long as I(X;Y) >= keep H(X). At
-    `end` (on the clock of `time.monotonic`) the channel so far is returned, thinned to the budget.
+    With a `budget`, until the channel leaks no more; of all channels on the way, thinned to the budget,
+    the one that keeps most is returned. With `keep`, as long as I(X;Y) >= keep H(X). `end` (on the
+    clock of `time.monotonic`) stops it earlier.
     """
     groups = [[x] for x in range(joint.shape[1])]
     best = measured(joint, measure, _membership(groups, joint.shape[1]))
     entropy = best.information
+    within = best
+    if budget is not None:
+        within = thinned(joint, measure, best.channel, budget)
     while len(groups) > 1 and time.monotonic() < end:
         if budget is not None and best.leakage <= budget:
             break
@@ -84,15 +89,19 @@ def greedy_merging(
                     continue
                 saved = best.leakage - trial.leakage
                 lost = best.information - trial.information
-                # Makhdoumi et al. take the largest fall of the leakage among those that keep enough.
+                # Makhdoumi et al.: the largest fall of the leakage among those that keep enough.
                 score = saved if keep is not None else saved / max(lost, SMALLEST)
                 if choice is None or score > choice[0]:
                     choice = (score, merged, trial)
         if choice is None:
             break
         _, groups, best = choice
+        if budget is not None:
+            trial = thinned(joint, measure, best.channel, budget)
+            if trial.information > within.information:
+                within = trial
     if budget is not None:
-        return thinned(joint, measure, best.channel, budget)
+        return within
     return best
 
 
@@ -114,8 +123,8 @@ def convex_concave(
 ) -> BaselineChannel:
     """The best of restarts within a budget of I(S;Y) in nats.
 
-    Multipliers are halved or doubled between restarts by bisection, so that the leakage comes near the
-    budget; what leaks more is thinned.
+    Multipliers are halved or doubled between restarts by bisection, so that the leakage comes near
+    the budget; what leaks more is thinned.
     """
     count = joint.shape[1]
     random = np.random.default_rng(seed)

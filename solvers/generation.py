@@ -2,14 +2,14 @@
 
 A master program over the columns so far gives prices y; pricing gives new columns, and a valid
 lower bound m of cost(v) - y.v over the polytope. The weights of any decomposition sum to one, so
-the envelope at p is at least y.p + m (theory.md, section 3, fact 4).
+the envelope at p is at least y.p + m (docs/explanation/optimum-theory.md, 'A bound from prices').
 
 A run has two phases.
 
 1. *Search*: local searches alone, which prove nothing but are cheap. Prices of a master that does
    not yet cover the point jump, and columns found at them are worthless, so they are kept in a box
    (du Merle et al. 1999) that grows until the columns decompose the point. Then the box is dropped:
-   with it, sparse real tables stalled (beyond.md, section 10.2).
+   with it, sparse real tables stalled (docs/explanation/optimum-theory.md, 'Prices in a box').
 2. *Proof*: rounds of exact pricing (branch and bound, or all pairs where the rows see one number),
    each of which raises the bound, with local searches in between, until the gap is closed.
 

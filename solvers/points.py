@@ -1,8 +1,8 @@
 """Lists of sparse points: the columns of an envelope program.
 
-A posterior of an optimal channel has few positive entries (theory.md, section 3, fact 3), so a list
-of them is stored in compressed rows. SciPy's sparse arrays would do, but importing them takes
-longer than most designs.
+A posterior of an optimal channel has few positive entries (docs/explanation/optimum-theory.md,
+'Few positive entries in vertices'), so a list of them is stored in compressed rows. SciPy's sparse
+arrays would do, but importing them takes longer than most designs.
 """
 
 from __future__ import annotations

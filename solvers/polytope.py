@@ -1,9 +1,9 @@
 """Sets of probability vectors cut by linear inequalities, in half-space form.
 
-The posteriors that a promise allows are such a set (theory.md, section 2): each row of the matrix
-is one row of the table, divided by its mass, and its interval is the budget. Some promises need
-auxiliary variables besides, one for each sensitive value or pair; these can be eliminated (Fourier
-and Motzkin).
+The posteriors that a promise allows are such a set (docs/explanation/optimum-theory.md, 'The
+posteriors that a promise allows'): each row of the matrix is one row of the table, divided by its
+mass, and its interval is the budget. Some promises need auxiliary variables besides, one for each
+sensitive value or pair; these can be eliminated (Fourier and Motzkin).
 """
 
 from __future__ import annotations

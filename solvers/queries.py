@@ -10,8 +10,8 @@ which is convex in t. Splitting a posterior into extreme points of the polytope 
 its vertices suffice.
 
 *Bound.* With s_k = u_k^T M^-1 G M^-1 u_k and any y with y.v_k >= s_k for all vertices, no t has
-f(t) < f^2 / (y.p). Proof: 1/f is concave and homogeneous of degree one in t, its gradient is s / f^2,
-hence 1/f(t') <= sum_k t'_k s_k / f^2 <= y.p / f^2. QED
+f(t) < f^2 / (y.p). Proof: 1/f is concave and homogeneous of degree one in t, and its gradient is
+s / f^2, hence 1/f(t') <= sum_k t'_k s_k / f^2 <= y.p / f^2. QED
 
 The program is solved by a primal-dual interior-point method. The Hessian 2 (u_k^T M^-1 G M^-1 u_l)
 (u_k^T M^-1 u_l) has rank n (n + 1) / 2 at most, so a step costs one small factorisation, however
@@ -121,36 +121,64 @@ def least_variance(
         If no weights were found that decompose the point.
     """
     method = _InteriorPoint(points, point, gram, relaxation)
-    status = EnvelopeStatus.STALLED
-    bound = -math.inf
-    best: tuple[float, Array] | None = None
-    steps = 0
-    for steps in range(1, MOST_STEPS + 1):
+    best = _Best()
+    least = float(point @ gram @ point)
+    while best.steps < MOST_STEPS:
+        best.steps += 1
         try:
             method.step()
         except BackendFailure:
             # Close to the optimum the equations lose their last digits; what was found stays.
             break
         if method.miss <= FEASIBLE:
-            bound = max(bound, method.bound())
-            if best is None or method.value <= best[0]:
-                best = (method.value, method.t.copy())
-            noise = best[0] - float(point @ gram @ point)
+            best.learn(method)
             if progress is not None:
-                progress(Progress(best[0], bound, steps, len(points), 0))
-            if best[0] - bound <= 0.5 * gap * noise:
-                status = EnvelopeStatus.OPTIMAL
+                progress(Progress(best.value, best.bound, best.steps, len(points), 0))
+            if best.value - best.bound <= 0.5 * gap * (best.value - least):
+                best.status = EnvelopeStatus.OPTIMAL
                 break
         if method.is_stuck:
             break
         if time.perf_counter() >= end:
-            status = EnvelopeStatus.TIME_LIMIT
+            best.status = EnvelopeStatus.TIME_LIMIT
             break
-    if best is None:
+    if best.weights is None:
         raise BackendFailure(
             "no weights of the posteriors meet the frequencies: their program failed in doubles"
         )
-    weights = best[1]
+    points, weights = _with_few_points(points, point, best.weights)
+    return LeastVariance(
+        status=best.status,
+        weights=weights,
+        points=Points.from_dense(points),
+        value=best.value,
+        bound=best.bound,
+        steps=best.steps,
+    )
+
+
+@dataclass
+class _Best:
+    """The best weights so far, f at them, and the bound."""
+
+    value: float = math.inf
+    weights: Array | None = None
+    bound: float = -math.inf
+    steps: int = 0
+    status: EnvelopeStatus = EnvelopeStatus.STALLED
+
+    def learn(self, method: _InteriorPoint) -> None:
+        """Take in the weights of a step that meets the equations."""
+        self.bound = max(self.bound, method.bound())
+        if self.weights is None or method.value <= self.value:
+            self.value = method.value
+            self.weights = method.t.copy()
+
+
+def _with_few_points(
+    points: Array, point: Array, weights: Array
+) -> tuple[Array, Array]:
+    """The points in use by weights of the same variance, of which few are positive."""
     # A vertex cannot have more weight than its scarcest symbol allows.
     largest = 1.0 / np.max(points / point, axis=1)
     used = weights > NEGLIGIBLE * largest
@@ -158,15 +186,7 @@ def least_variance(
     weights = _with_few_outputs(points, point, weights[used])
     used = weights > NEGLIGIBLE * largest[used]
     points = points[used]
-    weights = _meeting(points, point, weights[used])
-    return LeastVariance(
-        status=status,
-        weights=weights,
-        points=Points.from_dense(points),
-        value=best[0],
-        bound=bound,
-        steps=steps,
-    )
+    return points, _meeting(points, point, weights[used])
 
 
 def _with_few_outputs(points: Array, point: Array, weights: Array) -> Array:
@@ -227,8 +247,8 @@ class _InteriorPoint:
         self.t = np.full(size, 1.0 / size)
         if np.linalg.matrix_rank(self._u, tol=SINGULAR * self._u.max()) < len(point):
             raise BackendFailure(
-                "the information matrix of the posteriors is singular: they do not tell all symbols "
-                "apart"
+                "the information matrix of the posteriors is singular: they do not tell "
+                "all symbols apart"
             )
         self._evaluate()
         s = self._sensitivities(self._u)

@@ -92,9 +92,9 @@ Pricer: TypeAlias = Callable[..., SearchResult]
 def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
     """``prices.target + minimum`` rounded down: a lower bound of the envelope at the target.
 
-    This is the dual of theory.md, section 3, fact 4: every decomposition has weights that sum to 1,
-    and each of its points costs at least ``prices.point + minimum``. Any prices are valid, and any
-    proven lower bound will do for `minimum`.
+    This is weak duality (docs/explanation/optimum-theory.md, 'A bound from prices'): every
+    decomposition has weights that sum to 1, and each of its points costs at least ``prices.point +
+    minimum``. Any prices are valid, and any proven lower bound will do for `minimum`.
 
     The target is itself the rounding of some exact vector: each entry may be off by 4 ulp. The sum
     of products is exact (`math.fsum`), so 8 ulp of the terms cover that, the products and the last

@@ -1,7 +1,9 @@
 """Sets of probability vectors cut by inequalities with uncertain coefficients.
 
-They are the posteriors that keep a promise for every population in a confidence set (beyond.md,
-sections 11.2 and 11.3), where p_s is the row P(X | s) of the table and pi the distribution of S.
+They are the posteriors that keep a promise for every population in a confidence set
+(docs/explanation/population.md, 'The set'), where p_s is the row P(X | s) of the table and pi the
+distribution of S. docs/explanation/optimum-theory.md, 'Uncertain sets, with rows found by sorting',
+has the proofs.
 
 With w = v / point, the point itself being w = 1, and for every s a box B_s = {lower_s <= p <=
 upper_s, sum p = 1}, let h_s(w) be the largest and g_s(w) the smallest p.w over p in B_s. The set of
@@ -152,8 +154,9 @@ class UncertainSet:
     def extremes(self, points: ArrayLike) -> tuple[Array, Array]:
         """h and g of every point, (k, S) each.
 
-        Each is a fractional knapsack (beyond.md, section 11.3): with the coordinates sorted by w,
-        the free mass of the box goes to the largest ones for h, to the smallest ones for g.
+        Each is a fractional knapsack (docs/explanation/optimum-theory.md, 'Uncertain sets, with
+        rows found by sorting'): with the coordinates sorted by w, the free mass of the box goes to
+        the largest ones for h, to the smallest ones for g.
 
         Parameters
         ----------
@@ -250,7 +253,8 @@ class UncertainSet:
         this w (n,).
 
         Each row fixes the coefficients p_s and pi at which its inequality is tightest at `w`: the
-        separation of the set by two sorts (beyond.md, section 11.3).
+        separation of the set by two sorts (docs/explanation/optimum-theory.md, 'Uncertain sets,
+        with rows found by sorting').
         """
         full = np.append(w, self.rest * float(self.point @ w))
         lower, width, _ = self.boxes

@@ -1,6 +1,6 @@
 """What the scripts of this folder share: tables, means over draws, comparison with the paper, CSV and pictures.
 
-The figures are those of Zarrabian, Ding and Sadeghi 2023 (Entropy 25, 679). A random table is rand(|S|, |X|)
+The figures are those of Zarrabian et al. 2023 (Entropy 25, 679). A random table is rand(|S|, |X|)
 divided by its sum, as in Section 3.1.3 there; the Adult counts lie in the folder above.
 """
 

@@ -1,7 +1,7 @@
 """What an analyst does with a released column: frequencies, weights, regressions, checks."""
 
-# The names stand in __init__.pyi, once: pyright reads it, and it is followed when a name is first
-# used. pyright: basic
+# Names are listed once, in __init__.pyi: pyright reads it, and lazy_loader imports on first use.
+# pyright: basic
 from __future__ import annotations
 
 import lazy_loader

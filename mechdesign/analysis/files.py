@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +26,7 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import read_manifest
 from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
 from mechdesign.release.released_values import LABEL, by_output, released_variable
+from mechdesign.tables.variable import Variable
 
 
 def check_release(
@@ -111,15 +112,7 @@ def check_release(
         text=text,
         advance=advance,
     )
-    model = release_model(channel, form)
-    # Rows of the channel, and behind them those of a missing and an unknown symbol.
-    rows = np.vstack(
-        [
-            model.matrix,
-            _policy_row(channel, form, "null", policy.null),
-            _policy_row(channel, form, "unknown", policy.unknown),
-        ]
-    )
+    law = _LabelLaw.of(channel, form, policy)
     notices: list[str] = []
     if channel.sensitive is None:
         notices.append(_NO_SENSITIVE)
@@ -128,24 +121,10 @@ def check_release(
         any_data = True
         notices.append(_SHUFFLED)
     if original is None:
-        counted = counting.count_release(file)
-        fixed = policy.null.startswith(OUTPUT) or policy.unknown.startswith(OUTPUT)
-        test, also, test_notices = _tested_labels(
-            model, rows, counted.counts[0], level, fixed, any_data
-        )
-        notices += test_notices
+        check = _check_alone(file, law, level, any_data)
     else:
-        counted = counting.count_pairs(
-            file, original, channel.useful, rows > 0.0, policy
-        )
-        names = (*model.symbols, "(missing)", "(unknown)")
-        test = checking.check_pairs(names, rows, counted.counts, level)
-        also = None
-        if any(finding.kind == "rows" for finding in counted.findings):
-            notices.append(_NOT_PAIRED)
-    return checking.ReleaseCheck(
-        counted.records, counted.findings, test, also, tuple(notices)
-    )
+        check = _check_beside(file, law, level, original, channel.useful)
+    return replace(check, notices=(*notices, *check.notices))
 
 
 def _is_shuffled(released: PathLike) -> bool:
@@ -217,6 +196,66 @@ def released_file(
     )
 
 
+@dataclass(frozen=True)
+class _LabelLaw:
+    """The law of a released label given its symbol, under a channel and a policy.
+
+    `rows` has a row for each symbol of the channel, and behind them those of a missing and an
+    unknown symbol.
+    """
+
+    model: ReleaseModel
+    policy: Policy
+    rows: Array
+
+    @classmethod
+    def of(cls, channel: Channel, form: str, policy: Policy) -> _LabelLaw:
+        """The law of a channel in one form of its release."""
+        model = release_model(channel, form)
+        missing = _policy_row(channel, form, "null", policy.null)
+        unknown = _policy_row(channel, form, "unknown", policy.unknown)
+        return cls(model, policy, np.vstack([model.matrix, missing, unknown]))
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the rows."""
+        return (*self.model.symbols, "(missing)", "(unknown)")
+
+    @property
+    def has_fixed_label(self) -> bool:
+        """Whether a missing or unknown symbol always gets the same label."""
+        rules = (self.policy.null, self.policy.unknown)
+        return any(rule.startswith(OUTPUT) for rule in rules)
+
+
+def _check_alone(
+    file: counting.Released, law: _LabelLaw, level: float, any_data: bool
+) -> checking.ReleaseCheck:
+    """The check of a release without its original."""
+    counted = counting.count_release(file)
+    test, also, notices = _tested_labels(law, counted.counts[0], level, any_data)
+    return checking.ReleaseCheck(
+        counted.records, counted.findings, test, also, tuple(notices)
+    )
+
+
+def _check_beside(
+    file: counting.Released,
+    law: _LabelLaw,
+    level: float,
+    original: PathLike,
+    useful: Variable,
+) -> checking.ReleaseCheck:
+    """The check of a release against its original, record by record."""
+    possible = law.rows > 0.0
+    counted = counting.count_pairs(file, original, useful, possible, law.policy)
+    test = checking.check_pairs(law.symbols, law.rows, counted.counts, level)
+    notices: tuple[str, ...] = ()
+    if any(finding.kind == "rows" for finding in counted.findings):
+        notices = (_NOT_PAIRED,)
+    return checking.ReleaseCheck(counted.records, counted.findings, test, None, notices)
+
+
 def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
     """Chances of the labels for a missing or an unknown symbol; zeros where it is refused."""
     row = np.zeros(len(channel.outputs))
@@ -230,24 +269,20 @@ def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
 
 
 def _tested_labels(
-    model: ReleaseModel,
-    rows: Array,
-    counts: counting.Counts,
-    level: float,
-    fixed: bool,
-    any_data: bool,
+    law: _LabelLaw, counts: counting.Counts, level: float, any_data: bool
 ) -> tuple[checking.FrequencyTest, checking.FrequencyTest | None, list[str]]:
     """The test of labels without their symbols, a second one that holds for any data, and notices
     about them.
     """
-    anything = checking.check_any_data(
-        model.labels, rows[rows.any(axis=1)], counts, level
-    )
+    model = law.model
+    # A row of zeros is that of a symbol which the policy refuses.
+    released_rows = law.rows[law.rows.any(axis=1)]
+    anything = checking.check_any_data(model.labels, released_rows, counts, level)
     if any_data:
         return anything, None, [_ANY_DATA]
     if model.prior is None:
         return anything, None, [_PUBLIC, _ANY_DATA]
-    if fixed:
+    if law.has_fixed_label:
         return anything, None, [_FIXED, _ANY_DATA]
     test = checking.check_table(model.labels, model.reference, counts, level)
     return test, anything, [_TABLE]

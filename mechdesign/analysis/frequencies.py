@@ -197,11 +197,12 @@ def estimate_frequencies(
     else:
         fitted = _unbiased_fit(estimator, counts, unbiased, target)
     estimates = np.clip(fitted.estimates, *cells.bounds)
+    spread, step = spread_of(estimator, counts, target)
+    lower, upper = score_interval(unbiased, spread, step, records, settings["level"])
     # The maximum of the likelihood lies near the unbiased estimate, whose interval is known to
     # hold: the interval of the unbiased one is widened until it has the reported one.
-    lower, upper = score_interval(
-        unbiased, *spread_of(estimator, counts, target), records, settings["level"]
-    )
+    lower = np.minimum(lower, estimates)
+    upper = np.maximum(upper, estimates)
     notices = (
         *cells.notices,
         *fitted.notices,
@@ -213,8 +214,8 @@ def estimate_frequencies(
         estimates=estimates,
         unbiased=unbiased,
         standard_errors=np.sqrt(np.maximum(np.diag(fitted.covariance), 0.0)),
-        lower=np.clip(np.minimum(lower, estimates), *cells.bounds),
-        upper=np.clip(np.maximum(upper, estimates), *cells.bounds),
+        lower=np.clip(lower, *cells.bounds),
+        upper=np.clip(upper, *cells.bounds),
         covariance=fitted.covariance,
         records=records,
         notices=notices,

@@ -68,8 +68,8 @@ def estimate_joint(
     Parameters
     ----------
     channel : Channel
-    released : column of labels of `channel`, or a mapping of (label, value of the other column) to
-    count other : column of the same length
+    released : column of labels, or mapping of (label, value of the other column) to count
+    other : column of the same length
         The kept column; None with counts.
     method, level, target, functionals, form
         As in `estimate_frequencies`; 'ml' fits each value of the kept column by itself, which

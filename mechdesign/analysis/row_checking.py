@@ -36,7 +36,7 @@ from mechdesign.analysis.row_paths import RowPaths, paths_of
 from mechdesign.auditing.row_leaves import RowLaw, row_law
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, LevelTable
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
@@ -358,5 +358,5 @@ def _has_mass(table: LevelTable, pairs: Integers, slots: Integers) -> NDArray[np
     # Entries are sorted by pair, and by slot within a pair.
     keys = table.rows.row_of * width + table.rows.indices
     wanted = pairs * width + slots
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return (keys[place] == wanted) & (table.rows.values[place] > 0)
+    places = places_in(keys, wanted)
+    return (places != NOWHERE) & (table.rows.values[places] > 0)

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.channel.row_channel import RowChannel
-from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.wording import listed
+from mechdesign.core.row_tree import NO_SLOT
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.distinct import Numbering
 from mechdesign.tables.columns import positions_of
 
-IMPOSSIBLE = -1
+IMPOSSIBLE = NO_SLOT
 """The slot of a record that the channel cannot have released."""
 
 
@@ -32,7 +31,7 @@ class RowPaths:
     given : tuple of (N,) integers
         The symbol of each given column; -1 for one that the channel does not know.
     nodes : tuple of (N,) integers
-        The node of each level; meaningless where the record is impossible before.
+        The node of each level; undefined from the first impossible level on.
     slots : tuple of (N,) integers
         The slot of each level, `IMPOSSIBLE` from the first output on that the node does not have.
     """
@@ -65,41 +64,48 @@ def paths_of(channel: RowChannel, columns: Mapping[str, Encoded]) -> RowPaths:
     InputError
         If a released column is missing.
     """
-    absent = [name for name in channel.output_columns if name not in columns]
-    if absent:
-        for name in absent:
-            require_column(name, list(columns))
-        raise InputError(f"the released table has no column {listed(absent)}")
+    for name in channel.output_columns:
+        require_column(name, list(columns))
     cells = [columns[name] for name in channel.output_columns]
-    given: list[Integers] = []
+    width = sum(len(variable.columns) for variable in channel.given)
+    given = _given_symbols(channel, cells[:width])
+    strata = _strata(channel, given, len(cells[0]))
+    # Where a record has no stratum, or no further node, any node does: its slot is IMPOSSIBLE.
+    possible = strata >= 0
+    node = channel.tree.roots[np.maximum(strata, 0)]
+    nodes: list[Integers] = []
+    slots: list[Integers] = []
+    for level, table in enumerate(channel.tree.levels):
+        of_level = len(channel.texts_of(level, 0))
+        outputs = _outputs(channel, level, cells[width : width + of_level])
+        width += of_level
+        found = table.slots(node, outputs, len(channel.labels[level]))
+        possible = possible & (found != NO_SLOT)
+        nodes.append(node)
+        slots.append(np.where(possible, found, IMPOSSIBLE))
+        node = np.maximum(table.slot_children[found], 0)
+    return RowPaths(channel, tuple(given), tuple(nodes), tuple(slots))
+
+
+def _given_symbols(channel: RowChannel, cells: Sequence[Encoded]) -> list[Integers]:
+    """The code of every record in each given column; -1 for a missing or an unknown symbol."""
+    symbols: list[Integers] = []
     start = 0
     for variable in channel.given:
         end = start + len(variable.columns)
-        given.append(np.maximum(positions_of(cells[start:end], variable), -1))
+        codes = positions_of(cells[start:end], variable)
+        symbols.append(np.maximum(codes, -1))
         start = end
-    records = len(cells[0])
-    stacked = np.zeros((records, len(given)), dtype=np.int64)
-    for k, codes in enumerate(given):
-        stacked[:, k] = codes
-    strata = channel.strata_of(np.maximum(stacked, 0))
-    strata = np.where((stacked < 0).any(axis=1), -1, strata)
-    nodes: list[Integers] = []
-    slots: list[Integers] = []
-    alive = strata >= 0
-    node = channel.tree.roots[np.maximum(strata, 0)]
-    for level, table in enumerate(channel.tree.levels):
-        end = start + len(channel.texts_of(level, 0))
-        outputs = _outputs(channel, level, cells[start:end])
-        start = end
-        width = len(channel.labels[level])
-        keys = table.slot_nodes * width + table.slot_outputs
-        wanted = node * width + outputs
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        alive = alive & (outputs >= 0) & (keys[place] == wanted)
-        nodes.append(node)
-        slots.append(np.where(alive, place, IMPOSSIBLE))
-        node = np.maximum(table.slot_children[place], 0)
-    return RowPaths(channel, tuple(given), tuple(nodes), tuple(slots))
+    return symbols
+
+
+def _strata(channel: RowChannel, given: Sequence[Integers], records: int) -> Integers:
+    """The stratum of every record; -1 where a given symbol, or their combination, is unknown."""
+    codes = np.zeros((records, len(given)), dtype=np.int64)
+    for k, symbols in enumerate(given):
+        codes[:, k] = symbols
+    strata = channel.strata_of(np.maximum(codes, 0))
+    return np.where((codes < 0).any(axis=1), -1, strata)
 
 
 def _outputs(channel: RowChannel, level: int, cells: Sequence[Encoded]) -> Integers:

@@ -261,31 +261,34 @@ def corrected_regression(
     estimator = Estimator.of(model, features, "refuse")
     codes = label_codes(model.labels, released, bins=model.bins)
     size = len(codes)
-    kept = covariates or {}
     target = _numbers("the outcome", outcome, size)
-    columns = {
-        name: _numbers(f"the covariate {quoted(name)}", v, size)
-        for name, v in kept.items()
-    }
-    first = estimator.weights
-    second = _products(estimator)
-    others = np.column_stack([*columns.values(), np.zeros((size, 0))])
-    normal, right = _sums(first, second, codes, others, target)
+    columns: dict[str, Array] = {}
+    for name, values in (covariates or {}).items():
+        columns[name] = _numbers(f"the covariate {quoted(name)}", values, size)
+    equations = _NormalEquations(
+        first=estimator.weights,
+        second=_products(estimator),
+        codes=codes,
+        others=np.column_stack([*columns.values(), np.zeros((size, 0))]),
+        target=target,
+    )
+    normal, right = equations.sums()
     _check_normal(normal, size)
     beta = np.linalg.solve(normal, right).astype(np.float64)
-    # What every record adds to the normal equations at beta; these scores sum to 0.
-    k = first.shape[1]
-    rest = target - others @ beta[k:]
-    fitted = (first @ beta[:k])[codes]
-    top = first[codes] * rest[:, None] - (second @ beta[:k])[codes]
-    scores = np.column_stack([top, others * (rest - fitted)[:, None]])
+    scores = equations.scores(beta)
     bread = np.linalg.inv(normal)
     covariance: Array = bread @ (scores.T @ scores) @ bread.T
     errors = np.sqrt(np.diag(covariance))
     reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
-    names = (*estimator.cells.names, *columns)
     return Regression(
-        names, beta, errors, beta - reach, beta + reach, covariance, size, level
+        names=(*estimator.cells.names, *columns),
+        coefficients=beta,
+        standard_errors=errors,
+        lower=beta - reach,
+        upper=beta + reach,
+        covariance=covariance,
+        records=size,
+        level=level,
     )
 
 
@@ -316,16 +319,55 @@ def _products(estimator: Estimator) -> Array:
     return estimator.weights_for(estimator.outer).reshape(-1, len(names), len(names))
 
 
-def _sums(
-    first: Array, second: Array, codes: NDArray[np.int64], others: Array, target: Array
-) -> tuple[Array, Array]:
-    counts = np.bincount(codes, minlength=len(first)).astype(np.float64)
-    own: Array = np.tensordot(counts, second, axes=1)
-    by_label = np.zeros((len(first), others.shape[1] + 1))
-    np.add.at(by_label, codes, np.column_stack([others, target]))
-    cross: Array = first.T @ by_label
-    normal = np.block([[own, cross[:, :-1]], [cross[:, :-1].T, others.T @ others]])
-    return normal, np.concatenate([cross[:, -1], others.T @ target])
+@dataclass(frozen=True)
+class _NormalEquations:
+    """The corrected normal equations of n records, with k features of X and some covariates.
+
+    Parameters
+    ----------
+    first : (labels, k) array
+        The weights of each feature.
+    second : (labels, k, k) array
+        The weights of the products of two features.
+    codes : (n,) integers
+        The label of each record.
+    others : (n, covariates) array
+    target : (n,) array
+        The outcome.
+    """
+
+    first: Array
+    second: Array
+    codes: NDArray[np.int64]
+    others: Array
+    target: Array
+
+    def sums(self) -> tuple[Array, Array]:
+        """The normal matrix and the right-hand side, summed over all records."""
+        labels = len(self.first)
+        counts = np.bincount(self.codes, minlength=labels).astype(np.float64)
+        own: Array = np.tensordot(counts, self.second, axes=1)
+        by_label = np.zeros((labels, self.others.shape[1] + 1))
+        np.add.at(by_label, self.codes, np.column_stack([self.others, self.target]))
+        cross: Array = self.first.T @ by_label
+        mixed = cross[:, :-1]
+        kept = self.others.T @ self.others
+        normal = np.block([[own, mixed], [mixed.T, kept]])
+        right = np.concatenate([cross[:, -1], self.others.T @ self.target])
+        return normal, right
+
+    def scores(self, beta: Array) -> Array:
+        """(n, k + covariates) terms of the normal equations at beta, record by record.
+
+        They sum to 0 where beta solves the equations.
+        """
+        k = self.first.shape[1]
+        rest = self.target - self.others @ beta[k:]
+        fitted = (self.first @ beta[:k])[self.codes]
+        products = (self.second @ beta[:k])[self.codes]
+        of_features = self.first[self.codes] * rest[:, None] - products
+        of_covariates = self.others * (rest - fitted)[:, None]
+        return np.column_stack([of_features, of_covariates])
 
 
 def _check_normal(normal: Array, records: int) -> None:

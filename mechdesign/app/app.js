@@ -44,11 +44,23 @@ async function poll() {
   window.setTimeout(poll, POLL_MILLISECONDS);
 }
 
+function curvePlace(slider, width) {
+  // The same logarithmic axis as `curve_place` in pictures.py.
+  const least = Math.log(slider.min);
+  return (width * (Math.log(slider.value) - least)) / (Math.log(slider.max) - least);
+}
+
 function showFactor(slider) {
   document.getElementById("factor-value").textContent = slider.value;
   slider.setAttribute("aria-valuetext", "a factor of at most " + slider.value);
   for (const place of document.querySelectorAll("[data-factor]")) {
     place.textContent = slider.value;
+  }
+  const mark = document.getElementById("curve-mark");
+  if (mark) {
+    const place = curvePlace(slider, Number(mark.dataset.width));
+    mark.setAttribute("x1", place);
+    mark.setAttribute("x2", place);
   }
 }
 

@@ -51,6 +51,25 @@ MISSING = {
     "drop": "drop the record",
 }
 
+LEVELS = {
+    "": "this table alone",
+    "0.9": "the population behind it, with 90 % confidence",
+    "0.95": "the population behind it, with 95 % confidence",
+    "0.99": "the population behind it, with 99 % confidence",
+}
+"""Levels that the page offers; a form may send any other."""
+
+MERGE_AUTO = "auto"
+MERGES = {
+    "": "stay values of their own",
+    MERGE_AUTO: "are merged; the search chooses which",
+    "10": "in fewer than 10 records are merged",
+    "30": "in fewer than 30 records are merged",
+    "100": "in fewer than 100 records are merged",
+    "300": "in fewer than 300 records are merged",
+}
+"""What becomes of the rare values of the released column; a form may send any whole number."""
+
 SMALLEST_FACTOR = Decimal("1.05")
 LARGEST_FACTOR = Decimal(20)
 FACTOR_STEP = Decimal("0.05")
@@ -74,6 +93,11 @@ class Choice:
         probable.
     level : str
         Confidence of the promise for the population; empty for a promise about the table.
+    merge_rare : str
+        Which values of one released column are merged, as ``--merge-rare`` takes it; empty for
+        none. Needs a level.
+    slice_seed : int, optional
+        Repeats the draw of the slice that boxes were learned on; None for a new one.
     time_limit : str
         Seconds of the search.
     """
@@ -85,7 +109,9 @@ class Choice:
     promise: str = TOTAL
     missing: Literal["refuse", "symbol", "drop"] = "refuse"
     level: str = ""
+    merge_rare: str = ""
     time_limit: str = "30"
+    slice_seed: int | None = None
 
     def columns_with(self, role: str) -> tuple[str, ...]:
         """The columns of a role in the order of the table."""
@@ -115,6 +141,23 @@ class Choice:
     def is_rows(self) -> bool:
         """Whether whole rows are released: several columns, or one beside given ones."""
         return len(self.released) > 1 or bool(self.given)
+
+    @property
+    def is_boxes(self) -> bool:
+        """Whether boxes are learned on a slice: rows for the population, or merged rare values."""
+        return bool(self.level) and (self.is_rows or bool(self.merge_rare))
+
+    @property
+    def fills(self) -> bool:
+        """Whether rows are released as values drawn inside of their box."""
+        return self.is_boxes and self.objective == TRUTH
+
+    @property
+    def merge_below(self) -> int | None:
+        """Records below which a value is rare; None where the search chooses."""
+        if self.merge_rare in ("", MERGE_AUTO):
+            return None
+        return int(self.merge_rare)
 
     @property
     def used_bins(self) -> dict[str, str]:
@@ -163,17 +206,37 @@ class Choice:
         self.check_secret()
         if not self.released:
             raise InputError("No column is released: give one the role 'release'.")
-        if self.is_rows and self.level:
-            raise InputError(
-                "The promise for the population is built for one released column alone: "
-                "release one column, or choose the promise for the table."
-            )
+        if self.merge_rare:
+            self._check_merging()
         if self.is_rows:
             self._check_row_names()
+        if self.is_rows and self.level and self.given and self.promise == TOTAL:
+            raise InputError(
+                "With given columns the promise for the population compares with somebody whose "
+                "given columns are known: choose that, or release them."
+            )
         if self.promise == RELATIVE and not self.given:
             raise InputError(
                 "The promise compares with given columns, and no column is given: give one, or "
                 "compare with somebody of whom nothing is known."
+            )
+
+    def _check_merging(self) -> None:
+        """Refuse a merging of rare values that no search does."""
+        if self.is_rows:
+            raise InputError(
+                "Rare values are merged for one released column alone: let them stay, or release "
+                "one column. Rows for the population are merged into boxes anyway."
+            )
+        if not self.level:
+            raise InputError(
+                "Rare values are merged for a promise that holds for the population: choose a "
+                "population in step 3, or let them stay."
+            )
+        if self.objective == TRUTH:
+            raise InputError(
+                "Merged values are released as groups: keep most information, or let rare "
+                "values stay."
             )
 
     def _check_row_names(self) -> None:
@@ -198,6 +261,11 @@ class Choice:
         if not _is_within(self.time_limit, 1.0, 86_400.0):
             raise InputError(
                 "The time limit must be a number of seconds from 1 to 86400."
+            )
+        is_number = self.merge_rare.isascii() and self.merge_rare.isdigit()
+        if self.merge_rare not in MERGES and not is_number:
+            raise InputError(
+                "Rare values are those of fewer than a whole number of records."
             )
         if self.level and not _is_within(self.level, 0.5, 0.9999):
             raise InputError("The level must be a number from 0.5 to 0.9999.")
@@ -240,6 +308,7 @@ def choice_of_form(columns: tuple[str, ...], form: Mapping[str, str]) -> Choice:
         promise=_one_of(PROMISES, form.get("promise", TOTAL), "promise"),
         missing=missing,
         level=form.get("level", "").strip(),
+        merge_rare=form.get("merge_rare", "").strip(),
         time_limit=form.get("time_limit", "30").strip(),
     )
 

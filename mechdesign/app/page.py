@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from mechdesign.app import choice as c
-from mechdesign.app.pictures import HEIGHT, WIDTH, curve_line
+from mechdesign.app.pictures import HEIGHT, TICKS, WIDTH, curve_line, curve_place
 from mechdesign.app.session import Session
 
 
@@ -25,14 +25,34 @@ def rendered(session: Session) -> str:
         curve_line=curve_line(session.curve),
         width=WIDTH,
         height=HEIGHT,
+        curve_place=curve_place,
+        ticks=TICKS,
+        levels=_levels(session.choice.level),
         roles=c.ROLES,
         objectives=c.OBJECTIVES,
         promises=c.PROMISES,
         missing=c.MISSING,
+        merges=_merges(session.choice.merge_rare),
         smallest_factor=c.SMALLEST_FACTOR,
         largest_factor=c.LARGEST_FACTOR,
         factor_step=c.FACTOR_STEP,
     )
+
+
+def _levels(chosen: str) -> dict[str, str]:
+    """The levels of the list, and the chosen one if it is another."""
+    levels = dict(c.LEVELS)
+    if chosen not in levels:
+        levels[chosen] = f"the population, at the level {chosen}"
+    return levels
+
+
+def _merges(chosen: str) -> dict[str, str]:
+    """What may become of rare values, and the chosen number if it is another."""
+    merges = dict(c.MERGES)
+    if chosen not in merges:
+        merges[chosen] = f"in fewer than {chosen} records are merged"
+    return merges
 
 
 @cache

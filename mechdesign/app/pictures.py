@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mechdesign.app.choice import Choice
+from mechdesign.app.choice import LARGEST_FACTOR, SMALLEST_FACTOR, Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.outcome import CurvePoint
+from mechdesign.app.results import CurvePoint
+from mechdesign.app.searching import joint_of
 
 SHOWN_VALUES = 8
 """Bars of a column; the other values share one."""
+
+MOST_MERGED = 30
+"""Bars of a column whose rare values are merged."""
 
 RARE = 10
 """A value with fewer records than this is called rare."""
@@ -27,6 +32,7 @@ class Bar:
     label: str
     records: int
     width: float
+    is_rare: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,14 +81,27 @@ def _picture(name: str, column: Any) -> ColumnPicture:
     )
 
 
-def _bars(entries: Sequence[tuple[str, int]]) -> tuple[Bar, ...]:
-    """The most frequent values, and one bar for the others."""
-    shown = list(entries[:SHOWN_VALUES])
-    others = entries[SHOWN_VALUES:]
+def _bars(
+    entries: Sequence[tuple[str, int]], *, most: int = SHOWN_VALUES, least: int = RARE
+) -> tuple[Bar, ...]:
+    """The most frequent values, one bar for the others, and one for those of fewer than `least`
+    records together.
+    """
+    common = [entry for entry in entries if entry[1] >= least]
+    rare = [entry for entry in entries if entry[1] < least]
+    shown = common[:most]
+    others = common[most:]
     if others:
         records = sum(count for _, count in others)
         shown.append((f"{len(others):,} other values", records))
-    return _scaled(shown)
+    if not rare:
+        return _scaled(shown)
+    name = f"{len(rare):,} values in fewer than {least:,} records each"
+    if len(rare) == 1:
+        name = f"{rare[0][0]} (in fewer than {least:,} records)"
+    shown.append((name, sum(count for _, count in rare)))
+    bars = _scaled(shown)
+    return (*bars[:-1], replace(bars[-1], is_rare=True))
 
 
 def _scaled(entries: Sequence[tuple[str, int]]) -> tuple[Bar, ...]:
@@ -91,6 +110,19 @@ def _scaled(entries: Sequence[tuple[str, int]]) -> tuple[Bar, ...]:
     for label, records in entries:
         bars.append(Bar(label, records, 100.0 * records / largest))
     return tuple(bars)
+
+
+def merged_bars(table: MemoryTable, choice: Choice) -> tuple[Bar, ...]:
+    """The values of the released column as they are merged, in bins if it has some.
+
+    The search decides on a tenth of the records, so a value near the limit may go either way.
+    """
+    joint = joint_of(table, choice)
+    if choice.used_bins:
+        joint = joint.binned(choice.used_bins)
+    entries = list(zip(joint.useful.names, joint.useful_counts, strict=True))
+    entries.sort(key=lambda entry: (-entry[1], entry[0]))
+    return _bars(entries, most=MOST_MERGED, least=choice.merge_below or RARE)
 
 
 def binned_bars(table: MemoryTable, choice: Choice, name: str) -> tuple[Bar, ...]:
@@ -123,12 +155,22 @@ WIDTH = 320.0
 HEIGHT = 160.0
 """Units of the picture of the curve."""
 
+TICKS = ("1.1", "1.5", "2", "3", "5", "10", "20")
+"""Factors that the axis names."""
+
+
+def curve_place(factor: float | str) -> float:
+    """The place of a factor on the logarithmic axis from the smallest to the largest factor."""
+    least = math.log(SMALLEST_FACTOR)
+    return (
+        WIDTH * (math.log(float(factor)) - least) / (math.log(LARGEST_FACTOR) - least)
+    )
+
 
 def curve_line(points: Sequence[CurvePoint]) -> str:
-    """The corners of the curve: budgets at equal distances, 100 % at the top."""
+    """The corners of the curve, 100 % at the top."""
     corners: list[str] = []
-    for position, point in enumerate(points):
-        x = WIDTH * position / max(len(points) - 1, 1)
+    for point in points:
         y = HEIGHT * (1.0 - point.kept)
-        corners.append(f"{x:.1f},{y:.1f}")
+        corners.append(f"{curve_place(point.factor):.1f},{y:.1f}")
     return " ".join(corners)

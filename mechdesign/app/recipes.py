@@ -29,14 +29,29 @@ def command_of(choice: Choice, table: MemoryTable) -> str:
         words += ["--useful", _names(choice.released)]
     words += ["--at-most-times", choice.at_most_times]
     words += ["--at-least-times", choice.at_least_times]
-    words += ["--objective", choice.objective]
     words += ["--missing", choice.missing]
+    words += _option_words(choice)
     for name, bins in choice.used_bins.items():
         words += ["--bin", f"{name}={bins}"]
-    if choice.level:
-        words += ["--confidence", choice.level]
     words += ["--time-limit", choice.time_limit, "--output", CHANNEL]
     return shlex.join(words)
+
+
+def _option_words(choice: Choice) -> list[str]:
+    """The objective, and the options of a promise for the population."""
+    if not choice.is_boxes:
+        words = ["--objective", choice.objective]
+        if choice.level:
+            words += ["--confidence", choice.level]
+        return words
+    words = ["--confidence", choice.level]
+    if choice.merge_rare:
+        words += ["--merge-rare", choice.merge_rare]
+    if choice.fills:
+        words.append("--fill")
+    if choice.slice_seed is not None:
+        words += ["--slice-seed", str(choice.slice_seed)]
+    return words
 
 
 def job_of(choice: Choice, table: MemoryTable) -> str:
@@ -54,12 +69,10 @@ def job_of(choice: Choice, table: MemoryTable) -> str:
         keys["useful"] = _names(choice.released)
     keys["at-most-times"] = choice.at_most_times
     keys["at-least-times"] = choice.at_least_times
-    keys["objective"] = choice.objective
     keys["missing"] = choice.missing
+    keys |= _option_keys(choice)
     if choice.used_bins:
         keys["bin"] = [f"{name}={bins}" for name, bins in choice.used_bins.items()]
-    if choice.level:
-        keys["confidence"] = choice.level
     keys["time-limit"] = choice.time_limit
     lines = [
         "# The nightly job of this release: mechdesign run job.toml",
@@ -79,12 +92,30 @@ def job_of(choice: Choice, table: MemoryTable) -> str:
     return "\n".join(lines)
 
 
+def _option_keys(choice: Choice) -> dict[str, Any]:
+    """The same as `_option_words` for a job file."""
+    if not choice.is_boxes:
+        keys: dict[str, Any] = {"objective": choice.objective}
+        if choice.level:
+            keys["confidence"] = choice.level
+        return keys
+    keys = {"confidence": choice.level}
+    if choice.merge_rare:
+        keys["merge-rare"] = choice.merge_rare
+    if choice.fills:
+        keys["fill"] = True
+    if choice.slice_seed is not None:
+        keys["slice-seed"] = str(choice.slice_seed)
+    return keys
+
+
 def script_of(choice: Choice, table: MemoryTable) -> str:
     """A Python script."""
     lines = [
         '"""Design the release channel that was chosen on the page of mechdesign app."""',
         "",
         "import mechdesign as md",
+        *_imports(choice),
         *_reading(choice, table),
         "joint = md.Joint.from_table(",
         "    table,",
@@ -99,6 +130,8 @@ def script_of(choice: Choice, table: MemoryTable) -> str:
     ]
     if choice.is_rows:
         lines += _row_design(choice)
+    elif choice.merge_rare:
+        lines += _merged_design(choice)
     else:
         lines += _column_design(choice)
     lines += [
@@ -139,6 +172,36 @@ def _reading(choice: Choice, table: MemoryTable) -> list[str]:
     ]
 
 
+def _imports(choice: Choice) -> list[str]:
+    """Imports that only a design with merged values needs."""
+    if not choice.merge_rare:
+        return []
+    return [
+        "from mechdesign.mechanisms.box_design import BoxRequest, design_boxes",
+        "from mechdesign.tables.records import Records",
+    ]
+
+
+def _merged_design(choice: Choice) -> list[str]:
+    lines: list[str] = []
+    if choice.used_bins:
+        lines.append(f"joint = joint.binned({choice.used_bins!r})")
+    lines += [
+        "design = design_boxes(",
+        "    Records.from_joint(joint, [joint.useful.columns]),",
+        "    BoxRequest(",
+        "        notion=notion,",
+        f"        level={choice.confidence!r},",
+        f"        merge_below={choice.merge_below!r},",
+        f"        time_limit={choice.seconds!r},",
+        "        # Draws the same slice of the records as the page did.",
+        f"        seed={choice.slice_seed!r},",
+        "    ),",
+        ")",
+    ]
+    return lines
+
+
 def _column_design(choice: Choice) -> list[str]:
     lines = ["design = md.design(", "    joint,", "    notion,"]
     lines.append(f"    objective={choice.objective!r},")
@@ -159,8 +222,16 @@ def _row_design(choice: Choice) -> list[str]:
         f"    given={_literal(choice.given)},",
         "    notion=notion,",
         f"    promise={choice.promise!r},",
-        f"    objective={choice.objective!r},",
     ]
+    if choice.is_boxes:
+        lines += [
+            f"    confidence={choice.confidence!r},",
+            f"    fill={choice.fills!r},",
+            "    # Draws the same slice of the records as the page did.",
+            f"    slice_seed={choice.slice_seed!r},",
+        ]
+    else:
+        lines.append(f"    objective={choice.objective!r},")
     if choice.used_bins:
         lines.append(f"    bins={choice.used_bins!r},")
     lines += [
@@ -190,7 +261,7 @@ def _delimiter(table: MemoryTable) -> str:
     return table.delimiter or ","
 
 
-def _toml(value: str | list[str]) -> str:
+def _toml(value: str | list[str] | bool) -> str:
     # A JSON string with ASCII alone is a basic string of TOML, once DEL is escaped too. JSON writes
     # characters beyond the first plane as two surrogates, which TOML refuses: they stay themselves.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from mechdesign.app.assessing import assess_table
 from mechdesign.app.choice import PROTECT, RELEASE, Choice, choice_of_form
+from mechdesign.app.designing import design_channel
 from mechdesign.app.memory_table import MemoryTable, read_content, read_path
-from mechdesign.app.outcome import (
-    Assessed,
-    CurvePoint,
-    Designed,
-    Download,
-    assess_table,
-    compare_budgets,
-    design_channel,
+from mechdesign.app.pictures import (
+    Bar,
+    ColumnPicture,
+    binned_bars,
+    merged_bars,
+    pictures_of,
 )
-from mechdesign.app.pictures import Bar, ColumnPicture, binned_bars, pictures_of
+from mechdesign.app.results import Assessed, CurvePoint, Designed, Download
+from mechdesign.app.trade_off import compare_budgets
 from mechdesign.app.work import Work
 from mechdesign.core.errors import InputError
 
@@ -47,9 +48,11 @@ class Session:
         """Drop the table and everything that was computed from it."""
         self.cancel()
         self.table: MemoryTable | None = None
+        self.has_path = False
         self.choice = Choice()
         self.pictures: tuple[ColumnPicture, ...] = ()
         self.binned: dict[str, tuple[Bar, ...]] = {}
+        self.merged: dict[str, tuple[Bar, ...]] = {}
         self._drop_results()
         self.place = "file"
 
@@ -61,6 +64,7 @@ class Session:
     def open_path(self, path: str) -> None:
         """Take the file that the command line names."""
         self._take(read_path(path))
+        self.has_path = True
 
     def open_upload(self, name: str, content: bytes) -> None:
         """Take a file that the browser sends; a file that cannot be used changes nothing."""
@@ -124,10 +128,11 @@ class Session:
             if replace(choice, factor=self.choice.factor) != self.choice:
                 self.curve = ()
                 self.binned = {}
+                self.merged = {}
         self.choice = choice
 
     def _show_bins(self) -> None:
-        """Count the records of every bin."""
+        """Count the records of every bin, and of the values that are merged."""
         table = self.table
         if table is None:
             return
@@ -136,11 +141,19 @@ class Session:
         for name, bins in self.choice.bins.items():
             if bins and self.choice.roles[name] != PROTECT:
                 binned[name] = binned_bars(table, self.choice, name)
-        if not binned:
+        merged: dict[str, tuple[Bar, ...]] = {}
+        if self.choice.merge_rare:
+            self.choice.check()
+            (name,) = self.choice.released
+            binned.pop(name, None)
+            merged[name] = merged_bars(table, self.choice)
+        if not binned and not merged:
             raise InputError(
-                f"No column has bins: write some beside a column with the role '{RELEASE}'."
+                "No column has bins, and no rare values are merged: write bins beside a column "
+                f"with the role '{RELEASE}', or choose which rare values are merged."
             )
         self.binned = binned
+        self.merged = merged
         self.place = "roles"
 
     @property

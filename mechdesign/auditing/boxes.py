@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-from mechdesign.auditing.population import audit
+from mechdesign.auditing.population import achieved_on_set, audit
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.box_channel import BoxChannel
-from mechdesign.core.display import Described
+from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import at_most, percent_of
 from mechdesign.notions import Notion, from_record
 from mechdesign.tables.confidence import set_of_record
 
@@ -19,12 +20,21 @@ from mechdesign.tables.confidence import set_of_record
 class BoxAudit(Described):
     """A verdict on all populations of the confidence sets of all parts.
 
-    Parts that release nothing keep every promise and are not among `parts`.
+    `notion` is what was asked, or None for a channel that releases nothing; `sensitive` are the
+    protected columns, `given` those that the promise is relative to, and `records` are those that
+    the promise is proven on. `achieved` bounds the log-lifts of every population of the sets, and
+    `on_table` those of these records. Parts that release nothing keep every promise and are not
+    among `parts`.
     """
 
     satisfied: bool
     level: float
+    notion: Notion | None
+    sensitive: tuple[str, ...]
+    given: tuple[str, ...]
+    records: int
     achieved: Achieved
+    on_table: Achieved
     parts: tuple[Audit, ...]
 
     def __repr__(self) -> str:
@@ -32,21 +42,11 @@ class BoxAudit(Described):
 
     def to_record(self) -> dict[str, Any]:
         """The record of `audit --json`."""
-        return {
-            "satisfied": self.satisfied,
-            "confidence": self.level,
-            "achieved": asdict(self.achieved),
-            "parts": len(self.parts),
-        }
+        return import_module(BOX_RENDERER).box_audit_record(self)
 
     def summary(self) -> str:
-        """The verdict as text."""
-        verdict = "satisfied" if self.satisfied else "VIOLATED"
-        return (
-            f"{verdict} for the population with {percent_of(self.level)} confidence: eps_l "
-            f"{at_most(self.achieved.eps_l)}, eps_u {at_most(self.achieved.eps_u)}, eps_ldp "
-            f"{at_most(self.achieved.eps_ldp)}"
-        )
+        """The text of `audit`, without a final newline."""
+        return import_module(BOX_RENDERER).box_audit_text(self)
 
 
 def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
@@ -66,6 +66,9 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
         If the channel carries no counts (a public one), or its intervals are not theirs.
     """
     verdicts: list[Audit] = []
+    asked = notion
+    records = 0
+    on_sets: list[Achieved] = []
     for part in channel.parts:
         own = part.channel
         if own is None:
@@ -76,15 +79,30 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
                 "this channel of boxes carries no counts (a public one): audit the "
                 "file that `design` wrote"
             )
-        asked = notion
         if asked is None:
             asked = from_record(record.notion)
         populations = set_of_record(record.confidence, own.joint)
+        records += own.joint.total
         verdicts.append(audit(own, own.joint, asked, population=populations))
-    achieved = Achieved(
-        max((verdict.achieved.eps_l for verdict in verdicts), default=0.0),
-        max((verdict.achieved.eps_u for verdict in verdicts), default=0.0),
-        max((verdict.achieved.eps_ldp for verdict in verdicts), default=0.0),
+        # `achieved` of a verdict is that of the table, which is smaller.
+        on_sets.append(achieved_on_set(own, own.joint, populations))
+    return BoxAudit(
+        satisfied=all(verdict.satisfied for verdict in verdicts),
+        level=channel.level,
+        notion=asked,
+        sensitive=channel.sensitive.columns,
+        given=tuple(name for variable in channel.given for name in variable.columns),
+        records=records,
+        achieved=_largest(on_sets),
+        on_table=_largest([verdict.achieved for verdict in verdicts]),
+        parts=tuple(verdicts),
     )
-    satisfied = all(verdict.satisfied for verdict in verdicts)
-    return BoxAudit(satisfied, channel.level, achieved, tuple(verdicts))
+
+
+def _largest(parts: Sequence[Achieved]) -> Achieved:
+    """What all parts keep at once."""
+    return Achieved(
+        max((part.eps_l for part in parts), default=0.0),
+        max((part.eps_u for part in parts), default=0.0),
+        max((part.eps_ldp for part in parts), default=0.0),
+    )

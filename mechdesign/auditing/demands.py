@@ -153,22 +153,34 @@ def extreme_lifts(
     largest: dict[tuple[str, float], Extreme] = {}
     for y, (inputs, values) in enumerate(columns):
         for demand in demands:
-            masses = [
-                sum(map(mul, [row[x] for x in inputs], values)) for row in demand.counts
-            ]
+            masses = _masses_of(demand, inputs, values)
             output = sum(masses)
             if not output:
                 continue
             for side, budget, symbols in demand.groups:
                 extreme = _extreme_of(demand, side, budget, symbols, masses, output, y)
                 best = largest.get((side, budget))
-                # a / b > c / d for denominators that may be zero: a zero denominator is infinity.
-                if (
-                    best is None
-                    or extreme.over[0] * best.over[1] > best.over[0] * extreme.over[1]
-                ):
+                if best is None or _is_larger(extreme.over, best.over):
                     largest[side, budget] = extreme
     return list(largest.values())
+
+
+def _masses_of(
+    demand: Demand, inputs: Sequence[int], values: Sequence[int]
+) -> list[int]:
+    """The mass of an output with each sensitive symbol of the demand."""
+    masses: list[int] = []
+    for row in demand.counts:
+        counts = [row[x] for x in inputs]
+        masses.append(sum(map(mul, counts, values)))
+    return masses
+
+
+def _is_larger(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether a / b > c / d; a denominator of zero is infinity."""
+    a, b = one
+    c, d = other
+    return a * d > c * b
 
 
 def _extreme_of(
@@ -249,7 +261,7 @@ def rows_on(useful: Variable, joint: Joint) -> list[int]:
         raise InputError(
             f"the table has no useful column {listed(missing)}, which the channel releases"
         )
-    symbols = [tuple(symbol[i] for i in positions) for symbol in whole.symbols]
+    symbols = whole.parts_of_symbols(positions)
     present = set(symbols)
     unknown: list[str] = []
     for name, symbol in zip(useful.names, useful.symbols, strict=True):
@@ -293,7 +305,8 @@ def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
         for row, value in zip(rows, values, strict=True):
             pairs += [(x, value) for x in sharing[row]]
         pairs.sort()
-        columns.append(([x for x, _ in pairs], [value for _, value in pairs]))
+        inputs = [x for x, _ in pairs]
+        columns.append((inputs, [value for _, value in pairs]))
     return columns
 
 

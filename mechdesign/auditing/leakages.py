@@ -220,29 +220,22 @@ def output_leakages(
 def average_leakages(
     channel: Channel, joint: Joint, orders: Sequence[float]
 ) -> dict[str, float]:
-    """I(S;Y), total variation, chi2, maximal and min-entropy leakage, and the informations of these
-    orders.
+    """Every measure of `AVERAGE_MEASURES`, and Sibson's and Arimoto's informations of these orders,
+    by name.
     """
     outputs = _masses(channel, joint)
     scale = joint.total * channel.denominator
+    values: dict[str, float] = {}
     with precision(BITS):
-        distance = sum(o.output * arb(distances(o, 1)) for o in outputs) / scale
-        square = sum(o.output * arb(distances(o, 2)) for o in outputs) / scale
-        information = _at_least_zero(_information(outputs, scale))
-        values = {
-            "mutual_information": information,
-            "total_variation": upper(distance / 2),
-            "chi2_information": upper(square),
-            "maximal_leakage": _at_least_zero(_sibson(outputs, scale, math.inf)),
-            "min_entropy_leakage": _at_least_zero(_arimoto(outputs, scale, math.inf)),
-        }
+        for name, measure in AVERAGE_MEASURES.items():
+            values[name] = _at_least_zero(measure(outputs, scale))
     for order in orders:
         sibson = f"sibson_information[{order_of(order)}]"
         arimoto = f"arimoto_information[{order_of(order)}]"
         if order == 1.0:
             # Both are continued by Shannon's information.
-            values[sibson] = information
-            values[arimoto] = information
+            values[sibson] = values["mutual_information"]
+            values[arimoto] = values["mutual_information"]
         else:
             values[sibson] = _at_least_zero(
                 _bounded(partial(_sibson, outputs, scale, order))
@@ -313,6 +306,34 @@ def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
     return total / scale
 
 
+def _mean_distance(outputs: Sequence[OutputMasses], scale: int, power: int) -> Any:
+    """sum_y P(y) sum_s P(s) |l(s, y) - 1|^power."""
+    total = arb(0)
+    for output in outputs:
+        total += output.output * arb(distances(output, power))
+    return total / scale
+
+
+def _total_variation(outputs: Sequence[OutputMasses], scale: int) -> Any:
+    """Half of the mean l1-distance between the posterior and the prior."""
+    return _mean_distance(outputs, scale, 1) / 2
+
+
+def _chi2_information(outputs: Sequence[OutputMasses], scale: int) -> Any:
+    """The mean chi2-distance between the posterior and the prior."""
+    return _mean_distance(outputs, scale, 2)
+
+
+def _maximal_leakage(outputs: Sequence[OutputMasses], scale: int) -> Any:
+    """Sibson's information of order infinity (Issa, Wagner and Kamath 2020)."""
+    return _sibson(outputs, scale, math.inf)
+
+
+def _min_entropy_leakage(outputs: Sequence[OutputMasses], scale: int) -> Any:
+    """Arimoto's information of order infinity: by how much guessing S improves."""
+    return _arimoto(outputs, scale, math.inf)
+
+
 def _sibson(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log sum_y P(y) (sum_s P(s) l(s, y)^order)^(1/order)."""
     logs = [log_power_mean(output, order) for output in outputs]
@@ -373,6 +394,18 @@ def _up(value: Any) -> float:
 def _at_least_zero(ball: Any) -> float:
     """The double above an information, none of which is negative."""
     return max(0.0, upper(ball))
+
+
+AVERAGE_MEASURES: dict[str, Callable[[Sequence[OutputMasses], int], Any]] = {
+    "mutual_information": _information,
+    "total_variation": _total_variation,
+    "chi2_information": _chi2_information,
+    "maximal_leakage": _maximal_leakage,
+    "min_entropy_leakage": _min_entropy_leakage,
+}
+"""Each measure that is an average over the outputs: a ball around its value, at least 0, from the
+masses of every output and their sum. `measure`, the command line and files take them from here.
+"""
 
 
 def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:

@@ -83,7 +83,9 @@ def outside(
         _shares(row, name, outputs) for row, name in zip(rows, symbols, strict=True)
     ]
     # Over the least common denominator every entry is an integer, with nothing rounded.
-    denominator = math.lcm(*(share.denominator for row in shares for share in row))
+    denominator = 1
+    for row_shares in shares:
+        denominator = math.lcm(denominator, *(s.denominator for s in row_shares))
     columns: dict[str, Entries] = {}
     for label, column in zip(outputs, zip(*shares, strict=True), strict=True):
         inputs: list[int] = []
@@ -169,7 +171,9 @@ def audit_file(
     with open_source(path, text, repeated_names=True) as source:
         name = source.name
         header = source.header
-        rows = [row for batch in source.batches() for row in batch.rows()]
+        rows: list[Sequence[str]] = []
+        for batch in source.batches():
+            rows += batch.rows()
     if len(header) < 2 or not rows:
         raise InputError(
             f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows"

@@ -83,7 +83,8 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     for inputs, values in columns_on(channel, joint):
         # An output that names its input leaves no uncertainty.
         if len(inputs) > 1:
-            masses = list(map(mul, [weights[x] for x in inputs], values))
+            own_weights = [weights[x] for x in inputs]
+            masses = list(map(mul, own_weights, values))
             groups.append((masses, sum(masses)))
     if not groups:
         return Utility(low, entropy, 1.0)
@@ -98,9 +99,15 @@ def utility(channel: Channel, joint: Joint) -> Utility:
 
 def _sum_of_logs(groups: list[tuple[list[int], int]], scale: int) -> float:
     """Sum of t log(m/t) / scale over the positive integers t of every group (list of t, m >= t)."""
-    terms = np.array([float(t) for masses, _ in groups for t in masses])
-    rests = np.array([float(m - t) for masses, m in groups for t in masses])
-    return math.fsum((terms * np.log1p(rests / terms)).tolist()) / float(scale)
+    terms: list[float] = []
+    rests: list[float] = []
+    for masses, whole in groups:
+        terms += map(float, masses)
+        # The difference is taken of integers, and rounded once.
+        rests += [float(whole - mass) for mass in masses]
+    quotients = np.array(rests) / np.array(terms)
+    logs = np.array(terms) * np.log1p(quotients)
+    return math.fsum(logs.tolist()) / float(scale)
 
 
 OUTWARD = 1.0 + 1e-14

@@ -248,6 +248,15 @@ def audit_population(
     return verdict.verdict_of(sides, channel.outputs, notion)
 
 
+def achieved_on_set(
+    channel: Channel, joint: Joint, confidence: ConfidenceSet
+) -> Achieved:
+    """The smallest doubles that bound the log-lifts of a channel on every population of a set."""
+    joint = released_part(channel, joint)
+    population = Population(confidence, joint.useful_counts)
+    return achieved_of(population.worst(columns_on(channel, joint)))
+
+
 def audit(
     channel: Channel,
     joint: Joint,

@@ -59,7 +59,7 @@ class RowLaw:
         """(leaves, |S|) array of P(s, leaf), each correctly rounded."""
         total = self.total
         # Python rounds a quotient of integers correctly, however long they are.
-        shares = [[mass / total for mass in row] for row in self.masses.tolist()]
+        shares = [mass / total for mass in self.masses.ravel().tolist()]
         return np.array(shares, dtype=np.float64).reshape(self.masses.shape)
 
     @cached_property
@@ -72,7 +72,8 @@ class RowLaw:
     def prior(self) -> NDArray[np.float64]:
         """(|S|,) array of P(s) in the whole table."""
         sums = self.priors.sum(axis=0).tolist()
-        return np.array([count / sum(sums) for count in sums])
+        total = sum(sums)
+        return np.array([count / total for count in sums])
 
     def texts(self, leaf: int) -> tuple[str, ...]:
         """Given and released texts of a leaf."""
@@ -101,13 +102,11 @@ def row_law(channel: RowChannel, table: Any = None) -> RowLaw:
     """
     records = table_on(channel, table)
     leaf_masses = LeafMasses(channel, records)
-    priors = np.array(
-        [
-            records.sensitive_counts(np.flatnonzero(leaf_masses.strata == stratum))
-            for stratum in range(len(channel.strata))
-        ],
-        dtype=object,
-    )
+    prior_rows: list[list[int]] = []
+    for stratum in range(len(channel.strata)):
+        rows = np.flatnonzero(leaf_masses.strata == stratum)
+        prior_rows.append(records.sensitive_counts(rows))
+    priors = np.array(prior_rows, dtype=object)
     levels = len(channel.levels)
     paths = _paths_of_slots(channel)
     parts = [_leaves_without_levels(channel, leaf_masses.strata, priors)]
@@ -120,11 +119,12 @@ def row_law(channel: RowChannel, table: Any = None) -> RowLaw:
         outputs = np.column_stack([paths[level].outputs[leaves], below])
         strata = paths[level].strata[leaves]
         parts.append((strata, outputs, masses[is_leaf] * unit))
+    all_strata, all_outputs, all_masses = zip(*parts, strict=True)
     return RowLaw(
         channel,
-        strata=np.concatenate([strata for strata, _, _ in parts]),
-        outputs=np.concatenate([outputs for _, outputs, _ in parts]),
-        masses=np.concatenate([masses for _, _, masses in parts]),
+        strata=np.concatenate(all_strata),
+        outputs=np.concatenate(all_outputs),
+        masses=np.concatenate(all_masses),
         priors=priors,
     )
 

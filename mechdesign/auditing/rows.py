@@ -428,6 +428,22 @@ def _start(
     return extremes
 
 
+def _worst_extreme(
+    by_level: Sequence[Extremes], start: Extremes
+) -> tuple[int | None, Extreme]:
+    """The extreme that uses the largest share of its budget, and its level.
+
+    The level is None for the given columns. Used budgets are the smallest doubles: of equal shares
+    a violated one comes first.
+    """
+    finite: list[tuple[int | None, Extreme]] = []
+    for level, extremes in ((None, start), *enumerate(by_level)):
+        for extreme in extremes.most.values():
+            if math.isfinite(extreme.budget):
+                finite.append((level, extreme))
+    return max(finite, key=lambda pair: pair[1].used / pair[1].budget)
+
+
 def _verdict(
     channel: RowChannel,
     records: Records,
@@ -436,16 +452,10 @@ def _verdict(
     start: Extremes,
     strata: Integers,
 ) -> RowAudit:
-    named: list[tuple[int | None, Extreme]] = [
-        (None, extreme) for extreme in start.most.values()
-    ]
-    for level, extremes in enumerate(by_level):
-        named += [(level, extreme) for extreme in extremes.most.values()]
-    # Used budgets are the smallest doubles: of equal shares a violated one comes first.
-    finite = [
-        (level, extreme) for level, extreme in named if math.isfinite(extreme.budget)
-    ]
-    level, worst = max(finite, key=lambda pair: pair[1].used / pair[1].budget)
+    level, worst = _worst_extreme(by_level, start)
+    is_satisfied = True
+    for extremes in (start, *by_level):
+        is_satisfied &= all(extreme.kept for extreme in extremes.most.values())
     top, bottom = worst.lift
     lift = math.inf
     if bottom:
@@ -461,7 +471,7 @@ def _verdict(
         used = _larger(used, extremes.achieved)
         spent.append(used)
     return RowAudit(
-        satisfied=all(extreme.kept for _, extreme in named),
+        satisfied=is_satisfied,
         notion=notion,
         promise=channel.record.promise,
         achieved=used,
@@ -534,4 +544,7 @@ def prefix_texts(channel: RowChannel, level: int | None, place: int) -> tuple[st
         reversed(channel.given), reversed(channel.strata[stratum]), strict=True
     ):
         texts.append(variable.symbols[code])
-    return tuple(text for part in reversed(texts) for text in part)
+    in_order: list[str] = []
+    for part in reversed(texts):
+        in_order += part
+    return tuple(in_order)

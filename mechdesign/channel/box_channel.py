@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
-from mechdesign.core.display import Described
+from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, percent_of
@@ -71,6 +73,8 @@ class BoxChannel(Described):
     slice_records : int
         Records that the boxes were learned on; the promise was proven on the others.
     provenance : mapping
+    utility : BoxUtility, optional
+        What is kept, computed when the channel was designed; None in a public channel.
     """
 
     sensitive: Variable
@@ -80,6 +84,7 @@ class BoxChannel(Described):
     level: float
     slice_records: int
     provenance: Mapping[str, Any]
+    utility: BoxUtility | None = None
 
     def __post_init__(self) -> None:
         strata = [part.stratum for part in self.parts]
@@ -249,7 +254,7 @@ class BoxChannel(Described):
                 outputs = len(part.channel.outputs)
             parts.append(
                 {
-                    "stratum": self._stratum_text(part),
+                    "stratum": self.stratum_text(part),
                     "boxes": self.box_texts(part),
                     "together": self.together_texts(part),
                     "outputs": outputs,
@@ -266,21 +271,11 @@ class BoxChannel(Described):
         }
 
     def summary(self) -> str:
-        """Every part with its boxes in words."""
-        lines: list[str] = []
-        for part in self.parts:
-            where = self._stratum_text(part)
-            if part.channel is None:
-                lines.append(f"{where}nothing is released")
-                continue
-            lines.append(
-                f"{where}{len(part.boxes)} boxes, {len(part.channel.outputs)} outputs"
-            )
-            lines += [f"  {text}" for text in self.box_texts(part)]
-            lines += [f"  {text}" for text in self.together_texts(part)]
-        return "\n".join(lines)
+        """The text of `show`: the promise, what is kept, and every box in words."""
+        return import_module(BOX_RENDERER).box_channel_text(self)
 
-    def _stratum_text(self, part: BoxPart) -> str:
+    def stratum_text(self, part: BoxPart) -> str:
+        """The given symbols of a part, as 'sex Male: '; empty without given columns."""
         texts: list[str] = []
         for variable, code in zip(self.given, part.stratum, strict=True):
             texts.append(f"{','.join(variable.columns)} {variable.names[code]}")
@@ -312,11 +307,11 @@ class BoxChannel(Described):
                         is_named = True
                     else:
                         inside -= set(symbols)
-                names = ", ".join(variable.names[x] for x in sorted(inside))
+                names = [variable.names[x] for x in sorted(inside)]
                 if not is_named:
                     # Symbols that the slice has not seen are on this side of every split.
-                    names += ", any other"
-                pieces.append(f"{','.join(variable.columns)} {{{names}}}")
+                    names.append("any other")
+                pieces.append(f"{','.join(variable.columns)} {{{', '.join(names)}}}")
             texts.append(f"{box_name(box)}: {'; '.join(pieces) or 'every row'}")
         return texts
 
@@ -376,6 +371,7 @@ class BoxChannel(Described):
         InputError
             On a missing column or cell, or a combination of given symbols that the slice has not.
         """
+        # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.box_drawing import BoxRelease
         from mechdesign.release.drawing import key_of
         from mechdesign.release.row_frames import apply_to_frame
@@ -393,7 +389,13 @@ class BoxChannel(Described):
             parts.append(replace(part, channel=channel, fill=()))
         kept = ("tool", "version", "command")
         provenance = {k: self.provenance[k] for k in kept if k in self.provenance}
-        return replace(self, parts=tuple(parts), provenance=provenance, slice_records=0)
+        return replace(
+            self,
+            parts=tuple(parts),
+            provenance=provenance,
+            slice_records=0,
+            utility=None,
+        )
 
     def save(
         self,
@@ -402,6 +404,7 @@ class BoxChannel(Described):
         public: bool = False,
     ) -> None:
         """Write the file (`channel.box_file`); with `public` without counts."""
+        # The module of the file imports this one.
         from mechdesign.channel import box_file
 
         box_file.write(self.public() if public else self, path, overwrite=overwrite)
@@ -409,6 +412,7 @@ class BoxChannel(Described):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoxChannel:
         """Read the file, or refuse it with InputError and say why."""
+        # The module of the file imports this one.
         from mechdesign.channel import box_file
 
         return box_file.read(path)

@@ -1,30 +1,32 @@
 """The file of a channel of boxes: canonical JSON with a hash.
 
-The channel of each part stands in it with the keys of a channel file of its own. Splits are texts
-of symbols and places of children; a negative child is the box -1 - child.
+The channel of each part stands in it with the keys of a channel file of its own. A split names a
+column, the codes of the symbols that go to its first child, and two children: later splits, or a
+negative number -1 - b for box b (`tables/row_boxes.py`).
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from mechdesign.channel import file
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
+from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.channel.variable_labels import (
+    BinnedLabels,
+    Labels,
+    binned_labels_record,
+    labels_record,
+    variable_of,
+)
 from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.records import Record
-from mechdesign.tables.bins import Bins
 from mechdesign.tables.row_boxes import Boxes, BoxSplit
-from mechdesign.tables.variable import Variable
-
-
-class BoxLabels(file.Labels):
-    """A variable with the bins of its columns."""
-
-    bins: dict[str, Bins] = Field(default_factory=dict[str, Bins])
 
 
 class SplitRecord(Record):
@@ -37,7 +39,9 @@ class SplitRecord(Record):
 
 
 class PartRecord(Record):
-    """A part; `channel` has the content of a channel file."""
+    """A `BoxPart`; `channel` has the content of a channel file, and is missing where the part
+    releases nothing.
+    """
 
     stratum: tuple[int, ...]
     splits: tuple[SplitRecord, ...]
@@ -52,22 +56,28 @@ class BoxChannelDocument(d.FileDocument):
     FORMAT: ClassVar[str] = "mechdesign.box-channel"
     WHAT: ClassVar[str] = "box channel file"
 
-    sensitive: file.Labels
-    given: tuple[BoxLabels, ...] = ()
-    columns: tuple[BoxLabels, ...]
+    sensitive: Labels
+    given: tuple[BinnedLabels, ...] = ()
+    columns: tuple[BinnedLabels, ...]
     level: float
     slice_records: int
     parts: tuple[PartRecord, ...]
     provenance: dict[str, Any] = Field(default_factory=dict[str, Any])
+    utility: BoxUtility | None = None
 
 
 def write(channel: BoxChannel, path: PathLike, *, overwrite: bool = False) -> None:
     """Write the file through a temporary one in the same folder and a rename."""
     check_target(path, force=overwrite)
-    version = BoxChannelDocument.VERSIONS[-1]
-    text = d.hashed_text(BoxChannelDocument.FORMAT, version, content(channel))
+    text = text_of(channel)
     with replacing(path, force=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def text_of(channel: BoxChannel) -> str:
+    """The whole text of the file."""
+    version = BoxChannelDocument.VERSIONS[-1]
+    return d.hashed_text(BoxChannelDocument.FORMAT, version, content(channel))
 
 
 def content(channel: BoxChannel) -> dict[str, Any]:
@@ -87,30 +97,19 @@ def content(channel: BoxChannel) -> dict[str, Any]:
                 "channel": own,
             }
         )
+    utility: dict[str, Any] | None = None
+    if channel.utility is not None:
+        utility = asdict(channel.utility)
     return {
-        "sensitive": _labels(channel.sensitive),
-        "given": [_labels(variable) for variable in channel.given],
-        "columns": [_labels(variable) for variable in channel.columns],
+        "sensitive": labels_record(channel.sensitive),
+        "given": [binned_labels_record(variable) for variable in channel.given],
+        "columns": [binned_labels_record(variable) for variable in channel.columns],
         "level": channel.level,
         "slice_records": channel.slice_records,
         "parts": parts,
         "provenance": dict(channel.provenance),
+        "utility": utility,
     }
-
-
-def _labels(variable: Variable) -> dict[str, Any]:
-    labels: dict[str, Any] = {
-        "columns": variable.columns,
-        "symbols": variable.symbols,
-    }
-    bins: dict[str, Any] = {}
-    for place, name in enumerate(variable.columns):
-        own = variable.bins_of(place)
-        if own is not None:
-            bins[name] = own.model_dump(exclude_none=True)
-    if bins:
-        labels["bins"] = bins
-    return labels
 
 
 def read(path: PathLike) -> BoxChannel:
@@ -133,21 +132,15 @@ def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
             BoxPart(record.stratum, Boxes(splits), record.together, own, record.fill)
         )
     return BoxChannel(
-        sensitive=Variable(document.sensitive.columns, document.sensitive.symbols),
-        given=tuple(_variable(labels) for labels in document.given),
-        columns=tuple(_variable(labels) for labels in document.columns),
+        sensitive=variable_of(document.sensitive, "sensitive"),
+        given=tuple(variable_of(labels, "given") for labels in document.given),
+        columns=tuple(variable_of(labels, "released") for labels in document.columns),
         parts=tuple(parts),
         level=document.level,
         slice_records=document.slice_records,
         provenance=document.provenance,
+        utility=document.utility,
     )
-
-
-def _variable(labels: BoxLabels) -> Variable:
-    bins: tuple[Bins | None, ...] = ()
-    if labels.bins:
-        bins = tuple(labels.bins.get(name) for name in labels.columns)
-    return Variable(labels.columns, labels.symbols, False, bins)
 
 
 def _check_tree(splits: tuple[BoxSplit, ...]) -> None:
@@ -161,9 +154,9 @@ def _check_tree(splits: tuple[BoxSplit, ...]) -> None:
             elif place < child < len(splits):
                 below.append(child)
             else:
-                raise InputError("splits: a child is no later split and no box")
+                raise InputError("splits: a child must be a later split or a box")
     if splits and (
         sorted(boxes) != list(range(len(splits) + 1))
         or sorted(below) != list(range(1, len(splits)))
     ):
-        raise InputError("splits: these are no tree")
+        raise InputError("splits: they do not form a tree")

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign.channel.record import ChannelRecord
+from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import quoted
 from mechdesign.notions import from_record
 from mechdesign.release.drawing import Release, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
@@ -147,7 +147,7 @@ class Channel(Displayed):
                     "are none"
                 )
             return
-        self._check_budgets(self.sensitive)
+        check_symbol_budgets(record.budgets, self.sensitive)
         intervals = (record.confidence or {}).get("intervals")
         if intervals is not None:
             size = len(self.sensitive)
@@ -158,19 +158,6 @@ class Channel(Displayed):
                     f"confidence: there must be intervals for {size} shares, and for {size} rows "
                     f"of {width} cells"
                 )
-
-    def _check_budgets(self, sensitive: Variable) -> None:
-        """Budgets of single symbols are for different symbols that are protected."""
-        symbols = [(own.column, own.symbol) for own in self.record.budgets]
-        protected = {(column, symbol) for column, symbol, _ in sensitive.protected}
-        unknown: list[str] = []
-        for column, symbol in symbols:
-            if (column, symbol) not in protected:
-                unknown.append(", ".join(symbol))
-        if unknown:
-            raise InputError(f"budgets: there is no sensitive symbol {listed(unknown)}")
-        if repeated(symbols) is not None:
-            raise InputError("budgets: a sensitive symbol occurs twice")
 
     @property
     def integers(self) -> IntegerRows:
@@ -367,6 +354,7 @@ class Channel(Displayed):
             If the file exists (without `overwrite`), is a folder or cannot be written, or the
             channel may not be (`ChannelRecord.unwritable`).
         """
+        # The module of the file imports this one.
         from mechdesign.channel import file
 
         file.write(self.public() if public else self, path, overwrite=overwrite)
@@ -380,6 +368,7 @@ class Channel(Displayed):
         Channel or RowChannel
             As the file has it (`mechdesign.load` has both in its type).
         """
+        # The modules of files import this one.
         from mechdesign.channel import loading
 
         return loading.load(path)

@@ -24,6 +24,7 @@ from mechdesign.channel.record import (
     Objective,
     SymbolBudgets,
 )
+from mechdesign.channel.variable_labels import Labels, labels_record, variable_of
 from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import (
@@ -34,7 +35,7 @@ from mechdesign.core.files import (
 )
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.json_values import canonical, with_infinities, without_infinities
-from mechdesign.core.records import Digest, Record
+from mechdesign.core.records import Digest
 from mechdesign.core.wording import listed
 from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
@@ -57,16 +58,6 @@ _PAIRS = {
 }
 _Table = Annotated[Any, WithJsonSchema(_TABLE)]
 _Pairs = Annotated[Any, WithJsonSchema(_PAIRS)]
-
-
-class Labels(Record):
-    """Columns of a variable, and its symbols: one text for each column; whether each
-    column is a secret of its own.
-    """
-
-    columns: tuple[str, ...]
-    symbols: tuple[tuple[str, ...], ...]
-    each: bool = False
 
 
 class ChannelDocument(d.FileDocument):
@@ -184,13 +175,13 @@ def _values(channel: Channel) -> dict[str, Any]:
     useful = channel.useful
     record = channel.record
     values: dict[str, Any] = {
-        "useful": _labels(useful),
+        "useful": labels_record(useful),
         "sensitive": None,
         "outputs": channel.outputs,
         "denominator": channel.denominator,
     }
     if channel.sensitive is not None:
-        values["sensitive"] = _labels(channel.sensitive)
+        values["sensitive"] = labels_record(channel.sensitive)
     for key in (*RECORDS, "confidence", "provenance"):
         values[key] = without_infinities(getattr(record, key), key)
     values["objective"] = record.objective and record.objective.model_dump()
@@ -247,16 +238,6 @@ def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[
     yield "]"
 
 
-def _labels(variable: Variable) -> dict[str, Any]:
-    labels: dict[str, Any] = {
-        "columns": variable.columns,
-        "symbols": variable.symbols,
-    }
-    if variable.protects_columns:
-        labels["each"] = True
-    return labels
-
-
 def digest(channel: Channel) -> str:
     """The hash that the file of a channel has, by which later channels name it."""
     sha256 = hashlib.sha256()
@@ -308,10 +289,10 @@ def _channel(version: int, document: ChannelDocument) -> Channel:
         raise InputError(
             f"the channel file has an unknown key {listed(later)}, which belongs to version 2"
         )
-    useful = _variable(document.useful, "useful", document.bins)
+    useful = variable_of(document.useful, "useful", document.bins)
     sensitive = None
     if document.sensitive is not None:
-        sensitive = _variable(document.sensitive, "sensitive")
+        sensitive = variable_of(document.sensitive, "sensitive")
     return Channel(
         useful=useful,
         outputs=document.outputs,
@@ -354,23 +335,6 @@ def _record(document: ChannelDocument) -> ChannelRecord:
         after=document.after,
         averages=document.averages,
     )
-
-
-def _variable(
-    labels: Labels, role: str, bins: Mapping[str, Bins] | None = None
-) -> Variable:
-    """The variable of these labels; `role` is 'useful' or 'sensitive', for messages."""
-    by_column = bins or {}
-    unknown = [name for name in by_column if name not in labels.columns]
-    if unknown:
-        raise InputError(f"bins: there is no {role} column {listed(unknown)}")
-    of_columns: tuple[Bins | None, ...] = ()
-    if by_column:
-        of_columns = tuple(by_column.get(column) for column in labels.columns)
-    try:
-        return Variable(labels.columns, labels.symbols, labels.each, of_columns)
-    except InputError as error:
-        raise InputError(f"{role}: {error}") from None
 
 
 def _joint(

@@ -1,4 +1,4 @@
-"""Open the file of either kind of channel, or of one column alone."""
+"""Open a channel file of any kind: of one column, of rows, or of boxes of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import read_errors, text_of
 
 HEAD = 4096
-"""Bytes at the beginning of a file in which its format stands; keys before it would be shorter."""
+"""Bytes at the beginning of a file in which its key `format` stands.
+
+A label there could hold the name of a format, too: the reader of the format checks the key itself.
+"""
 
 
 def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
@@ -21,7 +24,7 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
     Raises
     ------
     InputError
-        If the file is neither, or was edited or damaged.
+        If it is no channel file, or was edited or damaged.
     """
     head = _head(path)
     if _is_of(head, row_file.RowChannelDocument.FORMAT):
@@ -31,8 +34,8 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
     return file.read(path)
 
 
-def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
-    """Open a channel for work that channels for boxes of rows do not have: reports and exports.
+def load_without_boxes(path: str | os.PathLike[str]) -> Channel | RowChannel:
+    """Open a channel for work that channels for boxes of rows do not have: exports, compositions.
 
     Raises
     ------
@@ -43,7 +46,7 @@ def load_for_files(path: str | os.PathLike[str]) -> Channel | RowChannel:
     if isinstance(channel, BoxChannel):
         raise InputError(
             f"{text_of(path)} is a channel for boxes of rows, and this command does not take one: "
-            "`apply`, `run`, `check`, `estimate`, `show` and `audit` do"
+            "`apply`, `run`, `check`, `estimate`, `show`, `audit` and `report` do"
         )
     return channel
 
@@ -75,5 +78,5 @@ def _head(path: str | os.PathLike[str]) -> bytes:
 
 
 def _is_of(head: bytes, kind: str) -> bool:
-    """Whether the head of a file names this format; the reader of the format checks it."""
+    """Whether the head of a file has the name of this format."""
     return f'"{kind}"'.encode() in head

@@ -4,14 +4,17 @@ into its file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
+from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.records import Digest, Matching, Record
+from mechdesign.core.wording import listed
 from mechdesign.notions import Notion, check_budget, from_record
 from mechdesign.tables.variable import Variable
 
@@ -101,7 +104,9 @@ class Objective(Record):
         return self
 
 
-AVERAGE_MEASURES = ("mi", "tv", "chi2", "maximal-leakage")
+AverageMeasure: TypeAlias = Literal["mi", "tv", "chi2", "maximal-leakage"]
+
+AVERAGE_MEASURES: tuple[AverageMeasure, ...] = get_args(AverageMeasure)
 """Average leakages that can have a budget."""
 
 
@@ -115,11 +120,15 @@ class AverageBudget(Record):
     """A bound on the average leakage over the outputs, which promises nothing about one record.
 
     `mi` and `maximal-leakage` are in nats; `achieved` is what the channel leaks, rounded upwards.
+    Where the least leakage was looked for that `keep`s a share of the information, no channel that
+    does leaks less than `lower_bound`, and the budget is what was achieved.
     """
 
-    measure: Literal["mi", "tv", "chi2", "maximal-leakage"]
+    measure: AverageMeasure
     budget: Annotated[float, Field(gt=0.0, le=700.0)]
     achieved: Annotated[float, Field(ge=0.0)] | None = None
+    keep: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+    lower_bound: Annotated[float, Field(ge=0.0)] | None = None
 
 
 class SymbolBudgets(Record):
@@ -138,6 +147,20 @@ class SymbolBudgets(Record):
         check_budget("eps_l", float(self.eps_l))
         check_budget("eps_u", float(self.eps_u))
         return self
+
+
+def check_symbol_budgets(budgets: Sequence[SymbolBudgets], sensitive: Variable) -> None:
+    """Raise InputError unless the budgets are for different symbols that are protected."""
+    symbols = [(own.column, own.symbol) for own in budgets]
+    protected = {(column, symbol) for column, symbol, _ in sensitive.protected}
+    unknown: list[str] = []
+    for column, symbol in symbols:
+        if (column, symbol) not in protected:
+            unknown.append(", ".join(symbol))
+    if unknown:
+        raise InputError(f"budgets: there is no sensitive symbol {listed(unknown)}")
+    if repeated(symbols) is not None:
+        raise InputError("budgets: a sensitive symbol occurs twice")
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.channel.record import SymbolBudgets
+from mechdesign.channel.record import SymbolBudgets, check_symbol_budgets
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import Integers
+from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, RowTree
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import encode
 from mechdesign.notions import Notion, from_record
 from mechdesign.tables.columns import positions_of, unknown_at
 from mechdesign.tables.records import Records
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Variable, column_names
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
@@ -71,11 +71,10 @@ class RowRecord:
 
     def public(self) -> RowRecord:
         """Without what is computed from the table."""
-        kept = {
-            name: self.provenance[name]
-            for name in PUBLIC_PROVENANCE
-            if name in self.provenance
-        }
+        kept: dict[str, Any] = {}
+        for name in PUBLIC_PROVENANCE:
+            if name in self.provenance:
+                kept[name] = self.provenance[name]
         return replace(
             self, achieved=None, utility=None, certificate=None, provenance=kept
         )
@@ -130,6 +129,7 @@ class RowChannel(Described):
                 f"the column {quoted(twice)} occurs twice among the sensitive, given and released "
                 "ones"
             )
+        check_symbol_budgets(self.record.budgets, self.sensitive)
         self._check_labels()
         self._check_strata()
         self.tree.check(tuple(map(len, self.labels)))
@@ -206,11 +206,7 @@ class RowChannel(Described):
             (column, symbol): name for column, symbol, name in self.sensitive.protected
         }
         for budgets in self.record.budgets:
-            name = names.get((budgets.column, budgets.symbol))
-            if name is None:
-                raise InputError(
-                    f"budgets: there is no sensitive symbol {listed(budgets.symbol)}"
-                )
+            name = names[budgets.column, budgets.symbol]
             own[name] = (float(budgets.eps_l), float(budgets.eps_u))
         if not own:
             return notion
@@ -224,17 +220,17 @@ class RowChannel(Described):
     @property
     def released_columns(self) -> tuple[str, ...]:
         """Columns that the channel needs of a record and releases, given ones first."""
-        return tuple(
-            name for variable in self.given + self.levels for name in variable.columns
-        )
+        return column_names(self.groups)
 
     @property
     def output_columns(self) -> tuple[str, ...]:
-        """Names of the released columns: those above, but one for each level with free outputs."""
+        """Names of the columns of a released file: the given and released ones; with the objective
+        information one for each level, named after all its columns.
+        """
         if self.record.objective == TRUTH:
             return self.released_columns
-        names = [name for variable in self.given for name in variable.columns]
-        return (*names, *(",".join(variable.columns) for variable in self.levels))
+        of_levels = [",".join(variable.columns) for variable in self.levels]
+        return (*column_names(self.given), *of_levels)
 
     @cached_property
     def stratum_of(self) -> dict[tuple[int, ...], int]:
@@ -256,8 +252,7 @@ class RowChannel(Described):
                 known * len(variable) + strata[:, k], return_inverse=True
             )
             wanted = found * len(variable) + codes[:, k]
-            place = np.minimum(keys.searchsorted(wanted), len(keys) - 1)
-            found = np.where((found >= 0) & (keys[place] == wanted), place, -1)
+            found = np.where(found >= 0, places_in(keys, wanted), NOWHERE)
             known = ranks.ravel().astype(np.int64)
         # Strata ascend, so the last rank is the stratum.
         return found
@@ -403,6 +398,7 @@ class RowChannel(Described):
             On a missing column, or a symbol that is unknown at its node, unless the policy has a
             rule for it.
         """
+        # Only a draw needs keys, samplers and data frames.
         from mechdesign.release.drawing import key_of
         from mechdesign.release.row_drawing import RowRelease
         from mechdesign.release.row_frames import apply_to_frame
@@ -433,6 +429,7 @@ class RowChannel(Described):
         InputError
             If the file exists (without `overwrite`), is a folder or cannot be written.
         """
+        # The module of the file imports this one.
         from mechdesign.channel import row_file
 
         channel = self.public() if public else self
@@ -441,6 +438,7 @@ class RowChannel(Described):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RowChannel:
         """Read the file of a row channel, or refuse it with InputError and say why."""
+        # The module of the file imports this one.
         from mechdesign.channel import row_file
 
         return row_file.read(path)

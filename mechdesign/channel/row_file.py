@@ -16,17 +16,21 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 import numpy as np
 from pydantic import Field, WithJsonSchema
 
-from mechdesign.channel.file import Labels
 from mechdesign.channel.record import SymbolBudgets
 from mechdesign.channel.row_channel import RowChannel, RowRecord
+from mechdesign.channel.variable_labels import (
+    BinnedLabels,
+    Labels,
+    binned_labels_record,
+    labels_record,
+    variable_of,
+)
 from mechdesign.core import documents as d
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
 from mechdesign.core.json_values import with_infinities, without_infinities
 from mechdesign.core.row_tree import DENOMINATOR, LevelTable, RowTree
-from mechdesign.core.wording import listed
-from mechdesign.tables.bins import Bins
 from mechdesign.tables.records import Records
 from mechdesign.tables.variable import Variable
 
@@ -72,11 +76,10 @@ _Rows = Annotated[Any, WithJsonSchema(_ROWS)]
 NODE_KEYS = ("children", "inputs", "outputs", "rows")
 
 
-class LevelLabels(Labels):
-    """Inputs of a level, its outputs where these are no symbols of its own, and bins by column."""
+class LevelLabels(BinnedLabels):
+    """Inputs of a level, and its outputs where these are not its own symbols."""
 
     outputs: tuple[str, ...] | None = None
-    bins: dict[str, Bins] = Field(default_factory=dict[str, Bins])
 
 
 class RowChannelDocument(d.FileDocument):
@@ -127,8 +130,8 @@ def content(channel: RowChannel) -> dict[str, Any]:
     """Everything but format, version and hash."""
     record = channel.record
     values: dict[str, Any] = {
-        "sensitive": _labels(channel.sensitive),
-        "given": [_labels(variable) for variable in channel.given],
+        "sensitive": labels_record(channel.sensitive),
+        "given": [binned_labels_record(variable) for variable in channel.given],
         "levels": [_level_labels(channel, k) for k in range(len(channel.levels))],
         "strata": channel.strata,
         "roots": channel.tree.roots.tolist(),
@@ -156,25 +159,8 @@ def content(channel: RowChannel) -> dict[str, Any]:
     return values
 
 
-def _labels(variable: Variable) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "columns": variable.columns,
-        "symbols": variable.symbols,
-    }
-    bins: dict[str, Any] = {}
-    for part, name in enumerate(variable.columns):
-        own = variable.bins_of(part)
-        if own is not None:
-            bins[name] = own.model_dump(exclude_none=True)
-    if bins:
-        values["bins"] = bins
-    if variable.protects_columns:
-        values["each"] = True
-    return values
-
-
 def _level_labels(channel: RowChannel, level: int) -> dict[str, Any]:
-    values = _labels(channel.levels[level])
+    values = binned_labels_record(channel.levels[level])
     if channel.labels[level] != channel.levels[level].names:
         values["outputs"] = channel.labels[level]
     return values
@@ -219,12 +205,15 @@ def read(path: PathLike) -> RowChannel:
 
 
 def _channel(version: int, document: RowChannelDocument) -> RowChannel:
-    given = tuple(_variable(labels, "given") for labels in document.given)
-    levels = tuple(_variable(labels, "levels") for labels in document.levels)
-    outputs = tuple(
-        variable.names if labels.outputs is None else labels.outputs
-        for labels, variable in zip(document.levels, levels, strict=True)
-    )
+    given = tuple(variable_of(labels, "given") for labels in document.given)
+    levels = tuple(variable_of(labels, "released") for labels in document.levels)
+    outputs: list[tuple[str, ...]] = []
+    for labels, variable in zip(document.levels, levels, strict=True):
+        # Without labels of their own the outputs are the symbols.
+        if labels.outputs is None:
+            outputs.append(variable.names)
+        else:
+            outputs.append(labels.outputs)
     sensitive = Variable(
         document.sensitive.columns, document.sensitive.symbols, document.sensitive.each
     )
@@ -244,26 +233,11 @@ def _channel(version: int, document: RowChannelDocument) -> RowChannel:
         given=given,
         strata=document.strata,
         levels=levels,
-        labels=outputs,
+        labels=tuple(outputs),
         tree=_tree(document.tree, sizes, document.roots),
         record=record,
         table=_records(document, sensitive, given + levels),
     )
-
-
-def _variable(labels: LevelLabels, where: str) -> Variable:
-    unknown = [name for name in labels.bins if name not in labels.columns]
-    if unknown:
-        raise InputError(
-            f"{where}: bins for a column {listed(unknown)} that is not there"
-        )
-    bins = tuple(labels.bins.get(name) for name in labels.columns)
-    if not labels.bins:
-        bins = ()
-    try:
-        return Variable(labels.columns, labels.symbols, labels.each, bins)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _tree(value: Any, sizes: Sequence[int], roots: tuple[int, ...]) -> RowTree:

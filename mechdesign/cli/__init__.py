@@ -25,6 +25,7 @@ def program() -> int:
     """The process `mechdesign`: `main`, without a last search for garbage among all modules."""
     # pyarrow's own allocator keeps 30 MB more than it needs.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    # Older objects are searched still less often than that, in every 20th and 400th round.
     gc.set_threshold(GARBAGE, 20, 20)
     code = main()
     gc.freeze()
@@ -54,11 +55,13 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     try:
         from mechdesign.cli.application import application
 
+        # The first word is the command: only its module is imported.
         code = application(*arguments[:1])(
             arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter
         )
         if code != INTERRUPTED:
             return code if isinstance(code, int) else 0
+        # typer turns Ctrl-C into this exit code; it is told like any other end.
         failure = failure_of(KeyboardInterrupt())
     except SystemExit as end:
         # Where standard output is a closed pipe, typer exits with 1, which would read as a verdict.
@@ -73,6 +76,7 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
                 trace = {"traceback": format_exc()}
             else:
                 print_exc()
+    # Everything was written before the signal came: the command did what it was asked to do.
     if reporter.finished and failure.exit_code == INTERRUPTED:
         return 0
     fields = {"exit_code": failure.exit_code, **trace}

@@ -7,7 +7,11 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli.first_options import COMMANDS, FIRST_OPTIONS
+from mechdesign.cli.first_options import (
+    COMMANDS,
+    EARLIER_NAMES,
+    FIRST_OPTIONS,
+)
 from mechdesign.cli.line import PlainCommand, PlainGroup, command
 from mechdesign.cli.options import ConsoleOptions
 
@@ -55,8 +59,8 @@ def application(first: str = "") -> typer.Typer:
         epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 "
         "--output channel.json"
     )(_root)
-    names = list(COMMANDS)
-    if first in COMMANDS:
+    names = [*COMMANDS, *EARLIER_NAMES]
+    if first in names:
         names = [first]
     for name in names:
         if name == GROUP:
@@ -85,5 +89,6 @@ def _add_command(app: typer.Typer, name: str) -> None:
         cls=PlainCommand,
         help=about,
         epilog=module.EXAMPLE,
-        rich_help_panel=COMMANDS[name],
+        rich_help_panel=COMMANDS.get(name),
+        hidden=name in EARLIER_NAMES,
     )(command(run, has_whole_help=name in FIRST_OPTIONS))

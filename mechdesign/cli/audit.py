@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
+from mechdesign.cli.measure import AllMeasures
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
 
 EXAMPLE = (
@@ -42,6 +44,7 @@ class Verdict(NamedTuple):
     audit: md.Audit
     population: PopulationPromise | None
     sentences: list[str]
+    measures: ChannelMeasures | None = None
 
 
 def audit(
@@ -50,6 +53,7 @@ def audit(
     table: o.OtherTable,
     budget: o.MaybeBudget,
     after: o.AfterOptions,
+    measures: AllMeasures,
     common: o.CommonOptions,
 ) -> int:
     """Check exactly whether a channel keeps a privacy notion: exit 0 if it does, 1 if not.
@@ -62,33 +66,73 @@ def audit(
         raise InputError("give either a CHANNEL file or --matrix W.csv")
     if after.after and channel is None:
         raise InputError("--after belongs to a CHANNEL file, not to --matrix")
+    measures.refuse_alone()
     if channel is None:
+        _refuse_measures(measures, "--matrix")
         verdict = _audit_matrix(reporter, matrix or "", table, budget)
     elif m.is_mechanism(channel):
-        return m.audit_mechanism(channel, reporter, common)
+        return m.audit_mechanism(
+            channel, reporter, common, with_sizes=measures.all_measures
+        )
     else:
         loaded = md.load(channel)
         if isinstance(loaded, md.RowChannel):
+            _refuse_measures(measures, "a channel of rows")
             return _audit_rows(reporter, loaded, channel, table, budget, after, common)
         if isinstance(loaded, md.BoxChannel):
+            _refuse_measures(measures, "a channel for boxes of rows")
             return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
+        if after.after:
+            _refuse_measures(measures, "several releases together (--after)")
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
+        if measures.all_measures:
+            found = measures.of(loaded, verdict.joint)
+            verdict = verdict._replace(measures=found)
+    return _answer(reporter, verdict, matrix or str(channel), table, measures, common)
+
+
+def _refuse_measures(measures: AllMeasures, of: str) -> None:
+    """Raise InputError if all measures are asked of what has none."""
+    if measures.all_measures:
+        raise InputError(
+            f"--all-measures is for the file of a channel of one column, not for {of}: leave it out"
+        )
+
+
+def _answer(
+    reporter: Reporter,
+    verdict: Verdict,
+    name: str,
+    table: o.OtherTable,
+    measures: AllMeasures,
+    common: o.CommonOptions,
+) -> int:
+    """Print the verdict on a channel of one column, with its measures where they are asked for."""
     from mechdesign.report.average_section import audit_average_texts
     from mechdesign.report.record import audit_record
-    from mechdesign.report.terminal import audit_text
+    from mechdesign.report.terminal import audit_text, measures_text
 
     if table.table is not None:
         reporter.notices(verdict.joint.notices)
     satisfied = verdict.audit.satisfied
     result = "keeps" if satisfied else "violates"
-    reporter.done(
-        "audited", f"{matrix or channel} {result} the notion", satisfied=satisfied
-    )
-    averages = audit_average_texts(verdict.audit.averages)
-    common.answer(
-        lambda: audit_record(verdict.audit, verdict.population),
-        lambda: audit_text(verdict.audit, [*averages, *verdict.sentences]),
-    )
+    reporter.done("audited", f"{name} {result} the notion", satisfied=satisfied)
+    found = verdict.measures
+
+    def record() -> dict[str, Any]:
+        answer = dict(audit_record(verdict.audit, verdict.population))
+        if found is not None:
+            answer["measures"] = asdict(found)
+        return answer
+
+    def text() -> str:
+        averages = audit_average_texts(verdict.audit.averages)
+        answer = audit_text(verdict.audit, [*averages, *verdict.sentences])
+        if found is not None:
+            answer += "\n\n" + measures_text(found, measures.per_output)
+        return answer
+
+    common.answer(record, text)
     return 0 if satisfied else NO
 
 
@@ -122,7 +166,7 @@ def _audit_channel(
     after: o.AfterOptions,
 ) -> Verdict:
     """The verdict on a channel file, alone or together with earlier releases."""
-    from mechdesign.auditing.joint_leakage import common_table
+    from mechdesign.auditing.common_table import common_table
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.report.sentences import population_sentences

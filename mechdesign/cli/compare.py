@@ -11,6 +11,7 @@ from functools import partial
 
 import mechdesign as md
 from mechdesign.cli import options as o
+from mechdesign.cli.compare_average import answer_average_comparison
 from mechdesign.cli.compare_rows import answer_row_comparison, refuse_without_rows
 from mechdesign.cli.console import Interrupted, Reporter, listen
 from mechdesign.cli.design_rows import TRUTH, RowColumns
@@ -22,7 +23,9 @@ EXAMPLE = (
     "occupation --epsilons 0.25:8:0.25 --lams 0.5,0.65 --output curves.csv --plot "
     "curves.png --recommend\n"
     "Of rows:  mechdesign compare people.csv --sensitive income --release "
-    "job,age,region --epsilon 1"
+    "job,age,region --epsilon 1\n"
+    "Of an average:  mechdesign compare people.csv --sensitive relationship --useful "
+    "occupation --average mi=25%"
 )
 
 
@@ -52,6 +55,12 @@ class GridOptions(o.KeptOptions):
         "LIST",
         "truth and distance: channels on the column's own symbols; information: free "
         "outputs, the limit.",
+    )
+
+    average: str | None = option(
+        "KIND=BUDGET",
+        "Compare ways to keep one average budget instead, as for `design`: the certified optimum, "
+        "greedy merging, and for mi the best of restarts.",
     )
 
     @property
@@ -140,7 +149,7 @@ def compare(
 
     The CSV has a line for each mechanism, notion, lam and budget; every channel behind
     it was verified exactly. With --release it compares a row channel at one budget with
-    the two ways of today.
+    the two ways of today, with --average the optimum with the funnel's local methods.
     """
     from mechdesign.comparison.workers import pool
 
@@ -158,6 +167,10 @@ def compare(
         )
         return
     refuse_without_rows(rows, budgets)
+    if grid.average is not None:
+        _refuse_with_average(grid, budgets, confidence, search, files)
+        answer_average_comparison(reporter, table, grid.average, search, common)
+        return
     epsilons = grid.budgets
     lams = grid.splits
     own_budgets = budgets.own
@@ -233,6 +246,30 @@ def compare(
         lambda: comparison_record(result, advice) | places | {"seconds": took},
         text,
     )
+
+
+def _refuse_with_average(
+    grid: GridOptions,
+    budgets: o.BudgetOptions,
+    confidence: o.ConfidenceOptions,
+    search: SweepOptions,
+    files: OutputOptions,
+) -> None:
+    """Refuse options that a comparison at an average budget does not have."""
+    default = SweepOptions()
+    plain = replace(search, gap=default.gap, time_limit=default.time_limit)
+    others = (
+        replace(grid, average=None) == GridOptions(),
+        budgets == o.BudgetOptions(),
+        confidence == o.ConfidenceOptions(),
+        plain == default,
+        files == OutputOptions(),
+    )
+    if not all(others):
+        raise InputError(
+            "compare --average takes --gap, --time-limit and the options of the table, and no "
+            "others: it is about one budget, without a notion beside it"
+        )
 
 
 def _refuse_with_rows(

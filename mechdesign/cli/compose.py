@@ -38,11 +38,11 @@ def compose(
 ) -> None:
     """Compute the joint leakage of several releases of one record, drawn independently.
 
-    The channels must be for the same table; channels of different useful columns need a
-    --table that has all of them. Budgets do not simply add: the sum is shown beside the
-    exact figures.
+    Channels of one column and of rows go together. They must be for the same table; channels
+    of different columns need a --table that has all of them. Budgets do not simply add: the
+    sum is shown beside the exact figures.
     """
-    from mechdesign.channel.loading import load_single
+    from mechdesign.channel.loading import load_without_boxes
     from mechdesign.report.sentences import composition_record, composition_text
 
     for path in channels:
@@ -50,14 +50,29 @@ def compose(
             raise InputError(
                 f"{path} is a mechanism file of `quantize`: compose takes channel files"
             )
-    loaded = [load_single(path) for path in channels]
+    loaded = [load_without_boxes(path) for path in channels]
     with reporter.work("composing"):
         joint = table.read(" and ".join(channels), *loaded, together=True)
         composition = md.compose(loaded, joint)
     if joint is not None:
         reporter.notices(joint.notices)
+    reporter.notices(_average_notices(channels, loaded))
     reporter.done("composed", f"{len(loaded)} releases are composed")
     common.answer(
         lambda: composition_record(composition),
         lambda: composition_text(composition, channels),
     )
+
+
+def _average_notices(paths: list[str], channels: list[md.Channel]) -> list[str]:
+    """That averages of single releases bound nothing about all of them together."""
+    averaged: list[str] = []
+    for path, channel in zip(paths, channels, strict=True):
+        if channel.record.averages and path not in averaged:
+            averaged.append(path)
+    if not averaged:
+        return []
+    return [
+        f"{' and '.join(averaged)}: a budget on an average is one of each release alone; what all "
+        "of them leak together on average is not computed, and may exceed the sum"
+    ]

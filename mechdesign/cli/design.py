@@ -4,7 +4,8 @@ it guarantees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import time
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import mechdesign as md
@@ -31,13 +32,17 @@ from mechdesign.cli.report import ReportOptions
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.mechanisms.box_design import BoxDesign
+    from mechdesign.mechanisms.box_result import BoxDesign
+    from mechdesign.mechanisms.merge_proposals import MergeProposal
     from mechdesign.mechanisms.request import DesignRequest
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
     "--at-most-times 2 --output channel.json"
 )
+
+TIME_SHARE = 0.2
+"""Share of the time of a design with confidence that is left for proposals to merge symbols."""
 
 LOGGED = (
     "output",
@@ -72,6 +77,11 @@ class Asked:
         """Whether somebody waits for a channel, and not for advice."""
         wants_file = self.output.output is not None or self.reports.asked
         return wants_file or self.common.as_json
+
+    @property
+    def row_report(self) -> str | None:
+        """The path of the report on a channel of rows or of boxes."""
+        return self.reports.row_report if self.reports.asked else None
 
     @property
     def as_if_written(self) -> OutputOptions:
@@ -131,18 +141,18 @@ def design(
 
 def _design_column(reporter: Reporter, asked: Asked, population: o.Population) -> int:
     """Design a channel for the useful column, write it and its reports, print its promise."""
-    table, budget, search = asked.table, asked.budget, asked.search
+    table, search = asked.table, asked.search
+
     from mechdesign.mechanisms.request import DesignRequest
 
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
         # The notion is replaced by `DesignBudget.designed`: some budgets depend on the table.
-        request = search.on(DesignRequest(joint, budget.kind.at(1.0), bins=bins))
+        request = search.on(DesignRequest(joint, asked.budget.kind.at(1.0), bins=bins))
         request = asked.objective.on(request, table, table.text())
         request = population.on(request, asked.confidence.unseen(joint))
         request = _after(request, table, asked.after.channels())
-    with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = budget.designed(replace(request, progress=work.step))
+    result, proposals = _searched(reporter, asked, request, population)
     if bins is not None and result.channel.joint is not None:
         joint = result.channel.joint
     result = _with_command(result, _line(asked, asked.objective.shown(), public=True))
@@ -151,8 +161,40 @@ def _design_column(reporter: Reporter, asked: Asked, population: o.Population) -
         result.channel.save(output.output, overwrite=asked.force, public=output.public)
     if asked.reports.asked:
         _save_reports(reporter, asked, result)
-    _answer(reporter, asked, result, joint)
+    _answer(reporter, asked, result, joint, proposals)
     return 0
+
+
+def _searched(
+    reporter: Reporter, asked: Asked, request: DesignRequest, population: o.Population
+) -> tuple[md.Design, tuple[MergeProposal, ...]]:
+    """The design of a request, and what merging would keep, within one time limit."""
+    seconds = asked.search.seconds
+    started = time.perf_counter()
+    limit = seconds
+    if limit is not None and population.level is not None:
+        # The rest is for what merging would keep, should the channel keep little.
+        limit *= 1.0 - TIME_SHARE
+    with reporter.work("searching", unit="sets", limit=seconds) as work:
+        limited = replace(request, time_limit=limit, progress=work.step)
+        result = asked.budget.designed(limited)
+        return result, _proposals(result, started, seconds)
+
+
+def _proposals(
+    result: md.Design, started: float, limit: float | None
+) -> tuple[MergeProposal, ...]:
+    """What merging would keep, within the rest of the time."""
+    from mechdesign.mechanisms.merge_proposals import merge_proposals
+
+    if result.confidence is None:
+        return ()
+    seconds = o.SearchOptions().seconds or 0.0
+    if limit is not None:
+        seconds = limit
+    now = time.perf_counter()
+    end = max(started + seconds, now)
+    return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
 
 
 def _line(asked: Asked, objective: ObjectiveOptions, *, public: bool = False) -> str:
@@ -190,7 +232,11 @@ def _save_reports(reporter: Reporter, asked: Asked, result: md.Design) -> None:
 
 
 def _answer(
-    reporter: Reporter, asked: Asked, result: md.Design, joint: md.Joint
+    reporter: Reporter,
+    asked: Asked,
+    result: md.Design,
+    joint: md.Joint,
+    proposals: tuple[MergeProposal, ...],
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.binning import many_numbers
@@ -203,23 +249,35 @@ def _answer(
     path = asked.output.output
     reports = asked.reports
     record = design_record(result, path) | reports.files
+    if result.confidence is not None:
+        record["proposals"] = [asdict(proposal) for proposal in proposals]
     done = "a channel is designed"
     if path is not None:
         done = f"written to {path}"
     logged = {key: record[key] for key in (*LOGGED, *reports.files)}
     reporter.done("designed", done, **logged)
     asked.common.answer(
-        lambda: record, lambda: _text(result, joint, asked.output, reports)
+        lambda: record,
+        lambda: _text(result, joint, asked.output, reports, proposals),
     )
 
 
 def _text(
-    result: md.Design, joint: md.Joint, output: OutputOptions, reports: ReportOptions
+    result: md.Design,
+    joint: md.Joint,
+    output: OutputOptions,
+    reports: ReportOptions,
+    proposals: tuple[MergeProposal, ...],
 ) -> str:
     """The first screen; or all sections with --full, and with --all-measures, which is
     one of them.
     """
     last = _written(output, reports)
+    if proposals and result.confidence is not None:
+        from mechdesign.report.proposals import proposal_lines
+
+        lines = proposal_lines(proposals, result.nmi, result.confidence.level)
+        last = [*lines, "", *last]
     if output.full or output.all_measures:
         from mechdesign.report.terminal import design_text
 
@@ -254,17 +312,9 @@ def _refuse_with_rows(asked: Asked) -> None:
 
 def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
-    from mechdesign.mechanisms.box_design import BoxDesign
+    from mechdesign.mechanisms.box_result import BoxDesign
 
     _refuse_with_rows(asked)
-    report_path = None
-    if asked.reports.asked:
-        if level is not None:
-            raise InputError(
-                "a channel for boxes of rows (--release with --confidence) has no report yet: "
-                "leave --report out; `show` and `audit` describe it"
-            )
-        report_path = asked.reports.row_report
     table, rows, search = asked.table, asked.rows, asked.search
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
@@ -291,7 +341,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
         public=asked.output.public,
         force=asked.force,
         groups=groups,
-        report_path=report_path,
+        report_path=asked.row_report,
     )
 
 
@@ -303,11 +353,6 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
     if level is None:
         raise InputError(
             "--merge-rare needs --confidence: without it no symbol is too rare"
-        )
-    if asked.reports.asked:
-        raise InputError(
-            "a channel for merged symbols has no report yet: leave --report out; `show` and "
-            "`audit` describe it"
         )
     _refuse_with_rows(asked)
     rows, search = asked.rows, asked.search
@@ -323,6 +368,7 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
             level=level,
             rare=rows.count("--rare", rows.rare) or 0,
             merge_below=rows.merge_below(),
+            seed=rows.count("--slice-seed", rows.slice_seed),
             progress=work.step,
         )
         if search.seconds is not None:
@@ -361,6 +407,7 @@ def _answer_boxes(
         public=asked.output.public,
         force=asked.force,
         groups=groups,
+        report_path=asked.row_report,
     )
 
 

@@ -28,7 +28,7 @@ class DesignBudget(o.BudgetOptions):
     keep: str | None = option(
         "SHARE",
         "Find the smallest epsilon that keeps this share of the information: four digits, and no "
-        "other budget.",
+        "other budget. With --average KIND: find the least average.",
     )
 
     average: str | None = option(
@@ -83,8 +83,9 @@ class DesignBudget(o.BudgetOptions):
         if self.average is not None:
             notion = NO_PROMISE
             if not self._is_average_alone:
-                notion = replace(self, average=None).notion_or("alip")
-            request = replace(request, notion=notion, average=self._averages)
+                notion = replace(self, average=None, keep=None).notion_or("alip")
+            average = parsing.average_of(self.average, self.keep)
+            request = replace(request, notion=notion, average=average, keep=self.keep)
             return design_requested(request)
         if self.keep is not None:
             return keeping(request, lambda epsilon: self._at(repr(epsilon)), self.keep)
@@ -96,24 +97,18 @@ class DesignBudget(o.BudgetOptions):
     @property
     def _is_average_alone(self) -> bool:
         """Whether no promise on single lifts was asked for."""
-        return self == DesignBudget(average=self.average)
-
-    @property
-    def _averages(self) -> dict[str, str]:
-        kind, _, value = (self.average or "").partition("=")
-        return {kind: value}
+        return self == DesignBudget(average=self.average, keep=self.keep)
 
     def _check_average(self) -> None:
-        if "=" not in (self.average or ""):
+        parsing.average_of(self.average or "", self.keep)
+        if self.keep is not None:
+            share_of("--keep", self.keep)
+        if self.max_posterior is not None:
             raise InputError(
-                f"--average ({self.average}) must be KIND=BUDGET, as in mi=0.05 or mi=25%"
-            )
-        if self.keep is not None or self.max_posterior is not None:
-            raise InputError(
-                "--average is not built with --keep or --max-posterior: leave one of them out"
+                "--average is not built with --max-posterior: leave one of them out"
             )
         if not self._is_average_alone:
-            replace(self, average=None).notion_or("alip")
+            replace(self, average=None, keep=None).notion_or("alip")
 
     def _at(self, epsilon: str) -> md.Notion:
         return replace(self, keep=None, epsilon=epsilon).notion_or("alip")

@@ -15,7 +15,7 @@ from mechdesign.core.wording import quoted
 
 if TYPE_CHECKING:
     import mechdesign as md
-    from mechdesign.mechanisms.box_design import BoxDesign
+    from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.mechanisms.row_result import RowDesign
     from mechdesign.tables.joint import Joint
 
@@ -106,6 +106,12 @@ class RowOptions(RowColumns):
         "With --release and --confidence: release symbols drawn inside the released box."
     )
 
+    slice_seed: str | None = option(
+        "N",
+        "With --confidence, and --release or --merge-rare: repeat the draw of the slice of an "
+        "earlier design. Do not choose it by its result.",
+    )
+
     merge_rare: str | None = option(
         "auto|N",
         "With --useful and --confidence: merge useful symbols on a tenth of the "
@@ -131,12 +137,12 @@ class RowOptions(RowColumns):
                 "--merge-rare is for one column (--useful); --release learns boxes of "
                 "rows anyway: leave it out"
             )
-        plain = replace(self, merge_rare=None, rare=None)
+        plain = replace(self, merge_rare=None, rare=None, slice_seed=None)
         if not self.merging:
             plain = self
         if plain != type(self)() and not self.asked:
             raise InputError(
-                "--given, --promise, --order, --least-mass, --cells, --rare and "
+                "--given, --promise, --order, --least-mass, --cells, --rare, --slice-seed and "
                 "--fill belong to a release of rows: give --release COL,.. too"
             )
 
@@ -205,6 +211,7 @@ def designed(
         cells=rows.count("--cells", rows.cells),
         rare=rows.count("--rare", rows.rare),
         fill=rows.fill,
+        slice_seed=rows.count("--slice-seed", rows.slice_seed),
         progress=progress,
     )
 
@@ -257,8 +264,9 @@ def answer_boxes(
     public: bool,
     force: bool,
     groups: tuple[object, ...],
+    report_path: str | None = None,
 ) -> int:
-    """Write the file of a channel for boxes of rows, and print its promise."""
+    """Write the file of a channel for boxes of rows and its report, and print its promise."""
     line = command_line("design", *groups, public=True)
     channel = design.channel
     channel = replace(channel, provenance={**channel.provenance, COMMAND: line})
@@ -267,9 +275,16 @@ def answer_boxes(
     if output is not None:
         channel.save(output, overwrite=force, public=public)
         end = f"Written to {output}. To release a file:  mechdesign apply {output} IN.csv OUT.csv"
+    report_record: dict[str, Any] = {}
+    if report_path is not None:
+        from mechdesign.report.boxes_page import save_box_report
+
+        save_box_report(channel, report_path, overwrite=force)
+        end += f"\nInternal report: {report_path}."
+        report_record = {"report": report_path}
     reporter.done("designed", end)
     common.answer(
-        lambda: {**design.to_record(), "output": output},
+        lambda: {**design.to_record(), "output": output} | report_record,
         lambda: f"{design.summary()}\n\n{end}",
     )
     return 0

@@ -62,7 +62,7 @@ def export(
     A draw compares 53 bits of a keyed hash of the record's identifier with the integers of the
     channel. The key is a parameter of the query and stands in no file.
     """
-    from mechdesign.channel.loading import load_for_files
+    from mechdesign.channel.loading import load_without_boxes
     from mechdesign.core.files import check_target
 
     if asked.output is not None:
@@ -72,7 +72,7 @@ def export(
             f"{channel} is a mechanism file of `quantize`: export takes channel files"
         )
     exported = md.export_channel(
-        load_for_files(channel),
+        load_without_boxes(channel),
         asked.to,
         dialect=asked.dialect,
         table=asked.source,

@@ -29,10 +29,12 @@ COMMANDS = {
     "compose": VERIFY,
     "show": VERIFY,
     "estimate": STUDY,
-    "measure": STUDY,
     "nonstochastic": STUDY,
 }
 """Every command with its group, in the order of the help."""
+
+EARLIER_NAMES = ("measure",)
+"""Commands that are part of others now; scripts may call them, and the help does not list them."""
 
 OF_THE_PROGRAM = ("--quiet", "--log-json", "--debug")
 """Options of every command that the help of the program has once."""
@@ -126,6 +128,7 @@ FIRST_OPTIONS = {
         "--epsilon",
         "--lam",
         "--after",
+        "--all-measures",
         *END,
     ),
     "check": (

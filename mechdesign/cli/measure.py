@@ -1,13 +1,22 @@
-"""`mechdesign measure CHANNEL`: every leakage and utility measure of a channel."""
+"""`mechdesign measure CHANNEL`: the measures of `audit --all-measures` without its verdict.
+
+The command is the older name, kept for scripts; the help does not list it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
+import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import flag, option
+from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.auditing.measures import ChannelMeasures
 
 EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
 
@@ -29,6 +38,39 @@ class MeasureOptions:
     per_output: bool = flag("Print the measures of every output, too (JSON has them).")
 
 
+@dataclass(frozen=True, kw_only=True)
+class AllMeasures:
+    """All measures"""
+
+    all_measures: bool = flag(
+        "Print every measure of what the channel keeps and of what it leaks, too."
+    )
+    orders: list[float] | None = option(
+        "R",
+        "With --all-measures: a further positive order, or inf, of Sibson's and Arimoto's "
+        "information, and above 1 of the alpha-lift; may be repeated.",
+        names="--order",
+    )
+    per_output: bool = flag(
+        "With --all-measures: the measures of every output, too (JSON has them)."
+    )
+
+    def refuse_alone(self) -> None:
+        """Raise InputError where an option of the measures stands without them."""
+        if not self.all_measures and self != type(self)():
+            raise InputError(
+                "--order and --per-output choose among all measures: give --all-measures too"
+            )
+
+    def of(self, channel: md.Channel, joint: md.Joint) -> ChannelMeasures:
+        """Every measure of the channel on the table."""
+        from mechdesign.auditing.measures import measure as measures_of
+
+        orders = tuple(self.orders or ())
+        alphas = [2.0, *(order for order in orders if order > 1.0)]
+        return measures_of(channel, joint, tuple(dict.fromkeys(alphas)), orders)
+
+
 def measure(
     reporter: Reporter,
     channel: o.ChannelPath,
@@ -42,6 +84,7 @@ def measure(
     """
     from mechdesign.auditing.measures import measure as measures_of
     from mechdesign.channel.loading import load_single
+    from mechdesign.report.terminal import measures_text
 
     if m.is_mechanism(channel):
         m.measure_mechanism(channel, reporter, common)
@@ -55,8 +98,6 @@ def measure(
     if table.table is not None:
         reporter.notices(joint.notices)
     reporter.done("measured", f"{channel} is measured")
-    from mechdesign.report.terminal import measures_text
-
     common.answer(
         lambda: asdict(result), lambda: measures_text(result, asked.per_output)
     )

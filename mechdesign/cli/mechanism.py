@@ -50,10 +50,15 @@ def is_mechanism(path: str | None) -> bool:
         return False
 
 
-def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
-    """Recount every claim of a mechanism file; the exit code is 0 if all are right."""
-    from mechdesign.nonstochastic.claims import verify_file
-    from mechdesign.nonstochastic.reports import text_of, verdict_record
+def audit_mechanism(
+    path: str, reporter: Reporter, common: o.CommonOptions, *, with_sizes: bool = False
+) -> int:
+    """Recount every claim of a mechanism file; the exit code is 0 if all are right.
+
+    `with_sizes` adds budget and error of every size of group, if the claims are right.
+    """
+    from mechdesign.nonstochastic.claims import read_verified, verify_file
+    from mechdesign.nonstochastic.reports import budget_rows, text_of, verdict_record
 
     with reporter.work("auditing"):
         verified = verify_file(path)
@@ -61,7 +66,14 @@ def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> i
     reporter.done(
         "audited", f"{path} {result} what it says", satisfied=verified.satisfied
     )
-    common.answer(lambda: verdict_record(verified), lambda: text_of("audit", verified))
+    record = dict(verdict_record(verified))
+    text = text_of("audit", verified)
+    if with_sizes and verified.satisfied:
+        right = read_verified(path)
+        rows = budget_rows(right)
+        record["sizes"] = rows
+        text += "\n\n" + text_of("budget", right, rows)
+    common.answer(lambda: record, lambda: text)
     return 0 if verified.satisfied else NO
 
 

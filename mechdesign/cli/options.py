@@ -203,7 +203,7 @@ class OtherTable(TextFormat, TableOptions):
     )
 
     def read(
-        self, path: str, *channels: md.Channel, together: bool = False
+        self, path: str, *channels: md.Channel | md.RowChannel, together: bool = False
     ) -> md.Joint | None:
         """The table given, None if none is; columns and bins that no option names are those of the
         channels.
@@ -225,13 +225,16 @@ class OtherTable(TextFormat, TableOptions):
                 f"about which you ask "
                 "(--sensitive COL, or several with --protect-each)"
             )
+        from mechdesign.auditing.common_table import variables_of
+
+        read = [variable for each in channels for variable in variables_of(each)]
         shown = tuple(
-            dict.fromkeys(column for each in channels for column in each.useful.columns)
+            dict.fromkeys(column for variable in read for column in variable.columns)
         )
         pairs = [
             pair
-            for one in channels
-            for pair in zip(one.useful.columns, one.useful.bins, strict=False)
+            for variable in read
+            for pair in zip(variable.columns, variable.bins, strict=False)
         ]
         bins = {column: bins for column, bins in pairs if bins is not None}
         if bins and self.bins:

@@ -24,6 +24,24 @@ def number(option: str, text: str, *, zero: bool = False) -> float:
     return value
 
 
+def average_of(text: str, keep: str | None = None) -> dict[str, str | None]:
+    """KIND=BUDGET as the mapping that `mechdesign.design` takes; KIND alone with `keep`."""
+    kind, equals, budget = text.partition("=")
+    if keep is None:
+        if not equals:
+            raise InputError(
+                f"--average ({text}) must be KIND=BUDGET, as in mi=0.05 or mi=25%; KIND alone goes "
+                "with --keep SHARE"
+            )
+        return {kind: budget}
+    if equals:
+        raise InputError(
+            f"--keep looks for the least average: leave the budget out (--average {kind} --keep "
+            f"{keep})"
+        )
+    return {kind: None}
+
+
 def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
     """A list of columns in the form that `tables.read_joint` takes.
 

@@ -22,6 +22,8 @@ from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.auditing.boxes import BoxAudit
+    from mechdesign.auditing.rows import RowAudit
     from mechdesign.report.record import Command, Report
 
 
@@ -60,12 +62,18 @@ class ReportOptions:
     @property
     def row_report(self) -> str:
         """The path of the report on a channel of whole rows, which has no public one."""
-        if self.public_report is not None or self.report is None:
+        self.check_rows()
+        if self.report is None:
+            raise InputError("--report FILE writes the report on a channel of rows")
+        return self.report
+
+    def check_rows(self) -> None:
+        """Refuse a public report on a channel of whole rows."""
+        if self.public_report is not None:
             raise InputError(
                 "a channel of whole rows has no public report: leave --public-report "
                 "out; --report FILE writes the internal one"
             )
-        return self.report
 
     def check(
         self, sources: tuple[str, ...], others: Mapping[str, str | None], *, force: bool
@@ -179,12 +187,12 @@ def report(
         return m.report_mechanism(
             channel, reports.files, reports.text, reporter, common, force=force
         )
-    from mechdesign.channel.loading import load_for_files
+    from mechdesign.channel.loading import load
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
-    loaded = load_for_files(channel)
-    if isinstance(loaded, md.RowChannel):
+    loaded = load(channel)
+    if isinstance(loaded, md.RowChannel | md.BoxChannel):
         return _report_rows(loaded, channel, reports, reporter, common, force=force)
     notion = promise_of(loaded, channel)
     if loaded.joint is None and reports.report is not None:
@@ -208,7 +216,7 @@ def report(
 
 
 def _report_rows(
-    channel: md.RowChannel,
+    channel: md.RowChannel | md.BoxChannel,
     name: str,
     reports: ReportOptions,
     reporter: Reporter,
@@ -217,26 +225,44 @@ def _report_rows(
     force: bool,
 ) -> int:
     """Write the report of a channel of whole rows."""
+    path = reports.row_report
+    started = time.perf_counter()
+    with reporter.work("reporting"):
+        audit = save_rows(channel, name, path, force=force)
+    reporter.done(
+        "reported", reports.text(), **reports.files, satisfied=audit.satisfied
+    )
+    seconds = time.perf_counter() - started
+    promise = "Nothing but the given columns is released"
+    if audit.notion is not None:
+        promise = audit.notion.text
+    common.answer(
+        lambda: {**reports.files, "satisfied": audit.satisfied, "seconds": seconds},
+        lambda: f"{promise}: {VERDICTS[audit.satisfied]}.\n{reports.text()}",
+    )
+    return 0 if audit.satisfied else NO
+
+
+def save_rows(
+    channel: md.RowChannel | md.BoxChannel, name: str, path: str, *, force: bool
+) -> RowAudit | BoxAudit:
+    """Write the report of a channel of whole rows from the file `name`; its exact verdict."""
+    from mechdesign.report.boxes_page import save_box_report
     from mechdesign.report.rows_page import save_row_report
 
-    path = reports.row_report
+    if isinstance(channel, md.BoxChannel):
+        if channel.utility is None:
+            raise InputError(
+                f"{name} is a public channel without its counts, and the report of a channel for "
+                "boxes is computed from them: report on the file that has them"
+            )
+        return save_box_report(channel, path, overwrite=force).audit
     if channel.table is None:
         raise InputError(
             f"{name} is a public channel without its table, and the report of a row "
             "channel is computed from the table: report on the file that has it"
         )
-    started = time.perf_counter()
-    with reporter.work("reporting"):
-        audit = save_row_report(channel, path, overwrite=force).audit
-    reporter.done(
-        "reported", reports.text(), **reports.files, satisfied=audit.satisfied
-    )
-    seconds = time.perf_counter() - started
-    common.answer(
-        lambda: {**reports.files, "satisfied": audit.satisfied, "seconds": seconds},
-        lambda: f"{audit.notion.text}: {VERDICTS[audit.satisfied]}.\n{reports.text()}",
-    )
-    return 0 if audit.satisfied else NO
+    return save_row_report(channel, path, overwrite=force).audit
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:

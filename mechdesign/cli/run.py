@@ -353,6 +353,8 @@ def _steps(
         options = r.ReportOptions(**reports, curve=report_options["curve"])
         check = {"self": options, "sources": (), "others": {}, **report_options}
         yield ("report",), r.ReportOptions.check, check
+        if job.design is not None and job.design.release:
+            yield ("report",), r.ReportOptions.check_rows, {"self": options}
     if job.design is not None and new:
         yield ("channel",), check_target, {"target": channel, "force": False}
         channel = place_of(channel)

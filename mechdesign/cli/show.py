@@ -53,8 +53,10 @@ def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
             raise InputError(
                 f"{path} is a channel for boxes, which has no single matrix: leave --csv out"
             )
+        from mechdesign.report.boxes import box_channel_record
+
         boxes = channel
-        common.answer(lambda: boxes.to_record(), lambda: boxes.summary())
+        common.answer(lambda: box_channel_record(boxes), boxes.summary)
         return
     text = matrix_csv if as_csv else channel_text
     common.answer(lambda: channel_record(channel), lambda: text(channel))

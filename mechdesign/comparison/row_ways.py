@@ -49,7 +49,7 @@ from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Groups, Records
 from mechdesign.tables.tally import Missing
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Variable, column_names
 
 ROWS = "row channel"
 ALONE = "each column by itself"
@@ -323,11 +323,7 @@ def _way(
     levels = _computable(rows, channels)
     complete = levels == len(channels)
     chosen = channels[:levels]
-    columns = tuple(
-        column
-        for variable in rows.records.groups[: rows.given + levels]
-        for column in variable.columns
-    )
+    columns = column_names(rows.records.groups[: rows.given + levels])
     verdict = audit_separate(
         rows.records,
         rows.given,
@@ -474,9 +470,7 @@ def _safe_response(rows: _Rows) -> RowWay:
     )[0]
     budget = min(*demand.lower, *demand.upper, demand.ratio)
     epsilon = min(budget / len(rows.levels), LARGEST_EPSILON)
-    columns = tuple(
-        name for variable in rows.records.groups for name in variable.columns
-    )
+    columns = column_names(rows.records.groups)
     for slack in SLACKS:
         smaller = epsilon * (1.0 - slack)
         channels = [_response(variable, smaller) for variable in rows.levels]

@@ -177,15 +177,9 @@ class _Run:
         self.add([])
         try:
             if executor is None:
-                for task in tasks:
-                    for done in finished_rows(self.joint, task, self.settings):
-                        self.add([done])
+                self.compute_here(tasks)
             else:
-                futures = [
-                    executor.submit(solve, self.joint, task, self.settings)
-                    for task in tasks
-                ]
-                self.gather(futures)
+                self.compute_on(executor, tasks)
         finally:
             self.write()
         return Comparison(self.rows(), kept, tuple(self.notices))
@@ -199,10 +193,19 @@ class _Run:
                 tasks.append(missing[start : start + CHUNK])
         return tasks
 
-    def gather(self, futures: list[Future[list[FinishedRow]]]) -> None:
+    def compute_here(self, tasks: Iterable[Sequence[Case]]) -> None:
+        """Compute one task after the other, and add every row as soon as it is there."""
+        for task in tasks:
+            for finished in finished_rows(self.joint, task, self.settings):
+                self.add([finished])
+
+    def compute_on(self, executor: Executor, tasks: Iterable[Sequence[Case]]) -> None:
         """Add the rows of the executor, in whatever order; after a failure the other tasks are not
         waited for.
         """
+        futures: list[Future[list[FinishedRow]]] = []
+        for task in tasks:
+            futures.append(executor.submit(solve, self.joint, task, self.settings))
         unfinished = list(futures)
         try:
             for future in as_completed(futures):
@@ -331,14 +334,8 @@ def compare(
     _ = settings.search  # Search refuses what is out of range.
     names = _mechanisms(mechanisms, objectives)
     if confidence is not None:
-        check_counts(joint)
-        level = check_level(confidence)
-        names += tuple(f"{name}{AT}{level!r}" for name in names)
-    compares_costs = any(name in OBJECTIVES for name in names)
-    if (keep_frequencies or distance is not None) and not compares_costs:
-        raise InputError(
-            "keep_frequencies and distance need objectives truth and distance: give objectives"
-        )
+        names += _at_level(names, joint, confidence)
+    _check_cost_settings(settings, names)
     every = curves(names, notion_labels(notions), epsilons, lams)
     named_by_user = mechanisms is not None or objectives is not None
     possible, notices = _servable(joint, every, named_by_user=named_by_user)
@@ -368,6 +365,25 @@ def _mechanisms(
         else:
             both += mechanisms
     return check_names("mechanism", both, names)
+
+
+def _at_level(
+    names: tuple[str, ...], joint: Joint, confidence: float
+) -> tuple[str, ...]:
+    """The mechanisms once more, by their names with the population's level: `optimal@0.95`."""
+    check_counts(joint)
+    level = check_level(confidence)
+    return tuple(f"{name}{AT}{level!r}" for name in names)
+
+
+def _check_cost_settings(settings: ComparisonSettings, names: Sequence[str]) -> None:
+    """Refuse settings of least cost where no mechanism is a channel of least cost."""
+    if not settings.keep_frequencies and settings.distance is None:
+        return
+    if not any(name in OBJECTIVES for name in names):
+        raise InputError(
+            "keep_frequencies and distance need objectives truth and distance: give objectives"
+        )
 
 
 def _servable(

@@ -17,6 +17,7 @@ def pool(processes: int, prepare: Callable[[], object]) -> Generator[Executor | 
     if processes == 1:
         yield None
         return
+    # A single process needs neither.
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 

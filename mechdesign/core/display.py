@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from html import escape
 from importlib import import_module
 from typing import Any
 
 RENDERER = "mechdesign.report.display"
 """The module that makes words and pictures. Results import it by name, when they are shown:
 it lies above them in the order of imports, and it is heavy."""
+
+ROW_RENDERER = "mechdesign.report.rows"
+"""The module with the words of channels for rows, imported in the same way."""
+
+BOX_RENDERER = "mechdesign.report.boxes"
+"""The module with the words of channels for boxes, imported in the same way."""
 
 
 class Displayed:
@@ -43,6 +50,4 @@ class Described:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         return f"<pre>{escape(self.summary())}</pre>"

@@ -200,6 +200,18 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         return [sum(row[1::2]) for row in self.pairs()]
 
 
+NOWHERE = -1
+"""The place of an integer that a list does not have."""
+
+
+def places_in(ascending: Integers, wanted: Integers) -> Integers:
+    """The place of each wanted integer in an ascending list; `NOWHERE` if it is not there."""
+    if not len(ascending):
+        return np.full(len(wanted), NOWHERE, dtype=np.int64)
+    places = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    return np.where(ascending[places] == wanted, places, NOWHERE)
+
+
 def _frozen(array: Integers) -> Integers:
     """A copy that cannot be written to."""
     copy = np.array(array, dtype=np.int64)

@@ -81,8 +81,8 @@ class LiftLimits:
         parts: list[str] = []
         if self.need_shares:
             text = (
-                f"seeing a released value changes the probability of any {sensitive} by a "
-                f"factor {_factor_range(self.lower, self.upper)}"
+                f"seeing a released value changes the probability of any value of {sensitive} "
+                f"by a factor {_factor_range(self.lower, self.upper)}"
             )
             for name, lower, upper in self.symbol_budgets:
                 text += f", of {name!r} {_factor_range(lower, upper)}"
@@ -90,7 +90,7 @@ class LiftLimits:
         if math.isfinite(self.ratio):
             parts.append(
                 f"no released value is more than {factor_at_most(self.ratio)} times as likely "
-                f"under one {sensitive} as under another"
+                f"under one value of {sensitive} as under another"
             )
         return f"{'; '.join(parts)}."
 
@@ -311,9 +311,9 @@ class MeanLimits:
         if math.isfinite(self.lower):
             bounds.append(self.mean.condition(True, self.lower))
         return (
-            f"a released value makes a {sensitive} l times as likely as before; with "
-            f"{sensitive} as in the table, {' and '.join(bounds)}. A single {sensitive} can become "
-            "much more or less likely than that."
+            f"a released value makes a value of {sensitive} l times as likely as before; with "
+            f"{sensitive} as in the table, {' and '.join(bounds)}. A single value of {sensitive} "
+            "can become much more or less likely than that."
         )
 
 

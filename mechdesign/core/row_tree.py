@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.integers import NOWHERE, IntegerRows, Integers, places_in
 
 DENOMINATOR = 2**53
 """Every row of every node sums to this, so that its probabilities are doubles without rounding."""
@@ -29,8 +29,11 @@ DENOMINATOR = 2**53
 END = -1
 """The child of a slot of the last level."""
 
-NO_PAIR = -1
+NO_PAIR = NOWHERE
 """Place of an input that does not occur at a node."""
+
+NO_SLOT = NOWHERE
+"""Place of an output that a node does not have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +127,16 @@ class LevelTable:
         """The pair of each node and input; `NO_PAIR` where the input does not occur there, or the
         node is constant.
         """
-        keys = nodes * self.size + inputs
-        if not len(self._keys):
-            return np.full(len(keys), NO_PAIR, dtype=np.int64)
-        place = np.searchsorted(self._keys, keys)
-        place = np.minimum(place, len(self._keys) - 1)
-        return np.where(self._keys[place] == keys, place, NO_PAIR)
+        return places_in(self._keys, nodes * self.size + inputs)
+
+    def slots(self, nodes: Integers, outputs: Integers, labels: int) -> Integers:
+        """The slot of each node and output; `NO_SLOT` where the node does not have the output.
+
+        The level has so many output `labels`; a negative output is an unknown one.
+        """
+        keys = self.slot_nodes * labels + self.slot_outputs
+        places = places_in(keys, nodes * labels + outputs)
+        return np.where(outputs < 0, NO_SLOT, places)
 
     def expanded(self, pairs: Integers) -> tuple[Integers, Integers]:
         """For all entries of the rows of some pairs: to which of these pairs each belongs, and its

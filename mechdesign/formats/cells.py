@@ -140,6 +140,17 @@ def encode(column: Any, name: str) -> Encoded:
     return _encode_series(column, name)
 
 
+def encode_anything(column: Any, name: str) -> Encoded:
+    """As `encode`; lists, structures, bytes and the like stand as Python writes them."""
+    try:
+        return encode(column, name)
+    except InputError:
+        if not hasattr(column, "__iter__"):
+            raise
+        values = column.to_pylist() if hasattr(column, "to_pylist") else [*column]
+        return encode([None if v is None else repr(v) for v in values], name)
+
+
 def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
     """The columns `names` of a pandas, polars or pyarrow table."""
     import narwhals as nw

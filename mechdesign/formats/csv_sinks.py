@@ -242,6 +242,8 @@ class CsvSink(_TextStream):
             self._lone = outputs[0].position
             outputs = [WrittenColumn(layout.header[self._lone], self._lone)]
         self._edits = edits_of(outputs, width)
+        self._newline = layout.newline
+        self._has_even_lines = False
         self._written_texts: dict[int, tuple[Any, Any]] = {}
         """The last dictionary of each written column, and its texts as they are written."""
         names: list[str] = []
@@ -252,6 +254,12 @@ class CsvSink(_TextStream):
                 names.append(self._writer.cell(output.name, "the column"))
         self._open(target, compression, layout.mark)
         self._put(self._delimiter.join(names).encode() + layout.newline)
+
+    def even_lines(self) -> None:
+        """End every line as the header ends: line breaks of two kinds would tell the records
+        apart.
+        """
+        self._has_even_lines = True
 
     def write(self, batch: Any, written: Sequence[Any]) -> None:
         """Write a batch of the source with its written columns."""
@@ -290,11 +298,29 @@ class CsvSink(_TextStream):
                 all_texts.append(texts)
                 base += len(texts)
                 slot += 1
-        _, offsets, data = pa.concat_arrays(all_texts).buffers()
         counts = np.array([len(edit.written) for edit in self._edits])
+        breaks = self._uneven_breaks(block)
+        if breaks is not None:
+            cuts = np.concatenate([cuts, breaks[:, None]], axis=1)
+            codes = np.column_stack([codes, np.full(rows, base)])
+            counts = np.append(counts, 1)
+            all_texts.append(arrow_texts([self._newline.decode()]))
+        _, offsets, data = pa.concat_arrays(all_texts).buffers()
         return _csv.exchanged(
             block.text, block.size, cuts, codes, counts, offsets, data or b""
         )
+
+    def _uneven_breaks(self, block: TextBlock) -> Positions | None:
+        """Where the line break of each row begins and ends, if some differ and should not."""
+        if not self._has_even_lines:
+            return None
+        begins = block.ends[:, -1]
+        breaks = np.column_stack([begins, np.append(block.starts[1:], block.size)])
+        first_bytes = np.frombuffer(block.text, np.uint8)[begins]
+        is_long = breaks[:, 1] - begins != len(self._newline)
+        if not is_long.any() and (first_bytes == self._newline[0]).all():
+            return None
+        return breaks
 
     def _cut(self, block: TextBlock, edit: Edit, cut: Positions) -> None:
         """Put where an edit begins and ends in each row into `cut`, an (n, 2) array."""

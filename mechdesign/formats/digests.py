@@ -85,25 +85,41 @@ class RowHasher:
 
     def both_readings(self, batch: Batch) -> tuple[Hashes, Hashes | None]:
         """The hashes of `records`, and those of the second reading where it is another one."""
+        as_text, by_value, _ = self.readings(batch, ())
+        return as_text, by_value
+
+    def readings(
+        self, batch: Batch, left_out: Sequence[str]
+    ) -> tuple[Hashes, Hashes | None, Hashes]:
+        """The hashes of both readings, and those of the second one without some columns."""
         if isinstance(batch, CsvBatch):
-            sums = self._csv_sums(batch)
+            names: Sequence[str] = batch.names
             columns = [batch.texts(place) for place in range(batch.ends.shape[1])]
+            sums = self._csv_sums(batch)
         else:
+            names = batch.stored.schema.names
             columns = batch.stored.columns
             sums = self._sums(columns, batch.num_rows)
-        return self._readings(sums, columns)
+        return self._readings(sums, columns, [name in left_out for name in names])
 
     def _readings(
-        self, sums: Hashes, columns: Iterable[Any]
-    ) -> tuple[Hashes, Hashes | None]:
+        self, sums: Hashes, columns: Sequence[Any], are_left_out: Sequence[bool]
+    ) -> tuple[Hashes, Hashes | None, Hashes]:
         by_value: Hashes | None = None
         for column in columns:
             difference = self._difference(column)
             if difference is not None and difference.any():
                 by_value = difference + (sums if by_value is None else by_value)
+        bare = (sums if by_value is None else by_value).copy()
+        for column, is_left_out in zip(columns, are_left_out, strict=True):
+            if is_left_out:
+                bare -= self._column(column)
+                difference = self._difference(column)
+                if difference is not None:
+                    bare -= difference
         if by_value is not None:
             by_value = self._mixed(by_value)
-        return self._mixed(sums), by_value
+        return self._mixed(sums), by_value, self._mixed(bare)
 
     def _difference(self, column: Any) -> Hashes | None:
         """For each cell, what the second reading adds to its hash; None where they are the same."""
@@ -174,9 +190,26 @@ class RowHasher:
     def content(self, columns: Iterable[Any], records: int) -> Content:
         """The content of a data set that consists of columns."""
         listed = [*columns]
+        content, _ = self.content_and_bare(listed, records, [None] * len(listed), ())
+        return content
+
+    def content_and_bare(
+        self,
+        columns: Iterable[Any],
+        records: int,
+        names: Sequence[Any],
+        left_out: Sequence[Any],
+    ) -> tuple[Content, Hashes]:
+        """The content of a data set of named columns, and the hashes of its records, in the second
+        reading, without some of them.
+        """
+        listed = [*columns]
+        sums = self._sums(listed, records)
+        are_left_out = [name in left_out for name in names]
+        as_text, by_value, bare = self._readings(sums, listed, are_left_out)
         census = RecordCensus(self)
-        census.add_readings(*self._readings(self._sums(listed, records), listed))
-        return census.content()
+        census.add_readings(as_text, by_value)
+        return census.content(), bare
 
     def identifiers(self, columns: Sequence[Any]) -> Hashes:
         """One hash for each record, of the texts that identify it, byte for byte.

@@ -59,9 +59,11 @@ def released_table(
     release: Callable[[Drawer], tuple[Any, list[str]]],
 ) -> tuple[Any, list[str]]:
     """What `release` makes of a table, with its warnings and those of the ledger, if any."""
-    (released, warnings), notices = recipe.release_table(
-        header, release, lambda hasher: hasher.content(columns, records)
-    )
+
+    def content(hasher: RowHasher, left_out: Sequence[str]) -> tuple[Content, Hashes]:
+        return hasher.content_and_bare(columns, records, header, left_out)
+
+    (released, warnings), notices = recipe.release_table(header, release, content)
     return released, [*warnings, *notices]
 
 

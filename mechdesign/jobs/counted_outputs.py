@@ -1,7 +1,7 @@
 """Releases of which nothing is drawn: the ledger counts their possible outputs.
 
 Whatever the value of one individual, the outputs of several such releases together are at most the
-product of their numbers (Farokhi 2020, Theorem 6); the logarithm of the product to base 2 is what
+product of their numbers (Farokhi 2019, Theorem 6); the logarithm of the product to base 2 is what
 they tell in bits. The same release of the same records tells nothing new.
 """
 

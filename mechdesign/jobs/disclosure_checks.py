@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.cells import Encoded, encode_anything
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.leaks.column_pairs import MOST_COLUMNS
@@ -109,12 +109,12 @@ class DisclosureChecks:
         self._rising.add(count, sampled)
 
     def _cells(self, column: Callable[[Any], Any], view: View) -> Encoded | None:
-        """The cells of a view; None for lists, structures and the like, which are no symbols."""
+        """The cells of a view; None where they have no bin of the variable."""
         name = view.column
         binned = self._hidden.get(view)
         try:
             if binned is None:
-                return encode(column(name), name)
+                return encode_anything(column(name), name)
             variable, part = binned
             cells = encode_for(column(name), name, variable, part)
             bins = variable.bins_of(part)

@@ -137,6 +137,27 @@ def renamed_records_refusal(share: float, entry: Entry, identity: Sequence[str])
     )
 
 
+def renamed_records_notice(share: float, entry: Entry) -> str:
+    """The notice if a `share` of the records with new identifiers, less than is refused, was
+    released in `entry` under other ones.
+    """
+    return (
+        f"about {share:.0%} of the records with new identifiers have been released through this "
+        f"channel before (to {entry.target} on {entry.started[:10]}) under other ones, and are "
+        "drawn a second time, which can leak far more than one release: restore their identifiers"
+    )
+
+
+def alike_records_notice(entry: Entry) -> str:
+    """The notice if the rows are those of `entry` but for the identifiers, maybe by chance."""
+    return (
+        "but for the identifiers, the same rows have been released through this channel before, "
+        f"equally often (to {entry.target} on {entry.started[:10]}): if they are the same "
+        "records, they are drawn a second time, which can leak far more than one release: restore "
+        "their identifiers"
+    )
+
+
 def redraw_notice(draws: int) -> str:
     """The notice if the records had so many other draws."""
     noun = "draw" if draws == 1 else "draws"

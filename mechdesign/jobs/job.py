@@ -34,6 +34,7 @@ from mechdesign.core.undoing import on_failure
 from mechdesign.core.wording import listed
 from mechdesign.formats.digests import Content
 from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
+from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.counted_outputs import drawn_uses
 from mechdesign.jobs.earlier import (
     FIRST_DRAW,
@@ -54,6 +55,7 @@ from mechdesign.jobs.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.jobs.joint_budget import joint_budget
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.recipe import RecordedDraws
+from mechdesign.jobs.renewed_identifiers import Wanted, notices_of_renewed
 from mechdesign.jobs.same_records import is_same, releases_of
 from mechdesign.jobs.target import Target
 from mechdesign.release.drawing import FirstSymbols
@@ -402,11 +404,44 @@ class Job:
         """Whether the ledger has no symbols of the records of a release, which it did not see."""
         return entry.unordered is None and entry.file != self._file
 
+    def renewed(
+        self, content: Content, bare: BareRecords, releases: Sequence[RecordedDraws]
+    ) -> tuple[str, ...]:
+        """Notices of records that were drawn just now, and are known under other identifiers.
+
+        Raises
+        ------
+        InputError
+            If these are at least half of the records with new identifiers.
+        """
+        with self.ledger.reading() as db:
+            return self._renewed(db, content, bare, releases)
+
+    def _renewed(
+        self,
+        db: Connection,
+        content: Content,
+        bare: BareRecords,
+        releases: Sequence[RecordedDraws],
+    ) -> tuple[str, ...]:
+        if self._fresh_draw:
+            return ()
+        notices: dict[str, None] = {}
+        for k, (release, drawn) in enumerate(zip(releases, self.drawn, strict=True)):
+            # What was forgotten of so many identifiers would count as new.
+            if release.earlier.full:
+                continue
+            wanted = Wanted(drawn, self.identity, content, self._file)
+            found = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
+            notices |= dict.fromkeys(found)
+        return tuple(notices)
+
     def finish(
         self,
         entry: Entry,
         content: Content | None = None,
         releases: Sequence[RecordedDraws] = (),
+        bare: BareRecords | None = None,
     ) -> None:
         """Enter that a release is about to be made: its data are on disk, and files are about to
         get their names.
@@ -417,6 +452,8 @@ class Job:
                 raise InputError(RELEASED_MEANWHILE)
             if self.identity and releases:
                 self._refuse_other_identifiers(db, content, releases)
+            if content is not None and bare is not None:
+                self._refuse_renewed_meanwhile(db, content, bare, releases)
             last = self.ledger.last_of(db, entry.target)
             if (
                 last is not None
@@ -427,8 +464,34 @@ class Job:
                 self.ledger.take_over(db, last, entry)
                 self._continued = last
             self.ledger.enter(db, entry, content)
+            if bare is not None:
+                self.ledger.remember_bare(db, entry, bare.content.to_bytes())
             if self.identity and releases:
                 self._remember_symbols(db, entry, releases)
+
+    def _refuse_renewed_meanwhile(
+        self,
+        db: Connection,
+        content: Content,
+        bare: BareRecords,
+        releases: Sequence[RecordedDraws],
+    ) -> None:
+        """Refuse records that are known under other identifiers by now.
+
+        Another process may have released them under the same ones, and then they are not new any
+        more.
+        """
+        try:
+            self._renewed(db, content, bare, releases)
+        except InputError:
+            for release, drawn, key in zip(
+                releases, self.drawn, self.keys, strict=True
+            ):
+                for hashes, codes in self.ledger.known(db, drawn, key):
+                    seen = ~release.seen.find(hashes, codes)[0]
+                    if release.earlier.find(hashes[seen], codes[seen])[0].any():
+                        raise InputError(RELEASED_MEANWHILE) from None
+            raise
 
     def _refuse_other_identifiers(
         self,
@@ -507,13 +570,14 @@ class Job:
         entry: Entry,
         content: Content,
         releases: Sequence[RecordedDraws],
+        bare: BareRecords | None = None,
     ) -> None:
         """Enter a release and give its files their names; what fails is taken back, unless it may
         have been seen.
         """
         with on_failure(lambda: self._take_back(entry)):
             out.commit(
-                before=lambda: self.finish(entry, content, releases),
+                before=lambda: self.finish(entry, content, releases, bare),
                 after=lambda: self.done(entry),
             )
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
@@ -20,6 +20,9 @@ from mechdesign.release.box_drawing import box_channel_digest
 from mechdesign.release.drawing import REDRAW, channel_digest
 from mechdesign.release.row_drawing import row_channel_digest
 
+if TYPE_CHECKING:
+    from mechdesign.auditing.verdict import Achieved
+
 Budget: TypeAlias = dict[str, Any]
 """`draws`, `eps_l`, `eps_u` and `eps_ldp`, the budgets in nats."""
 
@@ -30,6 +33,12 @@ TableOf: TypeAlias = Callable[[Sequence[Any]], Any]
 REDRAWN = (
     ", but for records that were drawn anew because their symbol had changed (--changed redraw), "
     "of which their releases together tell more"
+)
+
+
+BOXES = (
+    "a channel for boxes of rows is among them, and its promise is for the population, "
+    "not for a table"
 )
 
 
@@ -74,12 +83,12 @@ def joint_budget(
     table : function, optional
         Gives the table of all columns for the channels.
     """
+    # The audit takes as long to import as a small job.
     from mechdesign.auditing.joint_leakage import compose
 
-    rows = _row_channel_budget(draws, channels)
-    if rows is not None:
-        return rows
     different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
+    if len(different) == 1 and draws[0].use.form == ROW:
+        return _row_channel_budget(draws, channels)
     subject = f"all {len(different)} draws"
     if len(different) == 1:
         subject = "the one draw"
@@ -87,51 +96,69 @@ def joint_budget(
     try:
         by_digest = _channels_of(draws, channels)
         drawn: list[Any] = [by_digest[digest] for digest, _, _ in different]
+        if any(isinstance(channel, BoxChannel) for channel in drawn):
+            raise InputError(BOXES)
         joint_table = None
         if table is not None:
             joint_table = table(drawn)
         leakage = compose(drawn, joint_table)
     except InputError as error:
         return JointBudget(None, f"{unknown}: {error}")
-    budget = {
-        "draws": len(different),
-        "eps_l": leakage.eps_l,
-        "eps_u": leakage.eps_u,
-        "eps_ldp": leakage.eps_ldp,
-    }
+    sides, given = _with_given(leakage.achieved, leakage.given)
+    budget = _record(len(different), sides)
     verb = "has" if len(different) == 1 else "together have"
     sentence = (
-        f"{subject} of a record {verb} the budget eps_l {at_most(leakage.eps_l)}, eps_u "
-        f"{at_most(leakage.eps_u)}, eps_ldp {at_most(leakage.eps_ldp)}"
+        f"{subject} of a record {verb} the budget eps_l {at_most(sides.eps_l)}, eps_u "
+        f"{at_most(sides.eps_u)}, eps_ldp {at_most(sides.eps_ldp)}{given}"
     )
+    return JointBudget(budget, sentence + _redrawn(draws))
+
+
+def _with_given(sides: Achieved, given: Achieved | None) -> tuple[Achieved, str]:
+    """Budgets against the whole table, and what to say of the given columns; `sides` are relative
+    to them where there are any.
+    """
+    from mechdesign.auditing.joint_leakage import sum_above
+    from mechdesign.auditing.verdict import Achieved
+
+    if given is None:
+        return sides, ""
+    # P(s | k, y) / P(s) is the product of the lifts of k and, within its stratum, of y.
+    total = Achieved(
+        sum_above([sides.eps_l, given.eps_l]),
+        sum_above([sides.eps_u, given.eps_u]),
+        sum_above([sides.eps_ldp, given.eps_ldp]),
+    )
+    told = (
+        f", of which the given columns tell eps_l {at_most(given.eps_l)}, eps_u "
+        f"{at_most(given.eps_u)} by themselves"
+    )
+    return total, told
+
+
+def _record(draws: int, sides: Achieved) -> Budget:
+    return {
+        "draws": draws,
+        "eps_l": sides.eps_l,
+        "eps_u": sides.eps_u,
+        "eps_ldp": sides.eps_ldp,
+    }
+
+
+def _redrawn(draws: Sequence[Drawn]) -> str:
+    """What to add where records were drawn anew."""
     if any(draw.use.changed == REDRAW for draw in draws):
-        sentence += REDRAWN
-    return JointBudget(budget, sentence)
+        return REDRAWN
+    return ""
 
 
 def _row_channel_budget(
     draws: Sequence[Drawn], channels: Sequence[Channel | RowChannel | BoxChannel]
-) -> JointBudget | None:
-    """The budget where a channel of rows took part; None where none did.
-
-    One draw has the exact budget of the audit on the channel's own table. Lifts of several
-    independent draws of a record do not add up, so that no number is given for them.
-    """
+) -> JointBudget:
+    """The budget of one draw of a channel of rows: that of the audit on the channel's own table."""
     # The audit takes as long to import as a small job.
-    from mechdesign.auditing.joint_leakage import sum_above
     from mechdesign.auditing.rows import audit_rows
-    from mechdesign.auditing.verdict import Achieved
 
-    if all(draw.use.form != ROW for draw in draws):
-        return None
-    different = {(draw.use.channel, draw.job, draw.draw) for draw in draws}
-    unknown = f"the joint budget of all {len(different)} draws is not known"
-    if len(different) > 1:
-        return JointBudget(
-            None,
-            f"{unknown}: a channel of rows is among them, and its draws with others of the same "
-            "records can tell far more than the sum of their budgets",
-        )
     try:
         (channel,) = _channels_of(draws, channels).values()
         if isinstance(channel, BoxChannel):
@@ -142,47 +169,24 @@ def _row_channel_budget(
             None, f"the joint budget of the one draw is not known: {error}"
         )
     # A relative promise leaves out what the given columns tell, but the total does not.
-    sides = audit.achieved
-    given = ""
-    if channel.record.promise == RELATIVE and audit.given is not None:
-        known = audit.given
-        sides = Achieved(
-            sum_above([sides.eps_l, known.eps_l]),
-            sum_above([sides.eps_u, known.eps_u]),
-            sum_above([sides.eps_ldp, known.eps_ldp]),
-        )
-        given = (
-            ", of which the given columns tell eps_l "
-            f"{at_most(known.eps_l)}, eps_u {at_most(known.eps_u)} by themselves"
-        )
-    budget = {
-        "draws": 1,
-        "eps_l": sides.eps_l,
-        "eps_u": sides.eps_u,
-        "eps_ldp": sides.eps_ldp,
-    }
+    relative = channel.record.promise == RELATIVE
+    sides, given = _with_given(audit.achieved, audit.given if relative else None)
     secret = listed(channel.sensitive.columns)
     sentence = (
         f"the one draw of a record, of its whole row, has the budget eps_l {at_most(sides.eps_l)}, "
         f"eps_u {at_most(sides.eps_u)}, eps_ldp {at_most(sides.eps_ldp)} on {secret}{given}"
     )
-    if any(draw.use.changed == REDRAW for draw in draws):
-        sentence += REDRAWN
-    return JointBudget(budget, sentence)
+    return JointBudget(_record(1, sides), sentence + _redrawn(draws))
 
 
 def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBudget:
     """The budget of one draw of a channel of boxes, for the population."""
+    # The audit takes as long to import as a small job.
     from mechdesign.auditing.boxes import audit_boxes
 
     sides = audit_boxes(channel).achieved
     given = ""
-    budget: Budget | None = {
-        "draws": 1,
-        "eps_l": sides.eps_l,
-        "eps_u": sides.eps_u,
-        "eps_ldp": sides.eps_ldp,
-    }
+    budget: Budget | None = _record(1, sides)
     if channel.given:
         # What the given columns tell by themselves is not in the file.
         names = [name for variable in channel.given for name in variable.columns]
@@ -194,9 +198,7 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
         f"{listed(channel.sensitive.columns)} for the population, with "
         f"{percent_of(channel.level)} confidence{given}"
     )
-    if any(draw.use.changed == REDRAW for draw in draws):
-        sentence += REDRAWN
-    return JointBudget(budget, sentence)
+    return JointBudget(budget, sentence + _redrawn(draws))
 
 
 def _digest_of(channel: Channel | RowChannel | BoxChannel) -> str:

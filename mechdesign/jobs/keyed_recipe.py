@@ -21,7 +21,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.digests import Content, RecordCensus, RowHasher
+from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
+from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
 from mechdesign.jobs.earlier import Earlier, change_notices
 from mechdesign.jobs.entries import Use
@@ -31,7 +33,7 @@ from mechdesign.jobs.keys import key_at
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.manifest import Manifest, ReleasedColumn
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.recipe import Drawer, Frame, Recipe
+from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
 from mechdesign.release.drawing import key_of
@@ -45,6 +47,35 @@ def key_in_options(options: ReleaseOptions) -> tuple[Key, bool]:
         key = key_at(key)
     keyless = key is None and options.insecure_seed is None and options.ledger is None
     return key_of(key, options.insecure_seed), keyless
+
+
+@dataclass(frozen=True)
+class _DrawnFile:
+    """A file that was drawn by a job: its records, and what the ledger knows of them."""
+
+    drawer: Drawer
+    records: int
+    content: Content
+    bare: BareRecords
+    earlier: Earlier
+
+
+def _inspection(
+    hasher: RowHasher,
+    identity: Sequence[str],
+    census: RecordCensus,
+    bare: BareRecords,
+) -> Callable[[Batch], None]:
+    """Shows every batch that was drawn to a census of its records, with and without
+    identifiers.
+    """
+
+    def inspect(batch: Batch) -> None:
+        as_text, by_value, without = hasher.readings(batch, identity)
+        census.add_readings(as_text, by_value)
+        bare.add(without)
+
+    return inspect
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,10 +185,14 @@ class KeyedRecipe(FileRecipe):
         with run.opened_target(
             leftover=job.unfinished(run.target), again=finished is not None
         ) as out:
-            drawer, records, content, earlier = self._drawn_by_job(run, job, out)
-            sha256 = self._seal(run, out, drawer, records, earlier)
-            entry = job.entry(run.target, sha256, records, content, earlier.joint)
-            job.commit(out, entry, content, drawer.releases)
+            drawn = self._drawn_by_job(run, job, out)
+            drawer = drawn.drawer
+            sha256 = self._seal(run, out, drawer, drawn.records, drawn.earlier)
+            entry = job.entry(
+                run.target, sha256, drawn.records, drawn.content, drawn.earlier.joint
+            )
+            job.commit(out, entry, drawn.content, drawer.releases, drawn.bare)
+        records = drawn.records
         return run.applied(records, sha256, place)
 
     def _write_unrecorded(self, run: FileRun) -> Applied:
@@ -181,23 +216,27 @@ class KeyedRecipe(FileRecipe):
             channel_files=run.sides.channel_files,
         )
 
-    def _drawn_by_job(
-        self, run: FileRun, job: Job, out: Target
-    ) -> tuple[Drawer, int, Content, Earlier]:
+    def _drawn_by_job(self, run: FileRun, job: Job, out: Target) -> _DrawnFile:
         """Draw the file with the keys of a job, and what the ledger knows of its records.
 
         Only when all records were read is their content known. If the ledger has other keys for it,
         which happens when it was released from a file with other bytes, everything is drawn again.
         """
+        hasher = job.ledger.hasher
         while True:
-            census = RecordCensus(job.ledger.hasher)
+            census = RecordCensus(hasher)
             drawer = self.with_keys(job.keys).drawer(run.table.header)
             job.prepare(drawer.releases)
-            records = run.draw(out, drawer, census.add)
+            bare = BareRecords(drawer.releases)
+            inspect = _inspection(hasher, self.options.identifiers, census, bare)
+            records = run.draw(out, drawer, inspect)
             content = census.content()
             earlier = job.met(content)
-            if earlier is not None:
-                return drawer, records, content, earlier
+            if earlier is None:
+                continue
+            renewed = job.renewed(content, bare, drawer.releases)
+            earlier = replace(earlier, notices=(*earlier.notices, *renewed))
+            return _DrawnFile(drawer, records, content, bare, earlier)
 
     def _seal(
         self,
@@ -244,7 +283,7 @@ class KeyedRecipe(FileRecipe):
         self,
         header: Sequence[Any],
         release: Callable[[Drawer], Frame],
-        content: Callable[[RowHasher], Content],
+        content: ContentOf,
     ) -> tuple[Frame, tuple[str, ...]]:
         """What `release` makes of a whole table, entered in the ledger of the options, if there
         is one.
@@ -252,7 +291,7 @@ class KeyedRecipe(FileRecipe):
         if self.options.ledger is None:
             return release(self.drawer(header)), ()
         ledger = Ledger(self.options.ledger)
-        hashed = content(ledger.hasher)
+        hashed, hashes = content(ledger.hasher, self.options.identifiers)
         job = Job(
             ledger,
             self.uses(header),
@@ -268,10 +307,14 @@ class KeyedRecipe(FileRecipe):
         drawer = self.with_keys(job.keys).drawer(header)
         job.prepare(drawer.releases)
         released = release(drawer)
+        bare = BareRecords(drawer.releases)
+        bare.add(hashes)
+        renewed = job.renewed(hashed, bare, drawer.releases)
         entry = job.entry(FRAME, None, hashed.records, hashed, earlier.joint)
-        job.finish(entry, hashed, drawer.releases)
+        job.finish(entry, hashed, drawer.releases, bare)
         job.done(entry)
-        return released, (*earlier.notices, *change_notices(drawer.releases))
+        notices = (*earlier.notices, *renewed, *change_notices(drawer.releases))
+        return released, notices
 
     def for_lazy_table(self, header: Sequence[Any]) -> Recipe:
         """The recipe with keys that last; a ledger is told of the release, but sees no record of

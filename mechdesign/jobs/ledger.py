@@ -330,6 +330,7 @@ class Ledger:
         """Take back a release that was not made."""
         db.execute("DELETE FROM releases WHERE id = ?", (entry.id,))
         db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
+        db.execute("DELETE FROM samples WHERE unordered = ?", (_bare_of(entry),))
 
     def take_over(self, db: sqlite3.Connection, old: Entry, new: Entry) -> None:
         """Remove a release for another one that has its records."""
@@ -435,6 +436,26 @@ class Ledger:
             "SELECT sample FROM samples WHERE unordered = ?", (unordered,)
         ).fetchone()
         return row[0]
+
+    @staticmethod
+    def remember_bare(db: sqlite3.Connection, entry: Entry, bare: bytes) -> None:
+        """Keep what is known of the records of a release without their identifiers."""
+        db.execute(
+            "INSERT OR REPLACE INTO samples VALUES (?, ?)", (_bare_of(entry), bare)
+        )
+
+    @staticmethod
+    def bare(db: sqlite3.Connection, entry: Entry) -> bytes | None:
+        """What `remember_bare` kept; None of a release of an earlier version, or on a cluster."""
+        row = db.execute(
+            "SELECT sample FROM samples WHERE unordered = ?", (_bare_of(entry),)
+        ).fetchone()
+        return None if row is None else row[0]
+
+
+def _bare_of(entry: Entry) -> str:
+    """Under which name the table `samples` has the records of a release without identifiers."""
+    return f"bare {entry.id}"
 
 
 def _spellings_of(drawn: Drawn) -> str:

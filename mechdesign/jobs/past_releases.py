@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -15,14 +15,21 @@ from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
 from mechdesign.formats.digests import Content, RecordCensus
 from mechdesign.formats.inputs import GuardedInput
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.jobs.bare_records import (
+    BareContent,
+    BareRecords,
+    Likeness,
+    likeness,
+    share_of,
+)
 from mechdesign.jobs.counted_outputs import column_totals, drawn_uses
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.job import UNCERTAIN
 from mechdesign.jobs.joint_budget import Budget, TableOf, joint_budget
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.same_records import releases_of
+from mechdesign.jobs.same_records import SharedReleases, releases_of
 
 
 class History(NamedTuple):
@@ -68,56 +75,129 @@ def history_of(
         If the file or the ledger cannot be read.
     """
     reading = text or TextOptions()
-    census = RecordCensus(ledger.hasher)
+    with ledger.reading() as db:
+        entries = ledger.releases(db)
+    identities = {entry.identity for entry in entries}
     with GuardedInput(data, progress=progress) as guarded:
         with open_source(guarded.path, reading, name=guarded.name) as records:
-            for batch in records.batches():
-                census.add(batch)
+            content, bare = _contents(ledger, records, identities)
         guarded.check()
         file = ledger.file_hash(guarded.sha256, canonical(asdict(reading)))
     with ledger.reading() as db:
-        shared = releases_of(db, ledger.releases(db), census.content(), file)
-        draws = _draws_apart(db, ledger, shared.entries)
+        shared = releases_of(db, entries, content, file)
+        renamed = _renamed(db, ledger, entries, bare)
+        known = {entry.id for entry in (*shared.entries, *renamed.entries)}
+        shared = SharedReleases(
+            max(shared.share, renamed.share),
+            [entry for entry in entries if entry.id in known],
+        )
+        entries = _draws_apart(db, ledger, shared.entries)
+    draws = drawn_uses(entries)
     budget: Budget | None = None
     sentences: list[str] = []
     if draws:
         joint = joint_budget(draws, channels, table)
         budget = joint.budget
         sentences.append(joint.sentence)
-    for column, total in column_totals(shared.entries).items():
+    for column, total in column_totals(entries).items():
         sentences.append(total.sentence(column))
     if not sentences:
         sentences.append("these records have not been released")
-    return History(shared.share, shared.entries, budget, "; ".join(sentences))
+    return History(shared.share, entries, budget, "; ".join(sentences))
+
+
+def _contents(
+    ledger: Ledger, records: Source, identities: Iterable[tuple[str, ...]]
+) -> tuple[Content, dict[tuple[str, ...], BareContent]]:
+    """The content of a file, and that of its records without the columns of each identity."""
+    census = RecordCensus(ledger.hasher)
+    bare = {identity: BareRecords(()) for identity in identities}
+    for batch in records.batches():
+        census.add(batch)
+        for identity, without in bare.items():
+            without.add(ledger.hasher.readings(batch, identity)[2])
+    contents = {identity: without.content for identity, without in bare.items()}
+    return census.content(), contents
+
+
+def _renamed(
+    db: Connection,
+    ledger: Ledger,
+    entries: Sequence[Entry],
+    bare: Mapping[tuple[str, ...], BareContent],
+) -> SharedReleases:
+    """The releases that have some of these records under other identifiers, or maybe all."""
+    alike: list[Likeness] = []
+    shared: list[Entry] = []
+    for entry in entries:
+        stored = ledger.bare(db, entry)
+        if stored is None:
+            continue
+        old = BareContent.from_bytes(stored)
+        # What was released without identifiers may have got some since.
+        variants = [bare[entry.identity]] if entry.identity else [*bare.values()]
+        found = [likeness(new, old) for new in variants]
+        found = [one for one in found if one.whole or one.certain]
+        if found:
+            shared.append(entry)
+            alike += found
+    share = 0.0
+    for new in bare.values():
+        share = max(share, share_of(new, alike))
+    return SharedReleases(share, shared)
 
 
 def _draws_apart(
     db: Connection, ledger: Ledger, entries: Sequence[Entry]
-) -> list[Drawn]:
-    """The draws of some releases, in which no two draws of a record count as one.
+) -> list[Entry]:
+    """Some releases, in which no two draws of a record count as one.
 
     Releases of one job have one key, and so one draw of every record, as long as the identifiers of
     the records are what they were. A release that drew records for the first time which an earlier
-    one had already, to judge by their content, knew them under other identifiers.
+    one had already, to judge by their content, knew them under other identifiers: it counts as a
+    job of its own.
     """
-    draws: list[Drawn] = []
-    samples: dict[tuple[str, str, int], list[bytes]] = {}
+    apart: list[Entry] = []
+    earlier: dict[tuple[str, str, int], list[Entry]] = {}
     for entry in entries:
-        for drawn in drawn_uses([entry]):
-            if not entry.identity or entry.unordered is None:
-                draws.append(drawn)
-                continue
-            earlier = samples.setdefault((drawn.use.channel, drawn.job, drawn.draw), [])
-            sample = ledger.sample(db, entry.unordered)
-            content = Content.of_sample(
-                sample, records=entry.records, unordered=entry.unordered
-            )
-            share = 1.0
-            if sample not in earlier:
-                share = content.share_in(earlier)
+        if not entry.identity or entry.unordered is None:
+            apart.append(entry)
+            continue
+        jobs: list[Drawn] = []
+        for drawn in entry.drawn:
+            before = earlier.setdefault((drawn.use.channel, drawn.job, drawn.draw), [])
+            share = _share_known(db, ledger, entry, before)
             new = ledger.new_records(db, entry, drawn)
-            if new > (1 - share + UNCERTAIN) * entry.records:
+            if new and new > (1 - share + UNCERTAIN) * entry.records:
                 drawn = drawn.model_copy(update={"job": f"{drawn.job}, {entry.id}"})
-            earlier.append(sample)
-            draws.append(drawn)
-    return draws
+            before.append(entry)
+            jobs.append(drawn)
+        apart.append(entry.model_copy(update={"drawn": tuple(jobs)}))
+    return apart
+
+
+def _share_known(
+    db: Connection, ledger: Ledger, entry: Entry, before: Sequence[Entry]
+) -> float:
+    """The share of the records of a release that earlier ones had, with or without their
+    identifiers.
+    """
+    sample = ledger.sample(db, entry.unordered or "")
+    content = Content.of_sample(
+        sample, records=entry.records, unordered=entry.unordered or ""
+    )
+    samples = [ledger.sample(db, old.unordered or "") for old in before]
+    share = 1.0
+    if sample not in samples:
+        share = content.share_in(samples)
+    stored = ledger.bare(db, entry)
+    if stored is None:
+        return share
+    new = BareContent.from_bytes(stored)
+    alike: list[Likeness] = []
+    for old in before:
+        old_stored = ledger.bare(db, old)
+        if old_stored is not None:
+            alike.append(likeness(new, BareContent.from_bytes(old_stored)))
+    alike = [one for one in alike if one.whole or one.certain]
+    return max(share, share_of(new, alike))

@@ -35,6 +35,9 @@ Frame = TypeVar("Frame")
 
 Codes = NDArray[np.integer[Any]]
 
+ContentOf = Callable[[RowHasher, Sequence[str]], tuple[Content, Hashes]]
+"""Gives the content of a table, and the hashes of its records without the columns of these names."""
+
 Place = tuple[int, int]
 """A released column: the number of its releasable, and its number among the columns that this one
 releases.
@@ -89,6 +92,7 @@ class RecordedDraws(Protocol):
     changes: int
     seen: FirstSymbols
     earlier: FirstSymbols
+    are_new: NDArray[np.bool_]
     spellings: Spellings
 
     def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
@@ -155,12 +159,12 @@ class Recipe(ABC):
         self,
         header: Sequence[Any],
         release: Callable[[Drawer], Frame],
-        content: Callable[[RowHasher], Content],
+        content: ContentOf,
     ) -> tuple[Frame, tuple[str, ...]]:
         """What `release` makes of a whole table with a drawer, and notices for the user.
 
         The release is entered in the ledger of the options, if there is one; `content` hashes the
-        records.
+        records, and gives their hashes without some columns.
 
         Raises
         ------

@@ -17,6 +17,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv import CsvBatch
+from mechdesign.formats.csv_sinks import CsvSink
 from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Batch, Kind, Source, sink_for
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
@@ -102,6 +103,8 @@ def write_release(
         ):
             if isinstance(sink, ParquetSink):
                 _close(sink, drawer)
+            elif isinstance(sink, CsvSink) and not drawer.recipe.options.keeps_all:
+                sink.even_lines()
             for batch in table.batches(encode=encoded, read=stored):
                 kept, written = columns.of_batch(batch, first_row)
                 first_row += batch.num_rows

@@ -5,7 +5,6 @@ ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
-from mechdesign.formats.cells import encode
+from mechdesign.formats.cells import encode, encode_anything
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
@@ -144,10 +143,9 @@ def inspect_file(
             for name, pairs in crossings.items():
                 if all(each.full for each in pairs.values()):
                     continue
-                with suppress(InputError):  # lists, records and the like are no symbols
-                    values = encode(batch.column(name), name)
-                    for other, crossing in pairs.items():
-                        crossing.add(values, symbols[other])
+                values = encode_anything(batch.column(name), name)
+                for other, crossing in pairs.items():
+                    crossing.add(values, symbols[other])
     told = [_told(name, pairs) for name, pairs in crossings.items()]
     told.sort(key=lambda each: each.severity, reverse=True)
     return Inspection(records, useful, hidden[len(useful) :], tuple(told))

@@ -8,25 +8,42 @@ budget shrinks further, and the exact audit decides each time.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mechdesign.auditing.averages import average_leakage, average_verdicts
+from mechdesign.auditing.averages import (
+    AverageVerdict,
+    average_leakage,
+    average_verdicts,
+)
 from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import achieved_by
+from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AVERAGE_MEASURES, AverageBudget
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.optimal import ENTROPY_ERROR
 from mechdesign.mechanisms.result import Certificate, Design, finish
-from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
+from mechdesign.mechanisms.rounding import (
+    Rounded,
+    RoundingFailure,
+    partition_channel,
+)
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, utility_entropy
+from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
 from mechdesign.notions import ALIP, LARGEST_BUDGET, MaxLift, Notion
 from mechdesign.tables.joint import Joint
-from solvers import SolverError
+from solvers import Array, Points, Progress, SolverError
 from solvers.average import AverageOptimum, best_channel_on_average
+
+NOTHING_TO_LIMIT = (
+    "the useful column says nothing about the sensitive one: there is nothing to limit"
+)
+
+AVERAGE = "average"
+"""The name of the mechanism."""
 
 SHRUNK = (1e-9, 1e-7, 1e-5, 1e-3)
 """Relative shares by which the budget is reduced in turn, until the integers keep the budget."""
@@ -69,9 +86,7 @@ def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
             raise InputError(f"{name} ({value}) must be above 0 and at most 100 %")
         budget = share * own_leakage(joint, measure)
         if not budget > 0.0:
-            raise InputError(
-                "the useful column says nothing about the sensitive one: there is nothing to limit"
-            )
+            raise InputError(NOTHING_TO_LIMIT)
     else:
         if isinstance(value, str):
             value = _float(name, value)
@@ -92,19 +107,60 @@ def _float(name: str, text: str) -> float:
         ) from None
 
 
+def in_solver_unit(measure: str, leakage: float) -> float:
+    """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage."""
+    if measure == "maximal-leakage":
+        return math.expm1(leakage)
+    return leakage
+
+
 def own_leakage(joint: Joint, measure: str) -> float:
     """What X itself leaks about S on average, which no channel exceeds."""
-    from mechdesign.channel.channel import Channel
-    from mechdesign.core.integers import IntegerRows
-
     n = len(joint.useful)
     rows = IntegerRows.of_pairs([[x, 1] for x in range(n)], n)
     channel = Channel(joint.useful, joint.useful.names, rows, 1, joint)
     return average_leakage(channel, joint, measure)
 
 
+def verified_within(
+    rules: Rules, budget: AverageBudget, channels: Iterable[tuple[Array, Points]]
+) -> tuple[Rounded, AverageVerdict]:
+    """The first of several float channels whose integers keep the promise and the budget.
+
+    Each has weights P(y), (k,), and posteriors, (k, n). A constant follows the last: it leaks
+    nothing, whatever the budget.
+
+    Raises
+    ------
+    SolverFailure
+        If not even the constant was verified.
+    """
+    failure: Exception | None = None
+    for weights, points in channels:
+        try:
+            rounded = rules.rounded(weights, points)
+        except RoundingFailure as error:
+            failure = error
+            continue
+        (verdict,) = average_verdicts(rounded.channel, rules.joint, [budget])
+        if verdict.kept:
+            return rounded, verdict
+    everything = [list(range(len(rules.joint.useful)))]
+    rounded = partition_channel(everything, rules)
+    (verdict,) = average_verdicts(rounded.channel, rules.joint, [budget])
+    if not verdict.kept:
+        raise SolverFailure(f"no channel was verified ({failure})")
+    return rounded, verdict
+
+
 def for_average(
-    rules: Rules, asked: Any, search: Search, started: float, *, alone: bool
+    rules: Rules,
+    asked: Any,
+    search: Search,
+    started: float,
+    *,
+    alone: bool,
+    start: Sequence[Points] = (),
 ) -> Design:
     """The channel that keeps most within an average budget, verified exactly.
 
@@ -113,6 +169,8 @@ def for_average(
     alone : bool
         Whether no promise on single lifts was asked for. The design then has the extreme lifts of
         the channel itself as its notion.
+    start : sequence of Points
+        Posteriors, (k, n), of channels that are known; none of them keeps more than the result.
 
     Raises
     ------
@@ -124,52 +182,50 @@ def for_average(
     joint = rules.joint
     (budget,) = averages_of(asked, joint)
     single = replace(rules, by_symbol=True)
-    failure: Exception | None = None
-    found = _found(single, budget, SHRUNK[0], search, alone=alone)
-    for share in SHRUNK:
-        if share != SHRUNK[0]:
-            found = _found(single, budget, share, search, alone=alone)
-        try:
-            rounded = single.rounded(found.weights, found.points)
-        except RoundingFailure as error:
-            failure = error
-            continue
-        (verdict,) = average_verdicts(rounded.channel, joint, [budget])
-        if verdict.kept:
-            break
-    else:
-        # A constant leaks nothing, whatever the budget.
-        everything = [list(range(len(joint.useful)))]
-        rounded = partition_channel(everything, single)
-        (verdict,) = average_verdicts(rounded.channel, joint, [budget])
-        if not verdict.kept:
-            raise SolverFailure(f"no channel was verified ({failure})")
-    notion = rounded.audit.notion
+    found: list[AverageOptimum] = []
+
+    def optima() -> Iterator[tuple[Array, Points]]:
+        for share in SHRUNK:
+            best = _found(single, budget, share, search, start, alone=alone)
+            found.append(best)
+            yield best.weights, best.points
+
+    rounded, verdict = verified_within(single, budget, optima())
     if alone:
-        notion = _extremes(rounded.channel, joint)
-        rounded = replace(rounded, audit=Rules(joint, notion).verdict(rounded.channel))
-        if not rounded.audit.satisfied:
-            raise SolverFailure("the extreme lifts of the channel were not verified")
+        rounded = with_own_lifts(rounded, joint)
     worth = utility(rounded.channel, joint)
-    bound = found.bound / utility_entropy(joint)
+    bound = min(best.bound for best in found) / utility_entropy(joint)
     upper = max(worth.nmi, min(1.0, bound + ENTROPY_ERROR * (1.0 + abs(bound))))
     certificate = Certificate(upper_bound_nmi=upper, scope="proven").at(worth.nmi)
     messages: list[str] = []
     if certificate.gap_nmi is not None and certificate.gap_nmi > search.gap:
-        messages.append(f"the search ended early ({found.status})")
+        messages.append(f"the search ended early ({found[-1].status})")
     design = finish(
         rounded,
         joint,
-        "average",
+        AVERAGE,
         "columns",
         started,
         worth=worth,
         certificate=certificate,
         messages=tuple(messages),
     )
-    kept = _with_achieved(budget, verdict.leakage)
-    record = replace(design.channel.record, averages=(kept,))
+    return with_average(design, _with_achieved(budget, verdict.leakage))
+
+
+def with_average(design: Design, average: AverageBudget) -> Design:
+    """The design with an average in the record of its channel."""
+    record = replace(design.channel.record, averages=(average,))
     return replace(design, channel=design.channel.with_record(record))
+
+
+def with_own_lifts(rounded: Rounded, joint: Joint) -> Rounded:
+    """The channel with its own extreme lifts as its notion, verified."""
+    rules = Rules(joint, _extremes(rounded.channel, joint))
+    verified = replace(rounded, audit=rules.verdict(rounded.channel))
+    if not verified.audit.satisfied:
+        raise SolverFailure("the extreme lifts of the channel were not verified")
+    return verified
 
 
 def _with_achieved(budget: AverageBudget, leakage: float) -> AverageBudget:
@@ -178,13 +234,16 @@ def _with_achieved(budget: AverageBudget, leakage: float) -> AverageBudget:
 
 
 def _found(
-    rules: Rules, budget: AverageBudget, share: float, search: Search, *, alone: bool
+    rules: Rules,
+    budget: AverageBudget,
+    share: float,
+    search: Search,
+    start: Sequence[Points],
+    *,
+    alone: bool,
 ) -> AverageOptimum:
     """The optimum at a budget reduced by a share; its bound is raised to that of the whole one."""
-    whole = budget.budget
-    if budget.measure == "maximal-leakage":
-        # The solver's unit is e^leakage - 1.
-        whole = math.expm1(budget.budget)
+    whole = in_solver_unit(budget.measure, budget.budget)
     inner = None
     outer = None
     if not alone:
@@ -200,15 +259,31 @@ def _found(
             whole * (1.0 - share),
             inner=inner,
             outer=outer,
-            tolerance=0.9 * search.gap * utility_entropy(rules.joint),
+            tolerance=0.9 * max(search.gap, LEAST_GAP) * utility_entropy(rules.joint),
             time_limit=limit,
-            progress=search.shown(rules.joint),
+            start=Points.concatenate(start) if start else None,
+            progress=_shown(search, rules.joint),
         )
     except SolverError as error:
         raise SolverFailure(f"the optimum could not be computed: {error}") from error
     # The support H(v) + beta L(v) >= y.v + m holds for every budget: the bound grows by beta times
     # the difference, doubled for the rounding of the product.
     return replace(found, bound=found.bound + 2.0 * found.multiplier * whole * share)
+
+
+def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:
+    """The caller's progress; the solver tells of I(X;Y) here and not of H(X|Y)."""
+    report = search.shown(joint)
+    if report is None:
+        return None
+    entropy = utility_entropy(joint)
+
+    def show(progress: Progress) -> None:
+        value = entropy - progress.value
+        bound = entropy - progress.bound
+        report(replace(progress, value=value, bound=bound))
+
+    return show
 
 
 def _extremes(channel: Any, joint: Joint) -> Notion:

@@ -17,32 +17,33 @@ import math
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.boxes import audit_boxes
 from mechdesign.channel.box_channel import BOX, BoxChannel, BoxPart, box_name
-from mechdesign.core.display import Described
+from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.progress import Steps
-from mechdesign.core.wording import about, at_most, percent_of, quoted
+from mechdesign.core.wording import quoted
+from mechdesign.mechanisms.box_columns import columns_kept
+from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.designing import design_requested
-from mechdesign.mechanisms.rare_limit import RareLimit, rare_limit
+from mechdesign.mechanisms.optimal import X_IS_PRIVATE
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import Notion, to_record
+from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes, BoxTree, boxes_merging_rare
-from mechdesign.tables.uncovered_values import uncovered_sentence
 from mechdesign.tables.variable import Variable
 
 SLICE_SHARE = 0.1
@@ -59,6 +60,11 @@ GUESS_SHARE = 0.3
 
 GUESS_GAP = 0.05
 """Gap of these designs, in units of the entropy of the boxes."""
+
+BOXES_ARE_PRIVATE = (
+    "The boxes themselves keep the promise, and are released as they are."
+)
+"""Where the best channel for the boxes is the identity."""
 
 FEWEST_RECORDS = 40
 """Records without which a slice decides nothing."""
@@ -92,6 +98,10 @@ class BoxRequest:
             raise InputError(
                 f"cells ({self.cells}) must be a number of boxes, at least 2"
             )
+        if self.seed is not None and self.seed < 0:
+            raise InputError(
+                f"slice_seed ({self.seed}) must be a whole number, at least 0"
+            )
         if self.rare < 0:
             raise InputError(
                 f"rare ({self.rare}) must be a number of records, at least 0"
@@ -105,121 +115,6 @@ class PartSummary:
     mass: float
     information: float
     bound: float
-
-
-@dataclass(frozen=True, repr=False)
-class BoxDesign(Described):
-    """A verified channel for boxes of rows.
-
-    Attributes
-    ----------
-    channel : BoxChannel
-    information, bound : float
-        I(X; Y | K) in nats of the records that the promise was proven on, and the most that any
-        channel for the same boxes could keep, proven.
-    entropy : float
-        H(X | K) in nats of all released columns.
-    achieved : Achieved
-        Log-lifts that no population of the confidence sets exceeds.
-    """
-
-    channel: BoxChannel
-    notion: Notion
-    information: float
-    bound: float
-    entropy: float
-    achieved: Achieved
-    records: int
-    limit: RareLimit | None
-    messages: tuple[str, ...]
-    seconds: float
-
-    @property
-    def nmi(self) -> float:
-        """I(X; Y | K) / H(X | K)."""
-        if self.entropy <= 0.0:
-            return 0.0
-        return min(self.information / self.entropy, 1.0)
-
-    @property
-    def upper_bound_nmi(self) -> float:
-        """The bound for these boxes in the same unit; other boxes may keep more."""
-        if self.entropy <= 0.0:
-            return 0.0
-        return min(self.bound / self.entropy, 1.0)
-
-    def __repr__(self) -> str:
-        return f"BoxDesign({self.channel!r}, kept {self.information:.4f} nats, {self.seconds:.1f} s)"
-
-    def to_record(self) -> dict[str, Any]:
-        """The record of `design --release --confidence --json`."""
-        channel = self.channel
-        return {
-            "mechanism": "rows",
-            "method": "boxes",
-            "notion": to_record(self.notion),
-            "promise": "relative" if channel.given else "total",
-            "objective": "information",
-            "nmi": self.nmi,
-            "mutual_information": self.information,
-            "entropy": self.entropy,
-            "upper_bound_nmi": self.upper_bound_nmi,
-            "gap_nmi": self.upper_bound_nmi - self.nmi,
-            "achieved": asdict(self.achieved),
-            "confidence": channel.level,
-            "population": {"level": channel.level, **asdict(self.achieved)},
-            "boxes": channel.boxes,
-            "filled": channel.fills,
-            "limit": None if self.limit is None else asdict(self.limit),
-            "strata": len(channel.parts),
-            "slice_records": channel.slice_records,
-            "records": self.records,
-            "verified": True,
-            "messages": self.messages,
-            "seconds": self.seconds,
-        }
-
-    def summary(self) -> str:
-        """The promise for the population, what is kept, and what is not covered, as text."""
-        channel = self.channel
-        secret = quoted(",".join(channel.sensitive.columns))
-        level = percent_of(channel.level)
-        against = f"P({secret})"
-        if channel.given:
-            against = f"P({secret}) among those with the same given columns"
-        lines = [
-            f"Population ({level} confidence): {self.notion.text} for {secret}, verified; lifts against {against} "
-            f"use eps_l {at_most(self.achieved.eps_l)}, eps_u {at_most(self.achieved.eps_u)} at most.",
-            f"Kept: {about(self.information)} of {about(self.entropy)} nats ({about(100 * self.nmi)} %); no channel "
-            f"for these boxes keeps more than {at_most(self.bound)} (proven).",
-            f"Boxes were learned on {channel.slice_records:,} records, and the promise was proven on the other "
-            f"{self.records - channel.slice_records:,}.",
-        ]
-        lines += self._parts_text()
-        if self.limit is not None:
-            lines.append(self.limit.text(channel.level))
-        proven_on = self.records - channel.slice_records
-        lines.append(
-            "It holds if the records are independent draws from the population, and covers a fresh record of it, "
-            "released once. "
-            f"{uncovered_sentence(channel.level, proven_on)}"
-        )
-        return "\n".join([*lines, *self.messages])
-
-    def _parts_text(self) -> list[str]:
-        lines: list[str] = []
-        silent = sum(part.channel is None for part in self.channel.parts)
-        if silent:
-            lines.append(
-                f"{silent} of {len(self.channel.parts)} strata have too few records or one sensitive value: "
-                "nothing but the given columns is released there."
-            )
-        together: list[str] = []
-        for part in self.channel.parts:
-            for text in self.channel.together_texts(part):
-                if text not in together:
-                    together.append(text)
-        return [*lines, *together]
 
 
 def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
@@ -259,7 +154,7 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     design = _Parts(
         records, request, learning, proving, [tuple(row) for row in strata.tolist()]
     )
-    parts, summaries, messages, achieved = design.designed(started)
+    parts, summaries, messages = design.designed(started)
     channel = BoxChannel(
         sensitive=records.sensitive,
         given=records.groups[: request.given],
@@ -275,16 +170,26 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     )
     information = math.fsum(part.mass * part.information for part in summaries)
     bound = math.fsum(part.mass * part.bound for part in summaries)
-    return BoxDesign(
-        channel=channel,
-        notion=request.notion,
+    utility = BoxUtility(
         information=information,
         bound=max(bound, information),
         entropy=_entropy(records, len(records.groups))
         - _entropy(records, request.given),
-        achieved=achieved,
         records=records.total,
+        columns=columns_kept(records, request.given, parts, proving),
         limit=_limit(records, request, parts),
+    )
+    channel = replace(channel, utility=utility)
+    verdict = audit_boxes(channel, request.notion)
+    if not verdict.satisfied:
+        raise SolverFailure(
+            "the exact audit refutes the channel for boxes: no channel is returned"
+        )
+    return BoxDesign(
+        channel=channel,
+        notion=request.notion,
+        audit=verdict,
+        utility=utility,
         messages=tuple(messages),
         seconds=time.perf_counter() - started,
     )
@@ -335,12 +240,12 @@ class _Parts:
 
     def designed(
         self, started: float
-    ) -> tuple[list[BoxPart], list[PartSummary], list[str], Achieved]:
+    ) -> tuple[list[BoxPart], list[PartSummary], list[str]]:
         """All parts; strata that the slice does not have are no part of the channel."""
         parts: list[BoxPart] = []
         summaries: list[PartSummary] = []
         messages: list[str] = []
-        used = [0.0, 0.0, 0.0]
+        stopped = 0
         end = started + self._request.time_limit
         for k, stratum in enumerate(self._strata):
             seconds = (end - time.perf_counter()) / (len(self._strata) - k)
@@ -356,15 +261,13 @@ class _Parts:
             if bound is not None:
                 most *= bound
             summaries.append(PartSummary(mass, design.mutual_information, most))
-            messages += [text for text in design.messages if text not in messages]
-            population = design.population
-            assert population is not None
-            achieved = population.achieved
-            for side, value in enumerate(
-                (achieved.eps_l, achieved.eps_u, achieved.eps_ldp)
-            ):
-                used[side] = max(used[side], value)
-        return parts, summaries, messages, Achieved(*used)
+            stopped += design.certificate.details.get("status") == "time_limit"
+            for text in own_messages(design):
+                if text not in messages:
+                    messages.append(text)
+        if stopped:
+            messages.append(stopped_sentence(stopped, parts, self._request.time_limit))
+        return parts, summaries, messages
 
     def _rows_of(self, stratum: tuple[int, ...]) -> Integers:
         """Rows of the table with these given symbols."""
@@ -521,6 +424,30 @@ class _Rows:
             sensitive=self._column,
             useful=BOX,
         )
+
+
+def own_messages(design: Design) -> list[str]:
+    """The remarks of a part's design in the words of boxes, without those on its time."""
+    if design.certificate.details.get("status") == "time_limit":
+        # The limit is one of all parts together, and is said once.
+        return []
+    messages: list[str] = []
+    for text in design.messages:
+        if text == X_IS_PRIVATE:
+            text = BOXES_ARE_PRIVATE
+        messages.append(text)
+    return messages
+
+
+def stopped_sentence(stopped: int, parts: Sequence[BoxPart], limit: float) -> str:
+    """What the time limit did."""
+    where = ""
+    if len(parts) > 1:
+        where = f" in {stopped} of {len(parts)} strata"
+    return (
+        f"The time limit ({limit:g} s) ended the search{where}. The channel is the best one verified "
+        "within it, and the bound on what any channel for these boxes keeps is proven."
+    )
 
 
 def together_of(

@@ -183,14 +183,32 @@ def budget_for(
         )
     kind = NOTIONS[notion]
     sides = (at_most_times, at_least_times, max_posterior)
+    _check_words(has_sides=sides != (None, None, None), keep=keep, lam=lam)
     if keep is not None:
-        if sides != (None, None, None):
+        request = DesignRequest(joint, kind.at(1.0, lam), **options)
+        return keeping(request, lambda epsilon: kind.at(epsilon, lam), keep).notion
+    # A side of which nothing is said stays None, and free.
+    lower = None
+    if at_least_times is not None:
+        lower = least_nats(at_least_times)
+    uppers: list[float] = []
+    if at_most_times is not None:
+        uppers.append(most_nats(at_most_times))
+    if max_posterior is not None:
+        request = DesignRequest(joint, kind.at(1.0), **options)
+        uppers.append(posterior_budget(request, max_posterior))
+    return in_words(kind, lower=lower, upper=min(uppers, default=None))
+
+
+def _check_words(*, has_sides: bool, keep: object, lam: float | None) -> None:
+    """Refuse a budget that is said twice, or not at all."""
+    if keep is not None:
+        if has_sides:
             raise InputError(
                 "--keep looks for the smallest budget: leave out every other budget"
             )
-        request = DesignRequest(joint, kind.at(1.0, lam), **options)
-        return keeping(request, lambda epsilon: kind.at(epsilon, lam), keep).notion
-    if sides == (None, None, None):
+        return
+    if not has_sides:
         raise InputError(
             "say the budget: --at-most-times, --at-least-times, --max-posterior or --keep"
         )
@@ -198,19 +216,6 @@ def budget_for(
         raise InputError(
             "--lam splits the budget that --keep finds; the other words say both sides themselves"
         )
-    # A side of which nothing is said stays None, and free.
-    lower = None
-    if at_least_times is not None:
-        lower = least_nats(at_least_times)
-    upper = None
-    if at_most_times is not None:
-        upper = most_nats(at_most_times)
-    if max_posterior is not None:
-        request = DesignRequest(joint, kind.at(1.0), **options)
-        posterior_upper = posterior_budget(request, max_posterior)
-        if upper is None or posterior_upper < upper:
-            upper = posterior_upper
-    return in_words(kind, lower=lower, upper=upper)
 
 
 def keeping(
@@ -247,16 +252,13 @@ def keeping(
         _refuse(scale.designs[LARGEST_STEP], share, value)
     design = scale.designs[step]
     epsilon = epsilon_of(step)
-    too_small = [
-        other for other, tried in scale.designs.items() if _keeps_less(tried, share)
-    ]
     details = design.certificate.details | {KEPT_AT: epsilon}
-    if too_small:
-        largest = max(too_small)
-        below = epsilon_of(largest)
+    too_small = scale.largest_too_small()
+    if too_small is not None:
+        below = epsilon_of(too_small)
         details |= {KEPT_LESS_AT: below}
         proof = f"with {below:g} no channel does (proven)"
-        if largest < step - 1:
+        if too_small < step - 1:
             proof += "; between the two the search did not decide"
     elif step == 0:
         proof = "none is tried below"
@@ -303,6 +305,14 @@ class _BudgetScale:
                 low = step
                 epsilon *= 2
         return high
+
+    def largest_too_small(self) -> int | None:
+        """The largest step that was proven not to keep the share, if there is one."""
+        too_small: list[int] = []
+        for step, design in self.designs.items():
+            if _keeps_less(design, self._share):
+                too_small.append(step)
+        return max(too_small, default=None)
 
     def _between(self, low: int, high: int) -> int:
         """The next step inside a bracket."""

@@ -2,21 +2,23 @@
 
 The lift of an output with posterior v is w = A v, and sum_s P(s) w_s = 1. The averages
 
-    D_k(w) = sum_s P(s) |w_s - 1|^k,   N_a(w) = (sum_s P(s) w_s^a)^(1/a),   K(w) = sum_s P(s) w_s log w_s
+    D_k(w) = sum_s P(s) |w_s - 1|^k
+    N_a(w) = (sum_s P(s) w_s^a)^(1/a)
+    K(w)   = sum_s P(s) w_s log w_s
 
-are convex, and so are N_a(1/w) and -sum_s P(s) log w_s; D_k(1/w) is not. Each function here supplies
-cuts from a dual inequality that holds for every normal, so that an error of the normal makes a cut
-looser, never wrong:
+are convex, and so are N_a(1/w) and -sum_s P(s) log w_s; D_k(1/w) is not. Each function here
+supplies cuts from a dual inequality that holds for every normal, so that an error of the normal
+makes a cut looser, never wrong:
 
     D_k   g (w - 1) <= |g/P|_q D_k^(1/k),  1/k + 1/q = 1                        (Hoelder)
     N_a   g w       <= |g/P|_q N_a,        1/a + 1/q = 1                        (Hoelder)
-    K     sum P log(r) w <= K + log sum P r,  for every r > 0                   (Donsker and Varadhan)
+    K     sum P log(r) w <= K + log sum P r,  for every r > 0    (Donsker and Varadhan)
     -log  -log w_s >= 1 - log r_s - w_s / r_s,  for every r > 0                 (tangent)
     N_a(1/w)  log N_a(1/w) >= -KL(q, P) / a - sum q log w,  for every law q     (Gibbs)
 
-With |x|_q = (sum_s P(s) |x_s|^q)^(1/q). For two secrets w_2 is a function of w_1, every average grows
-away from w = 1 on either side, and the allowed w_1 are an interval, for D_k(1/w) too. Its ends are
-found with the exact auditor.
+With |x|_q = (sum_s P(s) |x_s|^q)^(1/q). For two secrets w_2 is a function of w_1, every average
+grows away from w = 1 on either side, and the allowed w_1 are an interval, for D_k(1/w) too. Its
+ends are found with the exact auditor.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ OUTWARDS = 2.0**-48
 in the last place."""
 
 TINY = 1e-300
-"""Floor of lifts whose logarithm a cut needs; a cut is valid for every positive lift in its place."""
+"""Floor of lifts whose logarithm a cut needs; a cut holds for every positive lift in its place."""
 
 
 def convex_set(joint: Joint, limits: MeanLimits) -> ConvexSet:
@@ -73,7 +75,7 @@ def _lower_function(p_s: Array, limits: MeanLimits) -> ConvexFunction:
 
 
 def weighted_norm(p_s: Array, values: Array, order: float) -> float:
-    """(sum_s P(s) x_s^order)^(1/order) of non-negative numbers; the largest number for order inf."""
+    """(sum_s P(s) x_s^order)^(1/order) of non-negative numbers; the largest for order inf."""
     largest = float(values.max())
     if math.isinf(order) or largest == 0.0:
         return largest

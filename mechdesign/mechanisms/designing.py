@@ -21,6 +21,7 @@ from mechdesign.mechanisms.averages import NO_PROMISE, for_average
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.least_cost import least_cost
+from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.population import PopulationRules, confident
 from mechdesign.mechanisms.posteriors import check_convex, check_polytope
@@ -131,7 +132,8 @@ def _with_fields_as_keywords(
     _, _, parameters = (DesignRequest.__doc__ or "").partition("\n\n")
     design.__doc__ = (
         "Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.\n\n"
-        "    The parameters are the fields of `DesignRequest`. The table may also be a data frame;\n"
+        "    The parameters are the fields of `DesignRequest`. The table may also be a data "
+        "frame;\n"
         "    then `sensitive` and `useful` name its columns, as in `Joint.from_table`.\n\n"
         f"{parameters}"
     )
@@ -193,7 +195,11 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     """Run the objective or the mechanism of a request."""
     if request.average is not None:
         alone = request.notion == NO_PROMISE
-        return for_average(rules, request.average, request.search, started, alone=alone)
+        search = request.search
+        if request.keep is not None:
+            keep = request.keep
+            return for_share(rules, request.average, keep, search, started, alone=alone)
+        return for_average(rules, request.average, search, started, alone=alone)
     if not request.has_free_outputs:
         return least_cost(rules, request.least_cost, request.search)
     if request.mechanism in HEURISTICS:

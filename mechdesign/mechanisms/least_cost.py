@@ -86,14 +86,13 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
         # No cost of a matrix is negative; nothing sharper was proven.
         lower_bound = 0.0
         method = CONSTANT
-    record = _record(costs.record, limits, convex, joint)
     cost = _rounded_up(costs.expected(channel, joint))
     if convex is None:
         lower_bound = max(lower_bound, 0.0)  # costs of a matrix are not negative
     elif callable(objective.objective):
         cost = convex.value(square(channel, joint))
     least = LeastCost(
-        objective=record,
+        objective=_record(costs.record, limits, convex, joint),
         cost=cost,
         cost_lower_bound=lower_bound,
         # Downwards: `quotient_above` of the negative. Adding zero avoids -0.0.
@@ -103,16 +102,20 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     design = finish(
         Rounded(channel, verdict),
         joint,
-        record.name,
+        least.objective.name,
         method,
         started,
         messages=_messages(least, channel, program, search),
     )
+    return _with_least(design, least)
+
+
+def _with_least(design: Design, least: LeastCost) -> Design:
+    """The design with its figures of least cost, also in the record of its channel."""
     utility = {**(design.channel.record.utility or {}), **least.figures}
-    channel_record = replace(design.channel.record, objective=record, utility=utility)
-    return replace(
-        design, channel=design.channel.with_record(channel_record), least=least
-    )
+    record = replace(design.channel.record, objective=least.objective, utility=utility)
+    channel = design.channel.with_record(record)
+    return replace(design, channel=channel, least=least)
 
 
 def _refuse(program: LeastCostProgram, error: Exception) -> None:

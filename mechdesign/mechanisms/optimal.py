@@ -40,6 +40,9 @@ from solvers import (
 
 OPTIMAL = "optimal"
 
+X_IS_PRIVATE = "X itself satisfies the notion and is published as it is."
+"""The message of a design that releases the column unchanged."""
+
 NO_ROOM = (EmptyPolytope, OutsidePolytope)
 """Errors of a set that a margin has made too small for the point."""
 
@@ -78,7 +81,7 @@ def optimal(rules: Rules, search: Search) -> Design:
             "release",
             started,
             certificate=Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven"),
-            messages=("X itself satisfies the notion and is published as it is.",),
+            messages=(X_IS_PRIVATE,),
         )
     envelope, rounded = _designed(rules, search, started)
     worth = utility(rounded.channel, joint)
@@ -323,7 +326,7 @@ def _search_messages(
     message = f"the search ended early ({envelope.status})"
     if envelope.status is EnvelopeStatus.TIME_LIMIT and search.time_limit is not None:
         message += (
-            f"; the limit is {search.time_limit:g} s a search, and this is the best channel verified "
-            "within it, with its proven gap"
+            f"; the limit is {search.time_limit:g} s a search, and this is the best channel "
+            "verified within it, with its proven gap"
         )
     return (message,)

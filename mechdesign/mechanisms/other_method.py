@@ -1,8 +1,8 @@
 """The envelope over a polytope by one method, and by another one where the first gets stuck.
 
-Listing vertices and generating columns fail on different tables: coordinates of probability 1e-9 are
-lost in the rounding of one and not of the other. A search that stalls, or a back end that gives up, is
-therefore followed by the other method, and the better channel and the better bound are kept.
+Listing vertices and generating columns fail on different tables: coordinates of probability 1e-9
+are lost in the rounding of one and not of the other. A search that stalls, or a back end that gives
+up, is therefore followed by the other method, and the better channel and the better bound are kept.
 """
 
 from __future__ import annotations

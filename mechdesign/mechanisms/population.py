@@ -334,11 +334,12 @@ def _unstalled(
     options: Mapping[str, Any],
     end: float,
 ) -> Envelope:
-    """The best of an envelope and of searches with larger gaps, where rounding stopped the first one.
+    """The best of an envelope and of searches with larger gaps, where rounding stopped the first.
 
-    With masses of very different sizes, columns that gain no more than rounding end a search. Which columns a
-    search meets first depends on its gap, so a smaller gap could answer worse. Every further search begins with
-    all columns so far, and each of the bounds is proven: the result is never worse than any of them.
+    With masses of very different sizes, columns that gain no more than rounding end a search. Which
+    columns a search meets first depends on its gap, so a smaller gap could answer worse. Every
+    further search begins with all columns so far, and each of the bounds is proven: the result is
+    never worse than any of them.
     """
     point = uncertain.point
     entropy = -math.fsum((point * np.log(point)).tolist())
@@ -426,7 +427,9 @@ def records_needed(
     *,
     end: float | None = None,
 ) -> int | None:
-    """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows; None if unknown.
+    """About how many records (2, 4, 8, .. times these) keep half of what the table alone allows.
+
+    None if unknown.
 
     The estimate stops at `end`, a moment of `time.perf_counter`.
     """

@@ -1,8 +1,8 @@
 """What released records are for: estimates of linear queries, or another column that X tells of.
 
 Both use free outputs, and look for posteriors in the same set as the optimum for information; only
-the cost of a posterior differs (docs/explanation/purposes.md). Symbols are not merged into classes:
-what the promise cannot tell apart may differ in what it says of a query or of the task.
+the cost of a posterior differs (docs/explanation/purposes-theory.md). Symbols are not merged into
+classes: what the promise cannot tell apart may differ in what it says of a query or of the task.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.arguments import list_argument
+from mechdesign.core.arguments import list_argument, share_of
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms.averages import averages_of
@@ -23,6 +23,7 @@ from mechdesign.mechanisms.least_cost_objective import (
     TRUTH,
     LeastCostObjective,
 )
+from mechdesign.mechanisms.least_leakage import kept_measure
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.purposes import (
     PURPOSES,
@@ -127,10 +128,15 @@ class DesignRequest:
     constraints : callable, optional
         Takes the cvxpy variable W and the joint and returns further convex constraints.
     average : mapping, optional
-        A budget on an average leakage over the outputs, beside the notion: ``{"mi": 0.05}`` in nats,
-        ``{"mi": "25%"}`` of what the column itself leaks; or "tv", "chi2", "maximal-leakage" (nats).
+        A budget on an average leakage over the outputs, beside the notion: ``{"mi": 0.05}`` in
+        nats, ``{"mi": "25%"}`` of what the column itself leaks; or "tv", "chi2", "maximal-leakage"
+        (nats).
         An average promises nothing about one record. `mechdesign.design` needs no notion with it:
         then the extreme lifts of the channel are the notion of the result.
+    keep : number, optional
+        With ``average={"mi": None}``: the channel that leaks least on average among those that keep
+        this share of the information, strictly between 0 and 1. (The smallest epsilon of a notion
+        that keeps a share is that of `budget_for`.)
 
     Raises
     ------
@@ -168,6 +174,7 @@ class DesignRequest:
     forbid: Iterable[tuple[str, str]] = ()
     constraints: Callable[..., Any] | None = None
     average: Mapping[str, Any] | None = None
+    keep: Any = None
 
     def __post_init__(self) -> None:
         require_type(
@@ -204,6 +211,11 @@ class DesignRequest:
         self._check_population()
         if self.average is not None:
             self._check_average()
+        elif self.keep is not None:
+            raise InputError(
+                'keep is for an average: give average={"mi": None} too; budget_for(joint, keep=..) '
+                "finds the smallest epsilon"
+            )
 
     @property
     def search(self) -> Search:
@@ -291,7 +303,11 @@ class DesignRequest:
         task_joint(self.task, self.joint)
 
     def _check_average(self) -> None:
-        averages_of(self.average, self.joint)
+        if self.keep is None:
+            averages_of(self.average, self.joint)
+        else:
+            kept_measure(self.average)
+            share_of("--keep", self.keep)
         refused = {
             "confidence": self.confidence is not None,
             "after": bool(self.after),
@@ -321,8 +337,8 @@ class DesignRequest:
             check_level(self.confidence)
             if self.joint.empty_sensitive:
                 raise unprotected(self.joint.empty_sensitive)
-            # Symbols that the table lists without records are unseen ones, whoever listed the others.
-            # A negative number stays, for the set to refuse.
+            # Symbols that the table lists without records are unseen ones, whether or not the
+            # caller counts them. A negative number stays, for the set to refuse.
             if type(self.unseen) is int and self.unseen >= 0:
                 unseen = max(self.unseen, len(self.joint.empty_useful))
                 object.__setattr__(self, "unseen", unseen)

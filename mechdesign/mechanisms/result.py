@@ -8,7 +8,9 @@ import math
 import time
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
+from mechdesign import __version__
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.measures import Utility, utility
@@ -227,8 +229,6 @@ def finish(
     `started` is on the clock of `time.perf_counter`; `worth` is the utility where it has been
     computed already. The other keywords are fields of `Design`.
     """
-    from mechdesign import __version__
-
     verdict = rounded.audit
     if worth is None:
         worth = utility(rounded.channel, joint)
@@ -247,12 +247,7 @@ def finish(
             "gap_nmi": certificate.gap_nmi,
             "scope": certificate.scope,
         },
-        provenance={
-            "tool": "mechdesign",
-            "version": __version__,
-            "mechanism": mechanism,
-            "method": method,
-        },
+        provenance=_provenance(mechanism, method),
     )
     return Design(
         channel=rounded.channel.with_record(record),
@@ -271,3 +266,13 @@ def finish(
         seconds=seconds,
         envelope=envelope,
     )
+
+
+def _provenance(mechanism: str, method: str) -> dict[str, Any]:
+    """Where a channel comes from, as its file says it."""
+    return {
+        "tool": "mechdesign",
+        "version": __version__,
+        "mechanism": mechanism,
+        "method": method,
+    }

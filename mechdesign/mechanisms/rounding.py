@@ -364,7 +364,7 @@ def round_channel(
 
 
 def _with_small_entries(design: FloatDesign, rules: Judge) -> Rounded | None:
-    """The design with entries of one unit where rounding makes them zero, if that keeps the promise.
+    """The design with entries of one unit where rounding makes them zero, if that is private.
 
     None where no entry is lost, or the channel fails all the same.
     """

@@ -28,6 +28,7 @@ from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import about, quoted
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
+from mechdesign.tables.variable import column_names
 from solvers import Array
 
 TOTAL = "total"
@@ -208,9 +209,7 @@ def _check_given(records: Records, given: int, strata: list[Stratum]) -> None:
     if worst is None:
         return
     stratum, symbol, lift = worst
-    columns = ",".join(
-        name for variable in records.groups[:given] for name in variable.columns
-    )
+    columns = ",".join(column_names(records.groups[:given]))
     raise NotPrivate(
         f"the given columns {quoted(columns)} break the promise by themselves: among "
         f"the records with {stratum_name(records, given, stratum.rows)} "

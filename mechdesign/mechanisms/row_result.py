@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from mechdesign.auditing.rows import RowAudit
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RowChannel
-from mechdesign.core.display import Described
-from mechdesign.core.wording import about, at_most, quoted
-from mechdesign.mechanisms.row_budgets import TOTAL
+from mechdesign.core.display import ROW_RENDERER, Described
 
 
 @dataclass(frozen=True)
@@ -88,55 +87,8 @@ class RowDesign(Described):
         )
 
     def summary(self) -> str:
-        """The promise, what is kept, each column, and what the promise does not cover, as text."""
-        lines = [*self._promise_lines(), *self._level_lines()]
-        if self.stopped > 0.0:
-            share = about(100.0 * self.stopped)
-            lines.append(
-                f"prefixes of together {share} % of the records release the rest as a constant"
-            )
-        if self.given_lift is not None:
-            lower = at_most(self.given_lift.eps_l)
-            upper = at_most(self.given_lift.eps_u)
-            lines.append(f"the given columns alone tell: eps_l {lower}, eps_u {upper}")
-        lines.append(
-            "the promise is about this table; it says nothing of the population that the records "
-            "were drawn from"
-        )
-        return "\n".join([*lines, *self.messages])
-
-    def _promise_lines(self) -> list[str]:
-        """What is promised, verified, kept, and the bound."""
-        notion = self.audit.notion
-        achieved = self.achieved
-        secret = ",".join(self.channel.sensitive.columns)
-        measured = "as in the whole table"
-        if self.audit.promise != TOTAL:
-            measured = "as for somebody of whom only the given columns are known"
-        return [
-            f"{notion.text} for {quoted(secret)}, {self.audit.promise} promise: lifts are measured "
-            f"against P({secret}) {measured}",
-            f"verified exactly on {self.leaves:,} leaves: eps_l {at_most(achieved.eps_l)}, eps_u "
-            f"{at_most(achieved.eps_u)}, eps_ldp {at_most(achieved.eps_ldp)}",
-            f"kept: {about(self.nmi)} of the information of the released columns; no mechanism "
-            f"keeps more than {at_most(self.upper_bound_nmi)}",
-        ]
-
-    def _level_lines(self) -> list[str]:
-        """What each level keeps, its unchanged cells, and what prefixes up to it use."""
-        lines: list[str] = []
-        for level in self.levels:
-            line = f"{'*'.join(level.columns)}: kept {about(level.kept)}"
-            if level.truth is not None:
-                cells = [
-                    f"{name} {about(100.0 * share)} %"
-                    for name, share in level.truth.items()
-                ]
-                line += f"; unchanged cells {', '.join(cells)}"
-            spent = level.spent
-            line += f"; spent up to here eps_l {at_most(spent.eps_l)}, eps_u {at_most(spent.eps_u)}"
-            lines.append(line)
-        return lines
+        """The text that `design --release` prints, without a final newline."""
+        return import_module(ROW_RENDERER).row_design_text(self)
 
     def to_frame(self) -> Any:
         """One line for each level: columns, kept, spent and, with the objective truth, unchanged

@@ -26,7 +26,8 @@ from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, require_type
 from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import about, quoted
-from mechdesign.mechanisms.box_design import BoxDesign, BoxRequest, design_boxes
+from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
+from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.row_bound import RowBound, upper_bound
 from mechdesign.mechanisms.row_budgets import (
     TOTAL,
@@ -232,6 +233,7 @@ def design_rows(
             fill=fill,
             time_limit=seconds,
             seed=slice_seed,
+            progress=progress,
         )
         return design_boxes(records, boxes)
     request = RowRequest(

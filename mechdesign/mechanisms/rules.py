@@ -209,7 +209,7 @@ class Rules:
     def _polytope_solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over a polytope."""
         # Columns lie in the polytope shrunk by the margin; the bound is for the one that is not
-        # (theory.md 3).
+        # (docs/explanation/optimum-theory.md, 'A bound from prices').
         outer = self.relaxation
         inner = self.polytope(margin)
         p_x = self.reduced.joint.p_x

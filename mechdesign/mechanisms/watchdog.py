@@ -86,8 +86,8 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
 
 
 SMALLER_BUDGETS = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
-"""Shares of the budget whose responses are tried, too: on 840 random designs the best of all smaller
-budgets kept more in 33, always one of these."""
+"""Shares of the budget whose responses are tried, too: on 840 random designs the best of all
+smaller budgets kept more in 33, always one of these."""
 
 MOST_SYMBOLS_OF_SMALLER = 60
 """Symbols up to which these are tried: on larger tables the response itself takes seconds."""

@@ -4,7 +4,7 @@ Sizes of ranges are measured in bits (base 2). All public names are here; each i
 use.
 """
 
-# The names are in __init__.pyi alone: pyright reads it, and the first use of a name imports by it.
+# Names are listed once, in __init__.pyi: pyright reads it, and lazy_loader imports on first use.
 # pyright: basic
 from __future__ import annotations
 

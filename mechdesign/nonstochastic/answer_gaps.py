@@ -2,9 +2,9 @@
 go.
 
 A threshold separates two consecutive answers, so a quantiser of a finite query is a set of gaps:
-gap g lies between values[g] and values[g + 1] (theory.md, section 7). A fibre is the set of answers
-that one individual can bring about while all others stay as they are (Farokhi 2020, noiseless
-privacy, Definition 1); it is kept as places of answers.
+gap g lies between values[g] and values[g + 1] (docs/explanation/ranges-theory.md, 'Programs for
+thresholds'). A fibre is the set of answers that one individual can bring about while all others
+stay as they are (Farokhi 2019, Definition 1); it is kept as places of answers.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def guarantee_record(
         # The error of an estimate is bounded for values that fill the range.
         width = mechanism.domain.hi - mechanism.domain.lo
     promised = promises(outputs, width)
-    # The outputs of several answers on one fibre are at most their product (Farokhi 2020, Theorem
+    # The outputs of several answers on one fibre are at most their product (Farokhi 2019, Theorem
     # 6).
     if largest:
         outputs_of = {

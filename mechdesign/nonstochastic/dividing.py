@@ -1,7 +1,7 @@
 """A total budget divided among answers of groups of unlike sizes, so that the sum of their largest
 errors is least.
 
-The outputs of all answers of one individual multiply (Farokhi 2020, noiseless privacy, Theorem 6),
+The outputs of all answers of one individual multiply (Farokhi 2019, Theorem 6),
 so for every individual their product may be floor(2^total) at most. An integer program chooses one
 number of outputs for each size of group. Only few of the possible numbers enter the program at
 first. The prices p_i of its relaxation (of a bit of kind of individual i) bound every choice from
@@ -109,6 +109,63 @@ def largest_answers(
     return {size: times for size, times in answers if times}
 
 
+@dataclass(frozen=True)
+class _AnswerErrors:
+    """The largest errors of the answers, by size of group and number of outputs.
+
+    Parameters
+    ----------
+    weights : (sizes,) array
+        The span of the query, times the groups of the size.
+    ratios : (sizes,) integers
+        Span over sensitivity of the query.
+    outside_outputs
+        1 where one output tells that a value lies outside, else 0.
+    most
+        The most cells that a quantiser may have.
+    """
+
+    weights: Floats
+    ratios: Integers
+    outside_outputs: int
+    most: int
+
+    @classmethod
+    def of(
+        cls, mechanism: MechanismFile, groups: Groups, sizes: Sequence[int]
+    ) -> _AnswerErrors:
+        """Those of the groups of these sizes, through a mechanism without quantisers."""
+        ratios: list[int] = []
+        spans: list[float] = []
+        for size in sizes:
+            query = build_query(mechanism.query, size, mechanism.domain)
+            span = query.range[1] - query.range[0]
+            spans.append(float(span))
+            # A span is a whole number of sensitivities wherever all individuals are alike.
+            ratios.append(span // query.sensitivity if span else 1)
+        groups_of_size = np.unique(groups.sizes, return_counts=True)[1]
+        most = LARGEST_LEVELS
+        if mechanism.query == "count":
+            most = 2
+        return cls(
+            weights=np.array(spans, dtype=np.float64) * groups_of_size,
+            ratios=np.array(ratios),
+            outside_outputs=int(mechanism.outside in DISCLOSED_OUTSIDE),
+            most=most,
+        )
+
+    def __call__(self, size: Any, outputs: Any) -> Floats:
+        """The error of all groups of a size (its place, from 0) with so many outputs each."""
+        # The output of values that lie outside is no cell.
+        cells = np.minimum(outputs - self.outside_outputs, self.most)
+        return self.weights[size] * worst_errors(cells, self.ratios[size])
+
+    def total(self, outputs: Sequence[int]) -> float:
+        """The error of all groups, with one number of outputs for each size."""
+        every_size = np.arange(len(outputs))
+        return float(self(every_size, np.array(outputs)).sum())
+
+
 def divided(
     made: MechanismFile, groups: Groups, total: int, share: int, split: str
 ) -> tuple[MechanismFile, str]:
@@ -126,27 +183,9 @@ def divided(
         "error", or "lifted": then no answer has fewer outputs than by equal shares.
     """
     sizes, patterns = groups.patterns()
-    ratios: list[int] = []
-    spans: list[float] = []
-    for size in sizes:
-        query = build_query(made.query, size, made.domain)
-        span = query.range[1] - query.range[0]
-        spans.append(float(span))
-        # A span is a whole number of sensitivities wherever all individuals are alike.
-        ratios.append(span // query.sensitivity if span else 1)
-    ratio_of = np.array(ratios)
-    groups_of_size = np.unique(groups.sizes, return_counts=True)[1]
-    weights = np.array(spans) * groups_of_size
-    # One output tells that a value lies outside, where that is released; so there is one cell less.
-    outside_outputs = int(made.outside in DISCLOSED_OUTSIDE)
-    most = 2 if made.query == "count" else LARGEST_LEVELS
-
-    def error(size: Any, outputs: Any) -> Floats:
-        cells = np.minimum(outputs - outside_outputs, most)
-        return weights[size] * worst_errors(cells, ratio_of[size])
-
+    error = _AnswerErrors.of(made, groups, sizes)
     shares = [share] * len(sizes)
-    fewest = 1 + outside_outputs
+    fewest = 1 + error.outside_outputs
     if split == "lifted":
         fewest = share
     outputs, bound = least_error(error, patterns, total, shares, fewest=fewest)
@@ -154,12 +193,10 @@ def divided(
     for size, number in zip(sizes, outputs, strict=True):
         budget = replace(made, epsilon=epsilon_for(number))
         sized.append(sized_quantizer(budget, size))
-    every_size = np.arange(len(sizes))
-    least = float(error(every_size, np.array(outputs)).sum())
-    equal = float(error(every_size, np.array(shares)).sum())
+    least = error.total(outputs)
     notice = (
         f"the largest errors of all answers add up to {least:.6g}, "
-        f"by equal shares to {equal:.6g}"
+        f"by equal shares to {error.total(shares):.6g}"
     )
     if least > bound:
         notice += f"; no division is proven to be below {bound:.6g}"
@@ -242,14 +279,26 @@ class _OutputsProgram:
         costs = self.cost(self.options) / self.unit
         return Program(costs, 0 * ones, ones, matrix, ones.astype(np.bool_))
 
-    def bit_prices(self, program: Program) -> Floats:
-        """The prices of a bit of each individual of `rows` in the relaxation, at least 0:
-        (rows,).
-        """
+    def bit_prices(self, program: Program) -> _BitPrices:
+        """The prices of a bit of each individual of `rows` in the relaxation, and their bound."""
         with solver_failures():
             relaxed = solve_program(replace(program, integer=None))
         first = len(self.tops)
-        return np.maximum(-relaxed.prices[first : first + len(self.rows)], 0.0)
+        prices = np.maximum(-relaxed.prices[first : first + len(self.rows)], 0.0)
+        by_size = (prices @ self.patterns[self.rows]).tolist()
+        least_priced = 0.0
+        for size, price in enumerate(by_size):
+            least_priced += self.priced(size, price)[1].min()
+        return _BitPrices(by_size, least_priced - prices.sum() * self.bits)
+
+    def add_options(self, by_size: Sequence[float], gap: float) -> bool:
+        """Add every option whose priced error is within `gap` of the least; whether any is new."""
+        before = self.options.size
+        for size, price in enumerate(by_size):
+            every, priced = self.priced(size, price)
+            within_gap = every[priced <= priced.min() + gap]
+            self.options = np.union1d(self.options, within_gap)
+        return self.options.size > before
 
     def exclude(self, choice: Integers, heaviest: int) -> None:
         """Add rows that exclude a choice over the total, as the individual `heaviest` shows."""
@@ -263,6 +312,18 @@ class _OutputsProgram:
         else:
             # So little over the total that a row of doubles lets it pass.
             self.excluded.append((self.patterns[heaviest], choice))
+
+
+@dataclass(frozen=True)
+class _BitPrices:
+    """Prices from the relaxation, for a bit of an answer of each size: (s,).
+
+    `bound` is that of the module docstring, in units of the program, on the error of every choice;
+    it holds for any prices that are not negative.
+    """
+
+    by_size: list[float]
+    bound: float
 
 
 def _first_program(
@@ -323,8 +384,10 @@ def least_error(
         No answer has fewer outputs.
 
     Returns
-    ------- The outputs, and a lower bound on the error of every choice: their own error if it is
-    proven to be the least.
+    -------
+    outputs, bound
+        The outputs, and a lower bound on the error of every choice: their own error if it is
+        proven to be the least.
     """
     ends = time.monotonic() + time_limit
     model, best = _first_program(error, patterns, total, shares, fewest)
@@ -335,13 +398,7 @@ def least_error(
             break
         program = model.program()
         prices = model.bit_prices(program)
-        # The price of a bit of an answer of each size: (s,).
-        size_prices = (prices @ patterns[model.rows]).tolist()
-        least_priced = 0.0
-        for size, price in enumerate(size_prices):
-            least_priced += model.priced(size, price)[1].min()
-        # The bound of the module docstring; it holds for any prices that are not negative.
-        lower = max(lower, least_priced - prices.sum() * model.bits)
+        lower = max(lower, prices.bound)
         start = np.isin(model.options, best).astype(np.float64)
         with solver_failures():
             solution = solve_program(program, time_limit=left, start=start)
@@ -353,12 +410,8 @@ def least_error(
         if model.cost(choice).sum() <= model.cost(best).sum():
             best = choice
         gap = model.cost(best).sum() / model.unit - lower + ROUNDING * SCALE
-        options_before = model.options.size
-        for size, price in enumerate(size_prices):
-            every, priced = model.priced(size, price)
-            within_gap = every[priced <= priced.min() + gap]
-            model.options = np.union1d(model.options, within_gap)
-        if solution.optimal and model.options.size == options_before:
+        has_new_options = model.add_options(prices.by_size, gap)
+        if solution.optimal and not has_new_options:
             # Every option that a better choice could have was in the program, which is solved.
             lower = math.inf
             break

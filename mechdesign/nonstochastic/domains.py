@@ -1,7 +1,8 @@
 """What one individual's data can be: a closed interval or a finite set of numbers, exact.
 
 Every individual ranges over its own domain independently of the others (a product range), as the
-guarantees of noiseless privacy ask (theory.md, section 6).
+guarantees of noiseless privacy ask (docs/explanation/ranges-theory.md, 'What a number of outputs
+promises').
 """
 
 from __future__ import annotations

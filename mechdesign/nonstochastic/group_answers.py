@@ -65,13 +65,11 @@ def answer_groups(
         )
     opened_ledger: Ledger | None = None
     names: list[str] | None = None
-    if ledger is not None:
+    if ledger is None:
+        names = _columns_in_use(mechanism, column, individual)
+    else:
         # A ledger knows a record by all its cells, so all columns are collected.
         opened_ledger = Ledger(ledger)
-    else:
-        names = [column or mechanism.column, *mechanism.group_by]
-        if individual:
-            names.append(individual)
     table = _Table(frame, names)
     answering = Answering(mechanism, table, column, equals, ledger=opened_ledger)
     answers = answering.grouped(individual)
@@ -86,10 +84,25 @@ def answer_groups(
             source=FRAME,
             target=FRAME,
         )
+    return _frame_like(frame, answers), result
+
+
+def _columns_in_use(
+    mechanism: MechanismFile, column: str | None, individual: str | None
+) -> list[str]:
+    """The columns that the answers of a mechanism need."""
+    names = [column or mechanism.column, *mechanism.group_by]
+    if individual:
+        names.append(individual)
+    return names
+
+
+def _frame_like(frame: Any, columns: dict[str, Any]) -> Any:
+    """Columns in a frame of the same kind as an eager one, else of pyarrow."""
     backend: Any = "pyarrow"
     if nw.dependencies.is_into_dataframe(frame):
         backend = nw.from_native(frame).implementation
-    return nw.from_dict(answers, backend=backend).to_native(), result
+    return nw.from_dict(columns, backend=backend).to_native()
 
 
 class _Table:

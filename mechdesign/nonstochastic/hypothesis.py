@@ -1,9 +1,9 @@
 """Hypothesis tests on uncertain variables, and privacy against them.
 
-Source: Farokhi 2020 (Non-stochastic hypothesis testing), Definitions 1 to 4, Theorems 1 to 3 and
-Proposition 1, corrected (theory.md, section 9). Outputs are a finite set (a frozenset; counted,
-base 2, **bits**) or a region of real vectors with an exact `measure` and the operators of sets
-(Lebesgue measure, base e, **nats**).
+Source: Farokhi 2020, Definitions 1 to 4, Theorems 1 to 3 and Proposition 1, corrected
+(docs/explanation/ranges-theory.md, 'Hypothesis testing'). Outputs are a finite set (a frozenset;
+counted, base 2, **bits**) or a region of real vectors with an exact `measure` and the operators of
+sets (Lebesgue measure, base e, **nats**).
 """
 
 from __future__ import annotations

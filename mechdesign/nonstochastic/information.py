@@ -4,10 +4,9 @@
 Every function counts symbols (**bits**) and measures X unless its docstring names another variable;
 ``joint.reverse`` swaps X and Y.
 
-Sources: Farokhi 2020 (Non-stochastic hypothesis testing), eq. (1) to (5); Farokhi 2019 (Noiseless
-privacy), eq. (1) to (9); Nair 2013 for maximin information; Farokhi and Ding 2020 (brute-force
-guessing), whose Proposition 3(e) is false: L* of unrelated pairs is superadditive (theory.md,
-section 9).
+Sources: Farokhi 2020, eq. (1) to (5); Farokhi 2019, eq. (1) to (9); Nair 2013 for maximin
+information; Farokhi and Ding 2020, whose Proposition 3(e) is false: L* of unrelated pairs is
+superadditive (docs/explanation/ranges-theory.md, 'Guessing').
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ class RangeReport:
 
     H0(X) is the log of the number of values, H0(X|Y) that of the largest conditional range [[X|y]];
     the information I0(X;Y) = H0(X) - H0(X|Y) is the least gain over the outputs, and not symmetric.
-    The chain ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit (theory.md,
-    section 6).
+    The chain ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit
+    (docs/explanation/ranges-theory.md, 'Measures of ranges').
     """
 
     unit: str

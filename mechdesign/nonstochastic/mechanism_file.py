@@ -329,8 +329,10 @@ def loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[
     """Read a file and count its outputs again.
 
     Returns
-    ------- The mechanism with counted certificates, the entries of its quantisers as written, and a
-    sentence for each number of the file that differs from the count.
+    -------
+    mechanism, entries, disagreements
+        The mechanism with counted certificates, the entries of its quantisers as written, and a
+        sentence for each number of the file that differs from the count.
     """
 
     def recount(

@@ -270,15 +270,13 @@ def _release_groups(
     rehearsal = asked.get("dry_run", False)
     with ExitStack() as stack:
         opened = _opened_input(stack, source, target, asked)
-        table = opened.table
-        out = stack.enter_context(
-            Target(
-                target,
-                force=asked.get("force", False),
-                sources=(*opened.paths, *keep),
-                sides=sides,
-            )
+        out = Target(
+            target,
+            force=asked.get("force", False),
+            sources=(*opened.paths, *keep),
+            sides=sides,
         )
+        stack.enter_context(out)
         ledger = stack.enter_context(
             opened_ledger(
                 asked.get("ledger"), asked.get("key_from"), rehearsal=rehearsal
@@ -286,46 +284,68 @@ def _release_groups(
         )
         if ledger is not None:
             keep_off_ledger((target, *sides), ledger)
-        if isinstance(designed, MechanismFile):
-            mechanism = designed
-        else:
-            mechanism = designed(table)
-        equals = asked.get("equals")
-        answering = Answering(
-            mechanism,
-            table,
-            asked.get("column"),
-            equals,
-            asked.get("progress"),
-            ledger,
-        )
-        columns = answering.grouped(asked.get("individual"))
-        packing = packing_of(table, target, None, asked.get("compression"))
-        with open(out.part, "wb") as stream:
-            table.write_table(stream, columns, compression=packing)
+        answering = _answering(designed, opened.table, asked, ledger)
+        _write_answers(out, target, answering, asked)
         # Before anything has its name: a table that changed is not what was answered.
         opened.check_unchanged()
         result = answering.tally.result(out.seal(), answering.answers_each)
-        result = _with_notes(result, table, strict=asked.get("strict", False))
+        result = _with_notes(result, opened.table, strict=asked.get("strict", False))
         for path in sides:
             text = document_text(result.mechanism.document)
             out.part_of_side(path).write_text(text, encoding="utf-8")
         # A rehearsal leaves the ledger by an exception, with nothing entered.
         with suppress(Rehearsed):
-            if ledger is not None and answering.census is not None:
-                result = charged(
-                    ledger,
-                    answering.census.content(),
-                    result,
-                    equals,
-                    source=table.name,
-                    target=place_of(target),
-                )
+            if ledger is not None:
+                result = _charge(ledger, answering, result, target)
             # The ledger first: a crash between the two charges for a release that is not there,
             # and never leaves a release that is not charged.
             if not rehearsal:
                 out.commit()
     return result
+
+
+def _answering(
+    designed: Design, table: Any, asked: Asked, ledger: Ledger | None
+) -> Answering:
+    """The table with its mechanism, which may have to be designed for it first."""
+    mechanism = designed
+    if not isinstance(mechanism, MechanismFile):
+        mechanism = mechanism(table)
+    return Answering(
+        mechanism,
+        table,
+        asked.get("column"),
+        asked.get("equals"),
+        asked.get("progress"),
+        ledger,
+    )
+
+
+def _write_answers(
+    out: Target, target: PathLike, answering: Answering, asked: Asked
+) -> None:
+    """Answer all groups, and write a record for each to the unfinished file of the target."""
+    table = answering.table
+    columns = answering.grouped(asked.get("individual"))
+    packing = packing_of(table, target, None, asked.get("compression"))
+    with open(out.part, "wb") as stream:
+        table.write_table(stream, columns, compression=packing)
+
+
+def _charge(
+    ledger: Ledger, answering: Answering, result: RangeRelease, target: PathLike
+) -> RangeRelease:
+    """Enter a release in the ledger; the result with the total of these records."""
+    if answering.census is None:
+        return result
+    return charged(
+        ledger,
+        answering.census.content(),
+        result,
+        answering.equals,
+        source=answering.table.name,
+        target=place_of(target),
+    )
 
 
 def _refuse_record_options(query: str, asked: Asked) -> None:

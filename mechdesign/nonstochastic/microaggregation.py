@@ -1,11 +1,11 @@
 """The epsilon-identifiable map of least squared error: contiguous cells of at least n 2^-epsilon
 sorted values.
 
-Farokhi and Ding 2020 (brute-force guessing) measure such maps; finding the best one is optimal
-univariate microaggregation (theory.md, section 7). A cell is a slice [a, b) of the sorted values,
-and its mean is released. Cells of 2k or more can be split without loss, so a cell has k to 2k - 1
-values, and the best partition of the first j values ends with a cell that starts at i in (j - 2k, j
-- k]:
+Farokhi and Ding 2020 measure such maps; finding the best one is optimal univariate microaggregation
+(docs/explanation/ranges-theory.md, 'Microaggregation'). A cell is a slice [a, b) of the sorted
+values, and its mean is released. Cells of 2k or more can be split without loss, so a cell has k to
+2k - 1 values, and the best partition of the first j values ends with a cell that starts at i in
+(j - 2k, j - k]:
 
     best(j) = min over i of best(i) + cost(i, j).
 
@@ -67,7 +67,9 @@ class Partition:
 
     @property
     def maximal_leakage(self) -> float:
-        """L*(X -> Y) = log2(n - smallest cell + 1) in bits (theory.md, section 6)."""
+        """L*(X -> Y) = log2(n - smallest cell + 1) in bits
+        (docs/explanation/ranges-theory.md, 'Guessing').
+        """
         return math.log2(int(self.sizes.sum()) - int(self.sizes.min()) + 1)
 
 

@@ -1,5 +1,5 @@
 """Noiseless privacy, certified exactly, of one release and of several, and quantisers for a budget
-(Farokhi 2020).
+(Farokhi 2019).
 
 A mechanism is epsilon-noiselessly private if its output takes at most 2^epsilon values as the data
 of any one individual vary, for all data of the others (Definitions 1 and 2). A certificate is that
@@ -9,7 +9,7 @@ numbers (Theorem 6).
 
 Quantisers are designed from two numbers, the query's range R and its sensitivity S: every fibre
 lies in an interval of length at most S, which meets at most min(q, ceil(q S / R) + 1) of q equal
-cells (Theorem 8, corrected: theory.md, section 9).
+cells (Theorem 8, corrected: docs/explanation/corrections.md, 'Noiseless privacy').
 """
 
 from __future__ import annotations

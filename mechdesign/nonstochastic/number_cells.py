@@ -22,14 +22,21 @@ from mechdesign.core.documents import document_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.formats.cells import empty_as_missing, encode
-from mechdesign.formats.digests import Content, RecordCensus, RowHasher
+from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.urls import FRAME, place_of
 from mechdesign.jobs.column_plan import ColumnGroup, OutputColumn, Plan, make_plan
 from mechdesign.jobs.disclosure_checks import DisclosureChecks, View
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Frame, Place
+from mechdesign.jobs.recipe import (
+    BadRecord,
+    ContentOf,
+    Drawer,
+    DrawnColumn,
+    Frame,
+    Place,
+)
 from mechdesign.jobs.side_files import Sides
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import decisive, log_evidence
@@ -207,7 +214,7 @@ class NumbersRecipe(FileRecipe):
         self,
         header: Sequence[Any],
         release: Callable[[Drawer], Frame],
-        content: Callable[[RowHasher], Content],
+        content: ContentOf,
     ) -> tuple[Frame, tuple[str, ...]]:
         """What `release` makes of a whole table, entered in the ledger of the options, if there
         is one.
@@ -218,9 +225,8 @@ class NumbersRecipe(FileRecipe):
         if self.options.ledger is None:
             return released, ()
         ledger = Ledger(self.options.ledger)
-        result = charged(
-            ledger, content(ledger.hasher), result, source=FRAME, target=FRAME
-        )
+        hashed, _ = content(ledger.hasher, ())
+        result = charged(ledger, hashed, result, source=FRAME, target=FRAME)
         if result.releases == 1:
             return released, ()
         notice = (

@@ -1,11 +1,11 @@
 """Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean
 squared error.
 
-Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs.
-The most levels are computed from left to right or by integer programming, the least distortion by
-integer programming, or by dynamic programming where all answers are on one fibre. The outputs are
-counted again on the query before a quantiser is returned, by code that shares nothing with the
-programs.
+Farokhi 2019 offers equal cells only; docs/explanation/ranges-theory.md, 'Programs for thresholds',
+has the programs. The most levels are computed from left to right or by integer programming, the
+least distortion by integer programming, or by dynamic programming where all answers are on one
+fibre. The outputs are counted again on the query before a quantiser is returned, by code that
+shares nothing with the programs.
 """
 
 from __future__ import annotations
@@ -89,6 +89,35 @@ class OptimalQuantizer:
         return self.quantizer.levels
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """The gaps that have a threshold, the bound on every choice, and the reason for it.
+
+    `bound` is the number of levels that no choice exceeds, or the mean squared error that none is
+    below.
+    """
+
+    method: str
+    gaps: list[int]
+    bound: float
+    optimal: bool
+    because: str
+
+    def counted(self, problem: GapProblem, allowed: Allowance) -> OptimalQuantizer:
+        """The quantiser with these thresholds; its outputs are counted without the program."""
+        quantizer, certificate = _counted(problem, self.gaps, allowed)
+        return OptimalQuantizer(
+            quantizer=quantizer,
+            gaps=tuple(self.gaps),
+            outputs_allowed=allowed.outputs,
+            method=self.method,
+            optimal=self.optimal,
+            because=self.because,
+            bound=self.bound,
+            certificate=certificate,
+        )
+
+
 def most_levels(
     query: Query | GapProblem,
     epsilon: object,
@@ -131,28 +160,10 @@ def most_levels(
     elif method == "auto":
         method = "milp"
     if method == "milp":
-        gaps, bound, because = _levels_by_milp(problem, allowed.outputs, time_limit)
-        optimal = because != STOPPED
+        choice = _levels_by_milp(problem, allowed.outputs, time_limit)
     else:
-        gaps = earliest(problem, allowed.outputs)
-        optimal = problem.runs
-        if optimal:
-            bound = len(gaps) + 1
-            because = "no threshold can be lower"
-        else:
-            bound = len(problem.values)
-            because = SUFFICIENT
-    quantizer, certificate = _counted(problem, gaps, allowed)
-    return OptimalQuantizer(
-        quantizer=quantizer,
-        gaps=tuple(gaps),
-        outputs_allowed=allowed.outputs,
-        method=method,
-        optimal=optimal,
-        because=because,
-        bound=float(bound),
-        certificate=certificate,
-    )
+        choice = _earliest_levels(problem, allowed.outputs)
+    return choice.counted(problem, allowed)
 
 
 def _counted(
@@ -195,14 +206,23 @@ def earliest(problem: GapProblem, outputs: int) -> list[int]:
     return gaps
 
 
-def _levels_by_milp(
-    problem: GapProblem, outputs: int, time_limit: float
-) -> tuple[list[int], int, str]:
-    """The gaps of most levels, a bound on the levels, and its proof, by integer programming."""
+def _earliest_levels(problem: GapProblem, outputs: int) -> _Choice:
+    """The gaps from left to right; of most levels where every fibre is a run of answers."""
+    gaps = earliest(problem, outputs)
+    bound = len(problem.values)
+    because = SUFFICIENT
+    if problem.runs:
+        bound = len(gaps) + 1
+        because = "no threshold can be lower"
+    return _Choice("earliest", gaps, float(bound), problem.runs, because)
+
+
+def _levels_by_milp(problem: GapProblem, outputs: int, time_limit: float) -> _Choice:
+    """The gaps of most levels, by integer programming."""
     gaps = problem.gaps
     if gaps == 0 or not problem.binding(outputs):
-        every_gap = list(range(gaps))
-        return every_gap, gaps + 1, "no fibre has more answers than the budget allows"
+        because = "no fibre has more answers than the budget allows"
+        return _Choice("milp", list(range(gaps)), float(gaps + 1), True, because)
     model = budget_model(problem, outputs)
     start = model.start(earliest(problem, outputs))
     program = model.program(-np.ones(gaps))
@@ -215,7 +235,8 @@ def _levels_by_milp(
     because = STOPPED
     if solution.optimal:
         because = PROVEN_BY_SEARCH
-    return model.gaps_of(solution), bound, because
+    chosen = model.gaps_of(solution)
+    return _Choice("milp", chosen, float(bound), solution.optimal, because)
 
 
 LARGEST_COSTS = 400
@@ -331,35 +352,13 @@ def least_distortion(
             "values, or most levels"
         )
     if on_one_fibre:
-        # One individual can bring about every answer, so the budget limits the number of cells and
-        # nothing else.
-        method = "line"
-        edges = best_cells(problem.values, loss.weights, allowed.outputs)
-        gaps = [edge - 1 for edge in edges[1:-1]]
-        bound = float(loss.total(edges)) * (1.0 - LINE_ERROR)
-        optimal = True
-        because = PROVEN_ON_A_LINE
+        choice = _distortion_on_a_line(allowed.outputs, loss)
     else:
-        method = "milp"
-        gaps, total, optimal = _distortion_by_milp(
-            problem, allowed.outputs, loss, time_limit
-        )
-        edges = edges_of(gaps, size)
-        bound = total / float(sum(loss.weights))
-        because = STOPPED
-        if optimal:
-            because = PROVEN_BY_SEARCH
-    quantizer, certificate = _counted(problem, gaps, allowed)
+        choice = _distortion_by_milp(problem, allowed.outputs, loss, time_limit)
+    edges = edges_of(choice.gaps, size)
     means = [loss.representative(a, b) for a, b in itertools.pairwise(edges)]
-    return OptimalQuantizer(
-        quantizer=quantizer,
-        gaps=tuple(gaps),
-        outputs_allowed=allowed.outputs,
-        method=method,
-        optimal=optimal,
-        because=because,
-        bound=bound,
-        certificate=certificate,
+    return replace(
+        choice.counted(problem, allowed),
         distortion=float(loss.total(edges)),
         representatives=tuple(means),
     )
@@ -412,10 +411,22 @@ def edges_of(gaps: Sequence[int], size: int) -> list[int]:
     return [0, *(g + 1 for g in gaps), size]
 
 
+def _distortion_on_a_line(outputs: int, loss: CellLoss) -> _Choice:
+    """The gaps of least loss where all answers are on one fibre, by dynamic programming.
+
+    One individual can bring about every answer, so the budget limits the number of cells and
+    nothing else.
+    """
+    edges = best_cells(loss.values, loss.weights, outputs)
+    gaps = [edge - 1 for edge in edges[1:-1]]
+    bound = float(loss.total(edges)) * (1.0 - LINE_ERROR)
+    return _Choice("line", gaps, bound, True, PROVEN_ON_A_LINE)
+
+
 def _distortion_by_milp(
     problem: GapProblem, outputs: int, loss: CellLoss, time_limit: float
-) -> tuple[list[int], float, bool]:
-    """The gaps of least loss, a lower bound on the loss, and whether it is proven to be the least.
+) -> _Choice:
+    """The gaps of least loss, by integer programming.
 
     A quantiser is a path from 0 to `size` whose arcs (a, b) are cells; an inner node on the path is
     a threshold.
@@ -423,7 +434,7 @@ def _distortion_by_milp(
     size = len(problem.values)
     gaps = problem.gaps
     if gaps == 0:
-        return [], 0.0, True
+        return _Choice("milp", [], 0.0, True, PROVEN_BY_SEARCH)
     model = budget_model(problem, outputs)
     cells = list(itertools.combinations(range(size + 1), 2))
     tails, heads = np.array(cells).T
@@ -440,8 +451,13 @@ def _distortion_by_milp(
     program = model.program(np.zeros(gaps), prices / worst)
     with solver_failures():
         solution = solve_program(program, time_limit=time_limit, start=start)
-    bound = max(0.0, solution.bound) * worst
-    return model.gaps_of(solution), bound, solution.optimal
+    least_loss = max(0.0, solution.bound) * worst
+    bound = least_loss / float(sum(loss.weights))
+    because = STOPPED
+    if solution.optimal:
+        because = PROVEN_BY_SEARCH
+    chosen = model.gaps_of(solution)
+    return _Choice("milp", chosen, bound, solution.optimal, because)
 
 
 def _add_path(model: Separation, tails: Any, heads: Any, size: int) -> None:

@@ -1,10 +1,10 @@
 """Budgets in bits and the outputs that they allow, and the promises that follow from a number of
 outputs.
 
-Only K = floor(2^epsilon) matters (theory.md, section 6); interval arithmetic computes it exactly.
-All promises follow from K, the most outputs on a fibre (Farokhi 2020, noiseless privacy, Theorems 1
-to 5, corrected). They hold for product ranges: any value of one individual is possible together
-with any values of the others.
+Only K = floor(2^epsilon) matters (docs/explanation/ranges-theory.md, 'How many outputs one
+individual can bring about'); interval arithmetic computes it exactly. All promises follow from K,
+the most outputs on a fibre (Farokhi 2019, Theorems 1 to 5, corrected). They hold for product
+ranges: any value of one individual is possible together with any values of the others.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def share_of(total_epsilon: object, answers: int) -> int:
     """The largest K with K^answers <= floor(2^total_epsilon): the outputs of each answer by equal
     shares.
 
-    The outputs of all answers that one individual takes part in multiply (Farokhi 2020, Theorem 6).
+    The outputs of all answers that one individual takes part in multiply (Farokhi 2019, Theorem 6).
     Of all divisions of a total, equal shares have the largest smallest number of outputs.
     """
     from flint import fmpz
@@ -160,7 +160,7 @@ def smallest_cell(symbols: int, epsilon: object) -> int:
 
 @dataclass(frozen=True)
 class RangePromise:
-    """One promise: `bound` in `unit`, with the theorem of Farokhi 2020 that it rests on."""
+    """One promise: `bound` in `unit`, with the theorem of Farokhi 2019 that it rests on."""
 
     name: str
     theorem: str
@@ -222,23 +222,30 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
             meaning="stochastic maximal leakage under any prior",
         ),
     ]
-    if width is not None and exact_number("width", width) > 0:
-        # Theorem 4, corrected: in each of the K cells the best guess is the middle, and equal cells
-        # make the sum smallest, so E >= width / (4 K), which K equal cells reach.
-        least = float(exact_number("width", width) / (4 * outputs))
-        promised.append(
-            RangePromise(
-                name="estimation error",
-                theorem="Theorem 4, corrected",
-                bound=math.nextafter(least, 0.0),
-                unit="units of the column",
-                meaning=(
-                    "least mean absolute error of any estimate of x_i, "
-                    "if x_i is uniform given the others"
-                ),
-            )
-        )
+    if width is not None:
+        exact_width = exact_number("width", width)
+        if exact_width > 0:
+            promised.append(_estimation_error(outputs, exact_width))
     return tuple(promised)
+
+
+def _estimation_error(outputs: int, width: Fraction) -> RangePromise:
+    """The promise about estimates of x_i, which lies in an interval of this width.
+
+    Theorem 4, corrected: in each of the K cells the best guess is the middle, and equal cells make
+    the sum smallest, so E >= width / (4 K), which K equal cells reach.
+    """
+    least = float(width / (4 * outputs))
+    return RangePromise(
+        name="estimation error",
+        theorem="Theorem 4, corrected",
+        bound=math.nextafter(least, 0.0),
+        unit="units of the column",
+        meaning=(
+            "least mean absolute error of any estimate of x_i, "
+            "if x_i is uniform given the others"
+        ),
+    )
 
 
 ASSUMPTIONS = (

@@ -1,11 +1,11 @@
 """The reporting policy against a test of a hypothesis that moves values least, by an integer
 program.
 
-A policy reports every value as one of the values (Farokhi 2020, non-stochastic hypothesis testing,
-Definitions 3 and 4; its Theorem 4 constructs one policy, which is not the best). A report is
-ambiguous if both hypotheses can bring it about, and telling if only one can. The policy is
-epsilon-private if |ambiguous| >= epsilon |telling| (theory.md, section 6), which is linear in
-binaries. `TestingProblem` counts the reports of the solution again.
+A policy reports every value as one of the values (Farokhi 2020, Definitions 3 and 4; its Theorem 4
+constructs one policy, which is not the best). A report is ambiguous if both hypotheses can bring it
+about, and telling if only one can. The policy is epsilon-private if |ambiguous| >= epsilon
+|telling| (docs/explanation/ranges-theory.md, 'Hypothesis testing'), which is linear in binaries.
+`TestingProblem` counts the reports of the solution again.
 """
 
 from __future__ import annotations
@@ -68,29 +68,20 @@ def reporting_policy(
     SolverFailure
         If none was found in time.
     """
-    numerator, denominator = epsilon.as_integer_ratio()
-    if not 0 <= numerator <= LARGEST_RATIO or denominator > LARGEST_RATIO:
-        raise InputError(
-            f"epsilon must be 0 or more, and a ratio of whole numbers up to {LARGEST_RATIO:,}"
-        )
+    _check_ratio(epsilon)
     if within < 0:
         raise InputError(f"a distance (--within {within:g}) must not be negative")
-    size = len(points)
     squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
-    source, report = np.nonzero(np.sqrt(squared) <= within)
-    if source.size > LARGEST_POLICY:
-        raise InputError(
-            f"{source.size:,} pairs of a value and a report are too many ({LARGEST_POLICY:,} at "
-            "most); use coarser values, or a smaller distance (--within)"
-        )
-    arcs = _Arcs(source, report, size)
-    program = arcs.program(squared[source, report], holds, epsilon)
+    arcs = _arcs_within(squared, within)
+    costs = squared[arcs.source, arcs.report]
+    program = arcs.program(costs, holds, epsilon)
     with solver_failures():
         solution = solve_program(program, time_limit=time_limit)
-    taken = solution.x[: source.size] > 0.5
-    reports = np.zeros(size, dtype=np.int64)
-    reports[source[taken]] = report[taken]
-    all_reported = np.unique(source[taken]).size == size
+    taken = solution.x[: arcs.source.size] > 0.5
+    reporting = arcs.source[taken]
+    reports = np.zeros(arcs.size, dtype=np.int64)
+    reports[reporting] = arcs.report[taken]
+    all_reported = np.unique(reporting).size == arcs.size
     if all_reported and _is_private(reports, holds, epsilon):
         return reports, solution.optimal
     if solution.optimal:
@@ -101,6 +92,26 @@ def reporting_policy(
     raise SolverFailure(
         f"no private policy was found within {time_limit:g} s; use coarser values"
     )
+
+
+def _check_ratio(epsilon: Fraction) -> None:
+    """Refuse an epsilon that is negative, or whose terms are too large for the program."""
+    numerator, denominator = epsilon.as_integer_ratio()
+    if not 0 <= numerator <= LARGEST_RATIO or denominator > LARGEST_RATIO:
+        raise InputError(
+            f"epsilon must be 0 or more, and a ratio of whole numbers up to {LARGEST_RATIO:,}"
+        )
+
+
+def _arcs_within(squared: NDArray[np.float64], within: float) -> _Arcs:
+    """The pairs of a value and a report at most `within` apart, by their squared distances."""
+    source, report = np.nonzero(np.sqrt(squared) <= within)
+    if source.size > LARGEST_POLICY:
+        raise InputError(
+            f"{source.size:,} pairs of a value and a report are too many ({LARGEST_POLICY:,} at "
+            "most); use coarser values, or a smaller distance (--within)"
+        )
+    return _Arcs(source, report, len(squared))
 
 
 def _is_private(reports: Indices, holds: NDArray[np.bool_], epsilon: Fraction) -> bool:

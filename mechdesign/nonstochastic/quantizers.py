@@ -1,4 +1,4 @@
-"""Quantisers: piecewise constant mechanisms with exact thresholds (Farokhi 2020, Definition 3).
+"""Quantisers: piecewise constant mechanisms with exact thresholds (Farokhi 2019, Definition 3).
 
 A quantiser cuts [lo, hi] at thresholds t_1 < t_2 < ... into cells [lo, t_1), [t_1, t_2), ..,
 [t_m, hi] and releases which cell the answer lies in. Thresholds are exact rationals, and a double
@@ -247,7 +247,7 @@ class Quantizer:
 
 
 def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
-    """`levels` cells of the same width (the linear quantiser of Farokhi 2020, Definition 3).
+    """`levels` cells of the same width (the linear quantiser of Farokhi 2019, Definition 3).
 
     Raises
     ------

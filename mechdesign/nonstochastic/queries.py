@@ -1,7 +1,7 @@
 """Queries on a private dataset, described so that their fibres are known exactly.
 
 A fibre is the set of answers {f(x_i, x_-i) : x_i in its domain} that one individual can bring about
-while all the others stay as they are (Farokhi 2020, Definition 1). Its structure makes an
+while all the others stay as they are (Farokhi 2019, Definition 1). Its structure makes an
 exact certificate possible without enumerating all datasets.
 
 The sums of independent members of finite sets (`sumset`) are kept as runs of consecutive integers:
@@ -84,7 +84,11 @@ class LinearQuery:
 
     @property
     def sensitivity(self) -> Fraction:
-        """sup |f - f'| over two datasets that differ in one individual (theory.md, section 9)."""
+        """sup |f - f'| over two datasets that differ in one individual.
+
+        docs/explanation/ranges-theory.md, 'How many outputs one individual can bring about',
+        says what it bounds.
+        """
         return max(block.width for block in self.blocks)
 
 
@@ -181,7 +185,7 @@ def count_query(individuals: int) -> LinearQuery:
 
 
 def identity_query(domain: Domain) -> LinearQuery:
-    """f_i(x) = x_i, the query of local noiseless privacy (Farokhi 2020, Definition 2)."""
+    """f_i(x) = x_i, the query of local noiseless privacy (Farokhi 2019, Definition 2)."""
     return sum_query(1, domain)
 
 

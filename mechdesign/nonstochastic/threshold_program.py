@@ -4,7 +4,7 @@ outputs.
 Binaries t_g place a threshold in gap g. Two consecutive members a < b of a fibre get different
 outputs iff a threshold lies between them: z_ab = max of t_g over a <= g < b. The outputs on a fibre
 number one plus the sum of its z, so the budget is linear: the sum is at most K - 1, K =
-floor(2^epsilon) (theory.md, section 7).
+floor(2^epsilon) (docs/explanation/ranges-theory.md, 'Programs for thresholds').
 """
 
 from __future__ import annotations

@@ -230,13 +230,12 @@ def _rows_of_part(
     scale = DENOMINATOR // channel.denominator
     known: dict[str, dict[int, int]] = {}
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        known[name] = {y: value * scale for y, value in enumerate(row) if value}
+        known[name] = _positive([value * scale for value in row])
     other: dict[int, int] | None = None
     if channel.unseen and channel.joint is not None:
         # Boxes without records are covered if they are released like the marginal.
         masses = policy_row(channel, MARGINAL, "unknown")
-        shares = apportioned(masses, DENOMINATOR).tolist()
-        other = {y: value for y, value in enumerate(shares) if value}
+        other = _shares(masses)
     rows = [known.get(box_name(box), other) for box in range(count)]
     return rows, tuple(channel.outputs)
 
@@ -284,15 +283,23 @@ def _boxes_of_outputs(
 
 def _shares(masses: list[int]) -> dict[int, int]:
     """The positive integers over 2^53 in proportion to masses."""
-    shares = apportioned(masses, DENOMINATOR).tolist()
-    return {place: value for place, value in enumerate(shares) if value}
+    return _positive(apportioned(masses, DENOMINATOR).tolist())
+
+
+def _positive(row: Sequence[int]) -> dict[int, int]:
+    """The positive entries of a row, by their places."""
+    return {place: value for place, value in enumerate(row) if value}
 
 
 def _sampler(rows: Sequence[dict[int, int]], width: int) -> Sampler:
     """A sampler of rows of integers over 2^53 that sum to it."""
     ends = np.cumsum([0] + [len(row) for row in rows])
-    places = [place for row in rows for place in sorted(row)]
-    values = [row[place] for row in rows for place in sorted(row)]
+    places: list[int] = []
+    values: list[int] = []
+    for row in rows:
+        for place in sorted(row):
+            places.append(place)
+            values.append(row[place])
     table = IntegerRows(
         (len(rows), width),
         ends.astype(np.int64),

@@ -63,6 +63,11 @@ class FirstSymbols:
         self._keys = np.zeros(SLOTS, np.uint64)
         self._codes = np.zeros(SLOTS, np.int32)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is remembered."""
+        return not self._used
+
     def reserve(self, count: int) -> None:
         """Make an empty table large enough for so many, which come sorted: in a smaller
         one they crowd in one place.
@@ -228,6 +233,8 @@ class Release:
         # `seen` has the records of this release, `earlier` those of former ones from the ledger.
         self.seen = FirstSymbols()
         self.earlier = FirstSymbols()
+        self.are_new: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Of the identified records that were drawn last, those that no earlier release had."""
         self.spellings = Spellings()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
@@ -318,7 +325,7 @@ class Release:
         hashes = self._hasher.identifiers(records.columns)
         self.spellings.add(records.columns, hashes, self._hasher)
         _, here = self.seen.look(hashes, codes)
-        _, before = self.earlier.find(hashes, codes)
+        self.are_new, before = self.earlier.find(hashes, codes)
         columns = quoted(",".join(self.channel.useful.columns))
         # Two records with one identifier share a word. With different symbols their outputs
         # are then dependent, which no promise covers.

@@ -87,9 +87,9 @@ def normalised(variable: Variable, form: str) -> Variable:
     """The variable with its symbols in a Unicode form."""
     if form == "none":
         return variable
-    symbols = tuple(
-        tuple(normal_form(part, form) for part in symbol) for symbol in variable.symbols
-    )
+    symbols: list[tuple[str, ...]] = []
+    for symbol in variable.symbols:
+        symbols.append(tuple(normal_form(part, form) for part in symbol))
     twice = repeated(symbols)
     if twice is not None:
         # Two rows of the channel for one text would leave open which one draws.
@@ -101,7 +101,7 @@ def normalised(variable: Variable, form: str) -> Variable:
             f"{form} makes equal; "
             "choose another normalisation"
         )
-    return replace(variable, symbols=symbols)
+    return replace(variable, symbols=tuple(symbols))
 
 
 def normalised_cells(column: Encoded, form: str) -> Encoded:

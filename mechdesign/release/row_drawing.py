@@ -116,12 +116,13 @@ def _stacked(
     parts: Sequence[tuple[Integers, Integers, Integers]], width: int
 ) -> IntegerRows:
     """The rows of several sparse tables of one width, one below the other."""
-    lengths = np.concatenate([np.diff(indptr) for indptr, _, _ in parts])
+    pointers, indices, values = zip(*parts, strict=True)
+    lengths = np.concatenate([np.diff(pointer) for pointer in pointers])
     return IntegerRows(
         (len(lengths), width),
         np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([indices for _, indices, _ in parts]),
-        np.concatenate([values for _, _, values in parts]),
+        np.concatenate(indices),
+        np.concatenate(values),
     )
 
 
@@ -152,10 +153,10 @@ class RowRelease(RowDraws):
         channel = self._tree
         wants_marginal = MARGINAL in (self.policy.unknown, self.policy.null)
         marginals = marginal_rows(channel) if wants_marginal else None
-        self._levels = [
-            LevelSampler(table, None if marginals is None else marginals[k])
-            for k, table in enumerate(channel.tree.levels)
-        ]
+        self._levels: list[LevelSampler] = []
+        for k, table in enumerate(channel.tree.levels):
+            marginal = marginals[k] if marginals is not None else None
+            self._levels.append(LevelSampler(table, marginal))
         return row_channel_digest(channel)
 
     def _drawn(
@@ -171,10 +172,10 @@ class RowRelease(RowDraws):
         self, strata: Integers, codes: Sequence[Integers], records: Records, key: Key
     ) -> list[NDArray[np.int32]]:
         """Output codes of every level, drawn some records at a time."""
-        sources = [
-            records.source(key.derived(records.kind, "level", str(k)))
-            for k in range(len(self._levels))
-        ]
+        sources: list[Draws] = []
+        for k in range(len(self._levels)):
+            own_key = key.derived(records.kind, "level", str(k))
+            sources.append(records.source(own_key))
         outputs = [np.empty(len(strata), dtype=np.int32) for _ in self._levels]
         for start in range(0, len(strata), CHUNK):
             span = slice(start, start + CHUNK)

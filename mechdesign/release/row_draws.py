@@ -31,7 +31,7 @@ from mechdesign.tables.columns import (
     positions_of,
     unknown_at,
 )
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Variable, column_names
 
 PRIME = 2**31 - 1
 """Rows of symbols are told apart by their number modulo this, where identifiers are checked."""
@@ -148,6 +148,8 @@ class RowDraws(ABC):
         self.changes = 0
         self.seen = FirstSymbols()
         self.earlier = FirstSymbols()
+        self.are_new: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        """Of the identified records that were drawn last, those that no earlier release had."""
         if changed == KEEP:
             self._check_reversible()
         self.codes: list[Integers] = []
@@ -278,7 +280,7 @@ class RowDraws(ABC):
         hashes = self._hasher.identifiers(records.columns)
         self.spellings.add(records.columns, hashes, self._hasher)
         _, here = self.seen.look(hashes, numbers)
-        _, before = self.earlier.find(hashes, numbers)
+        self.are_new, before = self.earlier.find(hashes, numbers)
         shared = np.flatnonzero(here != numbers)
         if shared.size:
             # Their draws would depend on each other.
@@ -368,9 +370,7 @@ def row_strata(
     strata = channel.strata_of(stacked)
     if strata.size and strata.min() < 0:
         lost = np.flatnonzero(strata < 0)
-        names = ",".join(
-            name for variable in channel.given for name in variable.columns
-        )
+        names = ",".join(column_names(channel.given))
         raise UnknownSymbol(
             int(lost[0]),
             "the channel does not know this combination of the given columns "

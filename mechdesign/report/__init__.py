@@ -23,7 +23,8 @@ class _Report(ModuleType):
 
         Parameters
         ----------
-        design : Design or Channel
+        design : Design, Channel, RowDesign, RowChannel, BoxDesign or BoxChannel
+            Whole rows have an internal report alone, without a curve.
         path : path
             Its ending says the format: .html, .md or .json.
         public : bool
@@ -38,6 +39,7 @@ class _Report(ModuleType):
             If the file exists (without `overwrite`) or cannot be written, or the table that an
             internal report is about is not in the channel.
         """
+        # Every module of the package loads this file first, and few need what a report collects.
         from mechdesign.report.collect import write_report
 
         write_report(design, path, public=public, curve=curve, overwrite=overwrite)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mechdesign.auditing.averages import AverageVerdict
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.record import AverageBudget
+from mechdesign.core.wording import percent_of
 from mechdesign.report import wording as w
 
 NAMES = {
@@ -34,6 +35,10 @@ def average_texts(
         if math.isfinite(achieved.eps_l):
             low = w.short_factor(achieved.eps_l, upper=False)
         high = w.short_factor(achieved.eps_u, upper=True)
+        if average.keep is not None and average.lower_bound is not None:
+            kept = percent_of(average.keep)
+            text += f", and no such channel that keeps {kept} has less than "
+            text += f"{w.at_least(average.lower_bound)} (proven)"
         texts.append(
             f"{text}. {NO_PROMISE_FOR_ONE}: the worst released values make a value of {sensitive} "
             f"{low} to {high} times as probable."

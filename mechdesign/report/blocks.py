@@ -182,43 +182,58 @@ def grid(
     return blocks
 
 
+Groups: TypeAlias = tuple[tuple[int, ...], ...]
+"""Positions of the symbols that share a row or a column of a map."""
+
+
 class Blocked(NamedTuple):
-    """Lifts with X or Y down and S along; neighbours are joined where `note` says so."""
+    """Lifts with X or Y down and S along; symbols of similar lifts are joined where `note` says so.
+
+    `groups` has the sensitive symbols of every column.
+    """
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     note: str
+    groups: Groups
 
 
-def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
-    """At most `MOST_MAP_ROWS` x `MOST_MAP_COLUMNS` blocks, each with its lift that is farthest from
-    1.
-
-    Symbols with similar lifts are neighbours (`by_likeness`). A block is never more favourable than
-    its single lifts, where both sides have one bound.
+def groups_by_likeness(lines: Sequence[Sequence[float]], most: int) -> Groups:
+    """At most so many groups of lines, each of lines with similar lifts; in the given order where
+    every line is a group of its own.
     """
-    height = -(-len(lifts.columns) // MOST_MAP_ROWS)
-    width = -(-len(lifts.sensitive) // MOST_MAP_COLUMNS)
+    size = -(-len(lines) // most)
+    if size <= 1:
+        return tuple((place,) for place in range(len(lines)))
+    order = by_likeness(lines)
+    starts = range(0, len(order), size)
+    return tuple(tuple(order[start : start + size]) for start in starts)
+
+
+def blocked(lifts: Lifts, down: str, across: str, columns: Groups) -> Blocked:
+    """At most `MOST_MAP_ROWS` rows of blocks, each with its lift that is farthest from 1.
+
+    `columns` are groups of sensitive symbols, the same for all maps that stand side by side. A
+    block is never more favourable than its single lifts, where both sides have one bound.
+    """
     lines = list(zip(*lifts.values, strict=True))  # one line of lifts for each row
-    order = by_likeness(lines) if height > 1 else list(range(len(lines)))
+    rows = groups_by_likeness(lines, MOST_MAP_ROWS)
     values: list[tuple[float, ...]] = []
-    names: list[str] = []
-    for start in range(0, len(order), height):
-        members = order[start : start + height]
+    for members in rows:
         row: list[float] = []
-        for first in range(0, len(lifts.sensitive), width):
-            block = [lines[x][first : first + width] for x in members]
-            row.append(_farthest([lift for part in block for lift in part]))
+        for symbols in columns:
+            row.append(_farthest([lines[x][s] for x in members for s in symbols]))
         values.append(tuple(row))
-        names.append(_joined([lifts.columns[x] for x in members]))
-    columns: list[str] = []
-    for first in range(0, len(lifts.sensitive), width):
-        columns.append(_joined(lifts.sensitive[first : first + width]))
-    note = ""
-    if height > 1 or width > 1:
-        note = _note(lifts, height, width, down, across)
-    return Blocked(tuple(names), tuple(columns), tuple(values), note)
+    return Blocked(
+        rows=tuple(_joined([lifts.columns[x] for x in members]) for members in rows),
+        columns=tuple(
+            _joined([lifts.sensitive[s] for s in group]) for group in columns
+        ),
+        values=tuple(values),
+        note=_note(lifts, rows, columns, down, across),
+        groups=columns,
+    )
 
 
 def _farthest(lifts: Sequence[float]) -> float:
@@ -240,11 +255,15 @@ def by_likeness(lines: Sequence[Sequence[float]]) -> list[int]:
     return np.argsort(centred @ axis, kind="stable").tolist()
 
 
-def _note(lifts: Lifts, height: int, width: int, down: str, across: str) -> str:
+def _note(lifts: Lifts, rows: Groups, columns: Groups, down: str, across: str) -> str:
+    """What was joined; empty where nothing was."""
     sizes: list[str] = []
-    for size, name in ((height, down), (width, across)):
+    for groups, name in ((rows, down), (columns, across)):
+        size = max(map(len, groups), default=1)
         if size > 1:
             sizes.append(f"{size} neighbours of {name}")
+    if not sizes:
+        return ""
     return (
         f"There is no room for {len(lifts.columns):,} x {len(lifts.sensitive):,} lifts: up to "
         f"{' and '.join(sizes)} are joined, ordered by the likeness of their lifts, and each "

@@ -15,17 +15,22 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, TypeAlias
 
+from mechdesign import __version__
 from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit, set_behind
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.formats.folders import files_of, is_folder
+from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
+from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
 from mechdesign.report.content import (
@@ -68,8 +73,7 @@ def promise_of(channel: Channel, name: str = "the channel") -> Notion:
     if notion is None:
         raise InputError(
             f"{name} does not say which notion it was designed for, so there is no promise to "
-            f"report; "
-            "`mechdesign audit` and `mechdesign measure` take any channel"
+            "report; `mechdesign audit --all-measures` takes any channel, with --notion"
         )
     return notion
 
@@ -164,7 +168,7 @@ def _curve_axis(design: Design) -> tuple[Any, str]:
 
 
 def write_report(
-    design: Design | Channel,
+    design: Design | Channel | RowDesign | RowChannel | BoxDesign | BoxChannel,
     path: PathLike,
     *,
     public: bool,
@@ -172,8 +176,14 @@ def write_report(
     overwrite: bool,
 ) -> None:
     """Write the report of `mechdesign.report`, which has the parameters and errors."""
+    # Collecting a report for another renderer needs none of these.
     from mechdesign.report.writing import check_report, save_report
 
+    if isinstance(design, RowDesign | BoxDesign):
+        design = design.channel
+    if isinstance(design, RowChannel | BoxChannel):
+        _write_row_report(design, path, public, curve, overwrite)
+        return
     result: Design | None = None
     if isinstance(design, Design):
         result = design
@@ -201,6 +211,29 @@ def write_report(
     else:
         report = internal_report(result, joint, seconds=seconds)
     save_report(attributed(report, channel, ()), path, overwrite=overwrite)
+
+
+def _write_row_report(
+    channel: RowChannel | BoxChannel,
+    path: PathLike,
+    public: bool,
+    curve: float | None,
+    overwrite: bool,
+) -> None:
+    """The internal report on a channel of whole rows; it has no public one and no curve."""
+    from mechdesign.report.boxes_page import save_box_report
+    from mechdesign.report.rows_page import save_row_report
+    from mechdesign.report.writing import check_report
+
+    if public or curve is not None:
+        raise InputError(
+            "a channel of whole rows has no public report and no curve: leave public and curve out"
+        )
+    check_report(path, force=overwrite)
+    if isinstance(channel, BoxChannel):
+        save_box_report(channel, os.fspath(path), overwrite=overwrite)
+    else:
+        save_row_report(channel, os.fspath(path), overwrite=overwrite)
 
 
 def _curve_seconds(curve: float | None) -> float | None:
@@ -240,8 +273,6 @@ def attributed(
     files: Mapping[str, str] | None = None,
 ) -> Report:
     """The report with its date, its provenance and the commands that repeat it."""
-    from mechdesign import __version__
-
     written = _date(datetime.now(UTC))
     facts: list[Fact] = []
     tool = origin_of(channel, "tool")

@@ -178,8 +178,12 @@ SHARES: dict[str, Callable[[float], str]] = {
     "before": percent,
     "lowest after": percent_at_least,
     "highest after": percent_at_most,
+    "nmi": percent_at_least,
+    "upper_bound_nmi": percent_at_most,
+    "tells": percent,
+    "pinned down": percent,
 }
-"""Columns of a design that are shown as percentages, rounded outwards as on the command line."""
+"""Columns of results that are shown as percentages, rounded outwards as on the command line."""
 
 
 def html(shown: Any) -> str:

@@ -65,7 +65,10 @@ def _promises(design: Design, report: Report) -> list[str]:
     if isinstance(limits, LiftLimits) and limits.need_shares:
         widest = limits.loosest
         factors = _factors(widest.lower, widest.upper)
-        table = f"Table: a released value makes any {sensitive} {factors} as probable"
+        table = (
+            f"Table: a released value makes any value of {sensitive} {factors} as "
+            "probable"
+        )
         if limits.symbol_budgets:
             table += ", single values by budgets of their own"
         verdict = "verified" if design.verified else "VIOLATED"
@@ -86,8 +89,7 @@ def _population(design: Design) -> str:
                 "Population: not computed where each of several columns is protected."
             )
         return "Population: unknown, because the table has no numbers of records."
-    achieved = population.achieved
-    factors = _factors(achieved.eps_l, achieved.eps_u)
+    factors = w.times_text(population.achieved, design.notion)
     level = percent_of(population.level)
     text = f"Population ({level} confidence): {factors} as probable"
     if design.confidence is not None:

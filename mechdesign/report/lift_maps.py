@@ -32,8 +32,10 @@ def lift_blocks(report: Report) -> list[b.Block]:
         return []
     promise = report.promise
     sensitive, useful = names_of(report.asked)
-    before = b.blocked(report.before, useful, sensitive)
-    after = b.blocked(report.after, "outputs", sensitive)
+    # The lifts of the table decide for both maps, so that they can be compared.
+    groups = b.groups_by_likeness(report.before.values, b.MOST_MAP_COLUMNS)
+    before = b.blocked(report.before, useful, sensitive, groups)
+    after = b.blocked(report.after, "outputs", sensitive, groups)
     ends = _ends(before, after)
     explanation = (
         f"How many times as likely every value of {sensitive} becomes when {useful} itself is "
@@ -84,7 +86,7 @@ def _map(
     name: str, table: b.Blocked, down: str, across: str, promise: Promise, ends: float
 ) -> b.Grid:
     """One map; lifts outside what is allowed are marked and counted."""
-    limits = _limits(promise, len(table.columns))
+    limits = _limits(promise, table.groups)
     rows: list[tuple[b.Cell, ...]] = []
     outside = 0
     for row_name, line in zip(table.rows, table.values, strict=True):
@@ -102,7 +104,7 @@ def _map(
     return b.Grid(caption, (down, *table.columns), tuple(rows))
 
 
-def _limits(promise: Promise, columns: int) -> list[tuple[float, float]]:
+def _limits(promise: Promise, groups: b.Groups) -> list[tuple[float, float]]:
     """The lifts allowed in each column of a map.
 
     A column may hold several sensitive symbols with budgets of their own: it then takes the
@@ -110,12 +112,11 @@ def _limits(promise: Promise, columns: int) -> list[tuple[float, float]]:
     """
     low = promise.low or 0.0
     high = math.inf if promise.high is None else promise.high
-    allowed = promise.allowed or ((low, high),) * columns
-    # Columns of a map may be blocks of neighbouring symbols; all blocks but the last are as wide.
-    width = -(-len(allowed) // columns)
     limits: list[tuple[float, float]] = []
-    for start in range(0, len(allowed), width):
-        members = allowed[start : start + width]
+    for symbols in groups:
+        members = [(low, high)]
+        if promise.allowed:
+            members = [promise.allowed[s] for s in symbols]
         least = max(lower for lower, _ in members) * (1.0 - ROUNDING)
         most = min(upper for _, upper in members) * (1.0 + ROUNDING)
         limits.append((least, most))

@@ -287,6 +287,9 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     if design.purpose is not None:
         record["objective"] = design.purpose.name
         record |= design.purpose.figures
+    averages = design.channel.record.averages
+    if averages:
+        record["averages"] = [average.model_dump() for average in averages]
     record["output"] = output
     return record
 

@@ -7,9 +7,10 @@ Everything is computed again from the channel file: the exact audit, and the law
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -397,7 +398,26 @@ KEPT_COLOUR = "#2b6cb0"
 LOST_COLOUR = "#d9d9d9"
 
 
-def ledger_picture(ledgers: tuple[ColumnLedger, ...]) -> b.Picture:
+class Ledger(Protocol):
+    """The information of a column, and how much of it is kept, in nats."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column, or several crossed ones."""
+        ...
+
+    @property
+    def entropy(self) -> float:
+        """What is in it."""
+        ...
+
+    @property
+    def kept(self) -> float:
+        """What a released row tells of it."""
+        ...
+
+
+def ledger_picture(ledgers: Sequence[Ledger]) -> b.Picture:
     """A bar for every column, of the length H(X_j): what is kept, and what privacy took."""
     words = (
         "For every column, the information that is kept and what is lost to privacy; "

@@ -25,6 +25,7 @@ from mechdesign.core.wording import (
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
+    from mechdesign.notions import Notion
 
 WIDTH = 96
 """Longest line of a text report, in characters."""
@@ -127,6 +128,31 @@ def short_factor(nats: float, *, upper: bool) -> str:
         return factor_at_most(nats, SPOKEN_DIGITS)
     # Two digits below 1: 0.60 and not 0.606.
     return factor_at_least(nats, SPOKEN_DIGITS - 1)
+
+
+def bounded_sides(achieved: Achieved, notion: Notion) -> tuple[float, float]:
+    """eps_l and eps_u that were achieved; infinite on a side that the notion leaves free.
+
+    Nobody asked for anything on such a side, and what is achieved there by chance is no promise.
+    """
+    free = notion.limits.free_sides
+    lower = math.inf if "lower" in free else achieved.eps_l
+    upper = math.inf if "upper" in free else achieved.eps_u
+    return lower, upper
+
+
+def times_text(achieved: Achieved, notion: Notion) -> str:
+    """``0.5 to 2 times``: a lift, rounded outwards, on the sides that a notion bounds."""
+    lower, upper = bounded_sides(achieved, notion)
+    if math.isinf(lower) and math.isinf(upper):
+        return "any number of times"
+    low = short_factor(lower, upper=False)
+    high = short_factor(upper, upper=True)
+    if math.isinf(upper):
+        return f"at least {low} times"
+    if math.isinf(lower):
+        return f"at most {high} times"
+    return f"{low} to {high} times"
 
 
 def paragraph(text: str, first: str = "  ") -> str:

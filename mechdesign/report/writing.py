@@ -38,6 +38,7 @@ def document_text(
     """The document in the format of this ending, or its record where that is JSON."""
     if ending == ".json":
         return to_json(record) + "\n"
+    # Pages need Jinja2, which JSON does not.
     from mechdesign.report.pages import html_page, markdown
 
     return html_page(document()) if ending == HTML else markdown(document())

@@ -80,15 +80,13 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     else:
         cuts = _cuts_of_spec(name, spec, numbers, kind)
     bins = Bins(kind=kind, edges=_edge_texts(name, cuts, kind))
-    parts = [_thinned(part) for part in _numbers_by_bin(name, numbers, bins)]
-    return Bins(
-        kind=kind,
-        edges=bins.edges,
-        values=tuple(
-            tuple(text_of_number(value, kind) for value, _ in part) for part in parts
-        ),
-        counts=tuple(tuple(mass for _, mass in part) for part in parts),
-    )
+    values: list[tuple[str, ...]] = []
+    masses: list[tuple[int, ...]] = []
+    for part in _numbers_by_bin(name, numbers, bins):
+        thinned = _thinned(part)
+        values.append(tuple(text_of_number(value, kind) for value, _ in thinned))
+        masses.append(tuple(mass for _, mass in thinned))
+    return Bins(kind=kind, edges=bins.edges, values=tuple(values), counts=tuple(masses))
 
 
 def _common_kind(name: str, cells: Sequence[tuple[str, int]]) -> Kind:

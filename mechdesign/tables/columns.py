@@ -79,9 +79,10 @@ def _values_of_tuples(records: Sequence[Any], names: Sequence[str]) -> list[Enco
         raise InputError(
             f"entry {position} must be a tuple with one value for each of {wanted}, not {fact}"
         )
-    return [
-        encode([record[k] for record in records], name) for k, name in enumerate(names)
-    ]
+    columns: list[Encoded] = []
+    for k, name in enumerate(names):
+        columns.append(encode([record[k] for record in records], name))
+    return columns
 
 
 def encode_for(column: Any, name: str, variable: Variable, part: int) -> Encoded:
@@ -122,18 +123,20 @@ def _in_bins(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded
     """The columns with the labels of bins in place of numbers."""
     if not variable.bins:
         return columns
-    return [
-        column if bins is None else bins.sorted_in(column)
-        for column, bins in zip(columns, variable.bins, strict=True)
-    ]
+    in_bins: list[Encoded] = []
+    for column, bins in zip(columns, variable.bins, strict=True):
+        if bins is not None:
+            column = bins.sorted_in(column)
+        in_bins.append(column)
+    return in_bins
 
 
 def _texts_of(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:
     """The cells of a record by their codes; a missing one is the empty text."""
-    return tuple(
-        "" if code < 0 else column.texts[code]
-        for column, code in zip(columns, key, strict=True)
-    )
+    texts: list[str] = []
+    for column, code in zip(columns, key, strict=True):
+        texts.append(column.texts[code] if code >= 0 else "")
+    return tuple(texts)
 
 
 def _position(

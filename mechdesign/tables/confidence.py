@@ -16,7 +16,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 from mechdesign.core.binomial import SCALE, lower_end
 from mechdesign.core.errors import InputError, require_type
@@ -102,10 +102,9 @@ class ConfidenceSet:
             for low, high in zip(lower, upper, strict=True):
                 row.append([str(Fraction(low, SCALE)), str(Fraction(high, SCALE))])
             cells.append(row)
-        shares = [
-            [str(low), str(high)]
-            for low, high in zip(self.share_lower, self.share_upper, strict=True)
-        ]
+        shares: list[list[str]] = []
+        for low, high in zip(self.share_lower, self.share_upper, strict=True):
+            shares.append([str(low), str(high)])
         return self.stated | {"intervals": {"cells": cells, "shares": shares}}
 
     @property
@@ -366,12 +365,10 @@ def confidence_set(
     check_counts(joint)
     # The level as it is written: 0.95 is 19/20, and not the double next to it.
     spent = 1 - Fraction(repr(check_level(level)))
-    known_shares = None if shares is None else check_shares(shares, joint)
-    if type(unseen) is not int or unseen < 0:
-        raise InputError(
-            f"the number of unseen symbols ({quoted(cast('object', unseen))}) must be an "
-            "integer of at least 0"
-        )
+    known_shares = None
+    if shares is not None:
+        known_shares = check_shares(shares, joint)
+    _check_unseen(unseen)
     n = len(joint.counts[0]) + unseen
     # Where P(s) is estimated, its intervals take as much of the error as one cell of a row does.
     for_shares = Fraction(0)
@@ -381,32 +378,56 @@ def confidence_set(
     row_levels = [
         _Level.of_row(part * (spent - for_shares), n) for part in _row_parts(totals)
     ]
-
-    # A union bound over rows: given the row sums, each row is a sample of P(.|s), whatever P(s) is.
-    lower: list[tuple[int, ...]] = []
-    upper: list[tuple[int, ...]] = []
-    for counts, row_level in zip(joint.counts, row_levels, strict=True):
-        row_lower, row_upper = row_level.ends(counts)
-        lower.append(row_lower)
-        upper.append(row_upper)
-
+    lower, upper = _cell_ends(joint.counts, row_levels)
     share_lower, share_upper = _share_ends(totals, known_shares, for_shares)
-    rest: list[int] = []
-    if unseen:
-        for total, row_level in zip(totals, row_levels, strict=True):
-            # A symbol without a record has the count 0 in every row, and the upper end of
-            # that count.
-            one_symbol = row_level.upper_end(0, total)
-            rest.append(min(unseen * one_symbol, SCALE))
     return ConfidenceSet(
         level=float(level),
-        lower=tuple(lower),
-        upper=tuple(upper),
+        lower=lower,
+        upper=upper,
         share_lower=share_lower,
         share_upper=share_upper,
         unseen=unseen,
-        rest=tuple(rest),
+        rest=_rest_ends(totals, row_levels, unseen),
     )
+
+
+def _check_unseen(unseen: object) -> None:
+    """Refuse a number of unseen symbols that is no integer or negative."""
+    if type(unseen) is not int or unseen < 0:
+        raise InputError(
+            f"the number of unseen symbols ({quoted(unseen)}) must be an integer of at "
+            "least 0"
+        )
+
+
+def _cell_ends(
+    counts: Sequence[Sequence[int]], row_levels: Sequence[_Level]
+) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """Lower and upper ends of all cells.
+
+    A union bound over rows: given the row sums, each row is a sample of P(.|s), whatever P(s) is.
+    """
+    lower: list[tuple[int, ...]] = []
+    upper: list[tuple[int, ...]] = []
+    for row, row_level in zip(counts, row_levels, strict=True):
+        row_lower, row_upper = row_level.ends(row)
+        lower.append(row_lower)
+        upper.append(row_upper)
+    return tuple(lower), tuple(upper)
+
+
+def _rest_ends(
+    totals: Sequence[int], row_levels: Sequence[_Level], unseen: int
+) -> tuple[int, ...]:
+    """Upper ends of the mass of all unseen symbols in each row; empty if there is none."""
+    if not unseen:
+        return ()
+    rest: list[int] = []
+    for total, row_level in zip(totals, row_levels, strict=True):
+        # A symbol without a record has the count 0 in every row, and the upper end of that count.
+        one_symbol = row_level.upper_end(0, total)
+        rest.append(min(unseen * one_symbol, SCALE))
+    return tuple(rest)
 
 
 def _row_parts(totals: Sequence[int]) -> list[Fraction]:

@@ -136,28 +136,42 @@ def scaled(
 
     If that is not 1, the products are divided by their greatest common divisor.
     """
-    # The smallest integers in the same proportions: probabilities and weights of any decimals.
-    common = math.lcm(*{value.denominator for row in values for value in row})
-    counts = [
-        [value.numerator * (common // value.denominator) for value in row]
-        for row in values
-    ]
+    denominators: set[int] = set()
+    for row in values:
+        denominators.update(value.denominator for value in row)
+    common = math.lcm(*denominators)
+    counts: list[list[int]] = []
+    for row in values:
+        counts.append([v.numerator * (common // v.denominator) for v in row])
     if common > 1:
-        divisor = math.gcd(*(entry for row in counts for entry in row)) or 1
-        counts = [[entry // divisor for entry in row] for row in counts]
+        # The smallest integers in the same proportions: probabilities and weights of any decimals.
+        counts = _in_lowest_terms(counts)
     for s, row in enumerate(counts):
         for x, entry in enumerate(row):
-            if entry < LARGEST_ENTRY:
-                continue
-            hint = ""
-            if common > 1:
-                positive = [float(value) for row in values for value in row if value]
-                hint = f"; the smallest entry is {min(positive):.3g}"
-            raise InputError(
-                f"the entry at {cell_name(sensitive, useful, s, x)} is 2^256 or more once the "
-                f"table is scaled to integers{hint}: round the table to fewer digits"
-            )
+            if entry >= LARGEST_ENTRY:
+                hint = _smallest_entry(values) if common > 1 else ""
+                raise InputError(
+                    f"the entry at {cell_name(sensitive, useful, s, x)} is 2^256 or more once the "
+                    f"table is scaled to integers{hint}: round the table to fewer digits"
+                )
     return counts
+
+
+def _smallest_entry(values: Sequence[Sequence[Fraction | int]]) -> str:
+    """The smallest positive entry, as a part of a message."""
+    positive: list[float] = []
+    for row in values:
+        positive += [float(value) for value in row if value]
+    return f"; the smallest entry is {min(positive):.3g}"
+
+
+def _in_lowest_terms(counts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The counts without their greatest common divisor."""
+    divisor = math.gcd(*(math.gcd(*row) for row in counts)) or 1
+    reduced: list[list[int]] = []
+    for row in counts:
+        reduced.append([entry // divisor for entry in row])
+    return reduced
 
 
 def without_empty(

@@ -153,7 +153,7 @@ class Joint(Displayed):
         if unknown:
             raise InputError(f"the table has no useful column {listed(unknown)}")
         parts = [useful.columns.index(name) for name in names]
-        symbols = [tuple(symbol[k] for k in parts) for symbol in useful.symbols]
+        symbols = useful.parts_of_symbols(parts)
         bins = tuple(useful.bins_of(k) for k in parts)
         variable, counts = self._with_symbols(names, symbols, bins)
         if not useful.bins:
@@ -177,10 +177,10 @@ class Joint(Displayed):
 
         # Bins in their own order, since their labels as texts would put [10, 20) before [9, 10).
         def order(symbol: Symbol) -> list[tuple[int, str]]:
-            return [
-                (rank.get(text, -1), text)
-                for rank, text in zip(ranks, symbol, strict=True)
-            ]
+            keys: list[tuple[int, str]] = []
+            for rank, text in zip(ranks, symbol, strict=True):
+                keys.append((rank.get(text, -1), text))
+            return keys
 
         distinct = sorted(set(symbols), key=order)
         index = {symbol: i for i, symbol in enumerate(distinct)}
@@ -226,11 +226,8 @@ class Joint(Displayed):
             # Python divides integers of any size with correct rounding.
             lines: list[list[float]] = []
             for counts, row in zip(self.counts, rows, strict=True):
-                line = [
-                    count * n / (row * column)
-                    for count, column in zip(counts, columns, strict=True)
-                ]
-                lines.append(line)
+                cells = zip(counts, columns, strict=True)
+                lines.append([count * n / (row * column) for count, column in cells])
             values = np.array(lines)
         values.setflags(write=False)
         return values

@@ -24,7 +24,7 @@ from mechdesign.tables.bins import Bins
 from mechdesign.tables.counting import counted_columns
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Symbol, Variable
 
 Groups: TypeAlias = Sequence[str | Sequence[str]]
 """Columns in their order; several names in one entry are crossed."""
@@ -126,6 +126,33 @@ class Records:
         for secret, column, row in chosen:
             table[secret][column] += self.counts[row]
         return table
+
+    @cached_property
+    def crossed_joint(self) -> Joint:
+        """The table of the sensitive column by all groups crossed, in the order of their codes."""
+        distinct, place = np.unique(self.codes, axis=0, return_inverse=True)
+        rows: list[list[int]] = distinct.tolist()
+        symbols: list[Symbol] = []
+        for row in rows:
+            symbol: Symbol = ()
+            for variable, code in zip(self.groups, row, strict=True):
+                symbol += variable.symbols[code]
+            symbols.append(symbol)
+        columns = tuple(name for v in self.groups for name in v.columns)
+        bins = tuple(v.bins_of(k) for v in self.groups for k in range(len(v.columns)))
+        useful = Variable(columns, tuple(symbols), bins=bins if any(bins) else ())
+        table = [[0] * len(symbols) for _ in self.sensitive.symbols]
+        cells = zip(
+            self.secrets.tolist(), place.ravel().tolist(), self.counts, strict=True
+        )
+        for secret, column, count in cells:
+            table[secret][column] += count
+        return Joint(
+            self.sensitive,
+            useful,
+            tuple(map(tuple, table)),
+            is_counts=self.is_counts,
+        )
 
     @classmethod
     def from_table(

@@ -7,7 +7,8 @@ of the slice has among them. So the slice alone decides the box of every possibl
 outside of the slice are independent draws over fixed boxes (docs/explanation/population.md).
 
 A split is worth H(split) - c I(S; split) times the mass of its leaf: large parts that say little
-about S. A robust channel can then release the box nearly as it is (measured in rows.md).
+about S. A robust channel can then release the box nearly as it is (measured:
+docs/explanation/population.md, 'Rows').
 """
 
 from __future__ import annotations

@@ -304,9 +304,8 @@ class Tally:
         useful = Variable(self.roles.useful, tuple(columns[x] for x in column_order))
         masses: list[list[Fraction | int]] = []
         for s in row_order:
-            masses.append(
-                [self._mass.get(s * MOST_SYMBOLS + x, 0) for x in column_order]
-            )
+            first = s * MOST_SYMBOLS
+            masses.append([self._mass.get(first + x, 0) for x in column_order])
         counts = scaled(masses, sensitive, useful)
         return without_empty(sensitive, useful, counts, tuple(notices))
 
@@ -321,13 +320,10 @@ class Tally:
             if name not in self.floats or name not in self.gaps:
                 continue
             whole = tuple(as_whole(text) for text in parts[i])
+            pairs = zip(parts[i], whole, strict=True)
             # A text that stays was a fraction, and then the column was not one of integers.
-            all_changed = all(
-                before != after
-                for before, after in zip(parts[i], whole, strict=True)
-                if before
-            )
-            if all_changed:
+            unchanged = [text for text, integer in pairs if text and text == integer]
+            if not unchanged:
                 notices.append(
                     f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1"
                 )

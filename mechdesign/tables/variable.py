@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -62,12 +62,11 @@ class Variable:
 
     def __post_init__(self) -> None:
         columns = tuple(valid_text(column, "a column name") for column in self.columns)
-        symbols = tuple(
-            tuple(valid_text(part, "a symbol") for part in symbol)
-            for symbol in self.symbols
-        )
+        symbols: list[Symbol] = []
+        for symbol in self.symbols:
+            symbols.append(tuple(valid_text(part, "a symbol") for part in symbol))
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "symbols", symbols)
+        object.__setattr__(self, "symbols", tuple(symbols))
         self._check_columns()
         self._check_symbols()
         self._check_bins()
@@ -184,19 +183,19 @@ class Variable:
         """
         if not self.protects_columns:
             return (self.names,)
-        # The shortest spelling that no other protected symbol of any column shares.
-        spellings = [
-            [_spellings(secret.columns[0], name) for name in secret.names]
-            for secret in self.secrets
-        ]
         times: Counter[str] = Counter()
-        for symbols in spellings:
-            for texts in symbols:
-                times.update(texts)
-        return tuple(
-            tuple(_first_unique(texts, times) for texts in symbols)
-            for symbols in spellings
-        )
+        for secret in self.secrets:
+            for name in secret.names:
+                times.update(_spellings(secret.columns[0], name))
+        names_by_secret: list[tuple[str, ...]] = []
+        for secret in self.secrets:
+            names: list[str] = []
+            for name in secret.names:
+                # The shortest spelling that no other protected symbol of any column shares.
+                spellings = _spellings(secret.columns[0], name)
+                names.append(_first_unique(spellings, times))
+            names_by_secret.append(tuple(names))
+        return tuple(names_by_secret)
 
     @cached_property
     def protected(self) -> list[ProtectedSymbol]:
@@ -224,6 +223,13 @@ class Variable:
             if text in spellings:
                 names.append(name)
         return names
+
+    def parts_of_symbols(self, positions: Sequence[int]) -> list[Symbol]:
+        """Every symbol in the columns at these positions alone."""
+        symbols: list[Symbol] = []
+        for symbol in self.symbols:
+            symbols.append(tuple(symbol[k] for k in positions))
+        return symbols
 
     def added(self, rows: Sequence[Sequence[int]]) -> list[Sequence[Sequence[int]]]:
         """For each of `secrets` the rows of its symbols.
@@ -284,6 +290,14 @@ def added_columns(
     """Rows whose columns are added up within each group."""
     columns = list(zip(*rows, strict=True))
     return tuple(zip(*added_rows(columns, group), strict=True))
+
+
+def column_names(variables: Iterable[Variable]) -> tuple[str, ...]:
+    """The columns of several variables, one after the other."""
+    names: list[str] = []
+    for variable in variables:
+        names += variable.columns
+    return tuple(names)
 
 
 def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]:

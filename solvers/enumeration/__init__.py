@@ -95,13 +95,7 @@ def vertices(
     limits = ListingLimits(
         max_vertices=max_vertices, memory_limit=memory_limit, end=end
     )
-    rows = explicit_rows(polytope)
-    if rows > pivot.MOST_ROWS:
-        raise TooManyVertices(
-            "without its auxiliary variables the polytope has more than "
-            f"{pivot.MOST_ROWS} rows, too many to enumerate "
-            'its vertices; use method="columns", which needs no enumeration'
-        )
+    rows = _listable_rows(polytope)
     try:
         if method in (AUTO, pivot.PIVOT):
             return _by_pivoting(polytope, rows, limits)
@@ -110,6 +104,18 @@ def vertices(
             raise
         return _by_cdd_instead(polytope, limits)
     return _by_cdd(polytope, method, limits)
+
+
+def _listable_rows(polytope: Polytope) -> int:
+    """The rows without auxiliary variables; TooManyVertices if they are too many to pivot on."""
+    rows = explicit_rows(polytope)
+    if rows > pivot.MOST_ROWS:
+        raise TooManyVertices(
+            "without its auxiliary variables the polytope has more than "
+            f"{pivot.MOST_ROWS} rows, too many to enumerate "
+            'its vertices; use method="columns", which needs no enumeration'
+        )
+    return rows
 
 
 def _by_cdd(polytope: Polytope, method: str, limits: ListingLimits) -> Vertices:

@@ -1,9 +1,9 @@
 """Vertices by the double description method of cddlib, in doubles or in exact rationals: the
 reference.
 
-In doubles cddlib gives up on near-tied tables, or silently loses vertices (theory.md, section 3,
-'By vertices'); so it is an independent check, and a way out where rounding defeats pivoting, not
-the method of choice.
+In doubles cddlib gives up on near-tied tables, or silently loses vertices
+(docs/explanation/optimum-theory.md, 'Near-ties that cddlib loses'); so it is an independent check,
+and a way out where rounding defeats pivoting, not the method of choice.
 
 The exact version needs the full `pycddlib` (with GMP); `pycddlib-standalone` has doubles only.
 """

@@ -12,6 +12,7 @@ from tests.benchmarks.apply_jobs import APPLY_JOBS
 from tests.benchmarks.lazy_jobs import LAZY_JOBS
 from tests.benchmarks.measuring import peak_memory, timed
 from tests.benchmarks.reading_jobs import READING_JOBS
+from tests.benchmarks.row_jobs import ROW_JOBS
 
 
 def design(
@@ -117,6 +118,7 @@ JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     **APPLY_JOBS,
     **LAZY_JOBS,
     **READING_JOBS,
+    **ROW_JOBS,
 }
 
 

@@ -6,6 +6,7 @@ What the names do must stay as it is. A change of theirs that alters a golden va
 from __future__ import annotations
 
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.cli import main
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import encode
@@ -17,6 +18,7 @@ from mechdesign.jobs.keys import check_of, key_of_draw, read_key
 from mechdesign.jobs.shuffling import random_words, shuffle_file
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
+from mechdesign.release.row_drawing import RowRelease, row_channel_digest
 
 sip_hash = _rowhash.mix
 blake_words = _rowhash.words
@@ -28,8 +30,10 @@ __all__ = [
     "Key",
     "NumberedRecords",
     "Release",
+    "RowChannel",
     "RowHasher",
     "RowNumbers",
+    "RowRelease",
     "Splitter",
     "TextOptions",
     "blake_words",
@@ -41,6 +45,7 @@ __all__ = [
     "open_source",
     "random_words",
     "read_key",
+    "row_channel_digest",
     "shuffle_file",
     "sip_hash",
 ]

@@ -5,6 +5,9 @@ from __future__ import annotations
 CHANNELS = ("channel_1.json", "channel_2.json", "town.json")
 """Channel files: of version 1, of version 2, and for another column."""
 
+ROW_CHANNEL = "row_channel.json"
+"""The file of a channel of rows: two levels, and a given column."""
+
 LEDGER = "ledger.db"
 
 STORED_KEY = "key_of_the_ledger.txt"

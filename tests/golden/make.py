@@ -1,8 +1,9 @@
-"""Make the golden files in `stored`: python -m tests.golden.make [--force].
+"""Make the golden files in `stored`: python -m tests.golden.make [--missing | --force].
 
 They were made once, by the version whose hashes, draws and files must be repeated for ever. To make them anew forgets
 these: every release recorded by an earlier version would be drawn a second time. So nothing is overwritten without
-`--force`, and that is right only where a change of format was decided. The key of the stored ledger protects made-up
+`--force`, and that is right only where a change of format was decided. `--missing` adds what is new: the file of the
+channel of rows, and vectors that were never stored. The key of the stored ledger protects made-up
 records alone.
 """
 
@@ -18,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from tests.golden.entry import main
-from tests.golden.jobs import CHANNELS, JOBS, LEDGER, OPTIONS, STORED_KEY
+from tests.golden.jobs import CHANNELS, JOBS, LEDGER, OPTIONS, ROW_CHANNEL, STORED_KEY
 from tests.golden.vectors import STORED, VECTORS
 
 RECORDS = 60
@@ -100,9 +101,24 @@ def make(folder: Path) -> None:
     for path in (*CHANNELS, *sources, *JOBS, LEDGER):
         shutil.copyfile(folder / path, STORED / path)
     shutil.copyfile(folder / (LEDGER + ".key"), STORED / STORED_KEY)
+    for path in STORED.glob("*.json"):
+        if path.name == ROW_CHANNEL or path.stem in VECTORS:
+            path.unlink()
+    make_missing()
+
+
+def make_missing() -> None:
+    """Make the channel of rows and the vectors that are not stored yet."""
+    if not (STORED / ROW_CHANNEL).exists():
+        design = ["design", str(STORED / "rows.csv"), "--sensitive", "group"]
+        rows = ["--release", "job,town", "--given", "batch", "--promise", "relative"]
+        written = ["--epsilon", "1", "--output", str(STORED / ROW_CHANNEL)]
+        run(*design, *rows, *written)
     for name, compute in VECTORS.items():
-        text = json.dumps(compute(), indent=1, ensure_ascii=True)
-        (STORED / f"{name}.json").write_text(text + "\n", encoding="ascii")
+        path = STORED / f"{name}.json"
+        if not path.exists():
+            text = json.dumps(compute(), indent=1, ensure_ascii=True)
+            path.write_text(text + "\n", encoding="ascii")
 
 
 if __name__ == "__main__":
@@ -110,7 +126,13 @@ if __name__ == "__main__":
     parser.add_argument(
         "--force", action="store_true", help="forget the golden values there are"
     )
+    parser.add_argument(
+        "--missing", action="store_true", help="add what is not stored yet"
+    )
     arguments = parser.parse_args()
+    if arguments.missing:
+        make_missing()
+        sys.exit()
     if STORED.exists() and any(STORED.iterdir()) and not arguments.force:
         sys.exit(
             f"{STORED} holds golden files; they are overwritten with --force alone"

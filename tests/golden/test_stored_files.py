@@ -7,8 +7,15 @@ import shutil
 
 import pytest
 
-from tests.golden.entry import Channel, channel_digest, check_of, main, read_key
-from tests.golden.jobs import CHANNELS, JOBS, LEDGER, OPTIONS, STORED_KEY
+from tests.golden.entry import (
+    Channel,
+    RowChannel,
+    channel_digest,
+    check_of,
+    main,
+    read_key,
+)
+from tests.golden.jobs import CHANNELS, JOBS, LEDGER, OPTIONS, ROW_CHANNEL, STORED_KEY
 from tests.golden.vectors import STORED
 
 
@@ -85,6 +92,12 @@ def test_channel_files_are_written_back_byte_for_byte(folder, name):
     channel = Channel.load(name)
     channel.save("again.json")
     assert (folder / "again.json").read_bytes() == (folder / name).read_bytes()
+
+
+def test_the_file_of_a_row_channel_is_written_back_byte_for_byte(folder):
+    channel = RowChannel.load(ROW_CHANNEL)
+    channel.save("again.json")
+    assert (folder / "again.json").read_bytes() == (folder / ROW_CHANNEL).read_bytes()
 
 
 @pytest.mark.parametrize(("name", "version"), [*zip(CHANNELS, [1, 2, 1], strict=True)])

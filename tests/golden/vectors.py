@@ -23,8 +23,10 @@ from tests.golden.entry import (
     Key,
     NumberedRecords,
     Release,
+    RowChannel,
     RowHasher,
     RowNumbers,
+    RowRelease,
     Splitter,
     TextOptions,
     blake_words,
@@ -34,9 +36,11 @@ from tests.golden.entry import (
     key_of_draw,
     open_source,
     random_words,
+    row_channel_digest,
     shuffle_file,
     sip_hash,
 )
+from tests.golden.jobs import ROW_CHANNEL
 
 STORED = Path(__file__).parent / "stored"
 
@@ -296,6 +300,35 @@ def releases() -> dict[str, Any]:
     return values
 
 
+def row_releases() -> dict[str, Any]:
+    """Rows that a stored channel of rows draws, a draw for each level, by row number and by identifier."""
+    channel = RowChannel.load(STORED / ROW_CHANNEL)
+    count = 120
+    rows = [channel.table.codes[i % len(channel.table)].tolist() for i in range(count)]
+    cells = []
+    for k, variable in enumerate(channel.groups):
+        symbols = [variable.symbols[row[k]] for row in rows]
+        for part, name in enumerate(variable.columns):
+            cells.append(encode(pa.array([symbol[part] for symbol in symbols]), name))
+    numbers = np.arange(count) * 10**9 + 3
+    every = {
+        "rows from 5": RowNumbers(5, count),
+        "numbered": NumberedRecords(numbers),
+        "identifier": Identifiers([[f"person {i}" for i in range(count)]]),
+    }
+    drawn: dict[str, Any] = {"digest": row_channel_digest(channel)}
+    for name, records in every.items():
+        release = RowRelease(channel, Key(SECRET))
+        columns = release.draw(cells, records)
+        drawn[name] = {
+            column: [texts[code] for code in codes.tolist()]
+            for column, texts, codes in zip(
+                release.names, release.texts, columns, strict=True
+            )
+        }
+    return drawn
+
+
 def shuffles() -> dict[str, Any]:
     """Random words of rows, and the order in which a shuffled file has its records."""
     key = Key(SECRET).derived("shuffle")
@@ -336,6 +369,7 @@ VECTORS: dict[str, Callable[[], dict[str, Any]]] = {
     "blake": blake,
     "draws": draws,
     "releases": releases,
+    "row_releases": row_releases,
     "shuffles": shuffles,
     "splits": splits,
 }

@@ -54,7 +54,7 @@ def has_interval_fibres(query: Query) -> bool:
 
 
 ROW_SUM_TOLERANCE = 1e-9
-"""How far a row of conditional probabilities may be from one: what interface.md grants a matrix."""
+"""How far a row of conditional probabilities may be from one: what a matrix in decimals needs."""
 
 
 def identifiable_bound(n_symbols: int, epsilon: object) -> float:
@@ -347,7 +347,7 @@ def x_sets(joint: JointRange) -> list[frozenset[Hashable]]:
 def certify_local(
     quantizer: Quantizer, domain: Domain | None = None
 ) -> FibreCertificate:
-    """Local noiseless privacy: each individual's own value is quantised (Farokhi 2020, Definition 2).
+    """Local noiseless privacy: each individual's own value is quantised (Farokhi 2019, Definition 2).
 
     The number of outputs is the number of cells that `domain` (default: the whole range) meets.
     """

@@ -23,7 +23,7 @@ from mechdesign.auditing.measures import (
 from mechdesign.auditing.verdict import audit
 from mechdesign.mechanisms.rounding import partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.notions import ALIP, LDP
+from mechdesign.notions import ALIP, LDP, LIP
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import as_published, complete_merging
 from tests.oracles import measures as m
@@ -191,6 +191,34 @@ def test_alip_does_not_imply_l1_or_chi2_privacy_at_the_same_budgets():
     g = guarantees(eps_l, eps_u)
     assert m.total_variation(p) <= g["total_variation"]
     assert m.chi2_information(p) <= g["chi2_lift"]
+
+
+def test_alip_does_not_imply_the_inverses_at_the_same_budgets():
+    """P = (1/11, 10/11), lifts (2, .9) of an output of mass 1/20: .1465 > 1/.9 - 1 = .1111, and .0340 > .0123."""
+    p_s = np.array([1.0, 10.0]) / 11.0
+    output = p_s * np.array([2.0, 0.9]) / 20.0
+    p = np.array([output, p_s - output]).T
+    a, b = 0.9, 2.0
+    assert a - 1e-12 <= m.min_lift(p).min()
+    assert m.max_lift(p).max() <= b + 1e-12
+    l1, chi2 = m.l1_lift_inverse(p).max(), m.chi2_lift_inverse(p).max()
+    assert l1 == pytest.approx(0.1465, abs=1e-4)
+    assert chi2 == pytest.approx(0.0340, abs=1e-4)
+    assert l1 > 1.0 / a - 1.0
+    assert chi2 > (1.0 / a - 1.0) ** 2
+    g = guarantees(-math.log(a), math.log(b))
+    assert l1 <= g["l1_lift_inverse"] * ROUNDING
+    assert chi2 <= g["chi2_lift_inverse"] * ROUNDING
+
+
+def test_merging_all_risky_symbols_need_not_protect():
+    """One risky symbol with lifts (1.8, .2): at LIP 0.5 nothing risky is left to merge it with."""
+    joint = Joint.from_counts([[90, 410], [10, 490]])
+    assert joint.lift[:, 0] == pytest.approx([1.8, 0.2])
+    assert joint.lift[:, 1] == pytest.approx([0.911, 1.089], abs=1e-3)
+    design = complete_merging(joint, LIP(0.5))
+    assert design.repaired
+    assert design.nmi == 0.0
 
 
 @settings(max_examples=60)

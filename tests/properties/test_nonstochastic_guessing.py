@@ -174,7 +174,7 @@ def test_proposition_8_as_corrected(joint, random):
 
 @given(joints)
 def test_chain_of_leakages(joint):
-    """I* <= L* <= H0(Y) + H0(X|Y) (theory.md, section 6)."""
+    """I* <= L* <= H0(Y) + H0(X|Y) (docs/explanation/ranges-theory.md, 'Guessing')."""
     assert maximin_information(joint) <= maximal_leakage(joint) + CLOSE
     assert (
         maximal_leakage(joint)

@@ -120,7 +120,7 @@ def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path
     assert fits(page)
     choose(page, "Role of illness", "protect")
     choose(page, "Role of job", "release")
-    tab_to(page, "What do the columns tell?")
+    tab_to(page, "Assess the columns")
     page.keyboard.press("Enter")
     heading_with_focus(page, "2. Columns")
     assert "of the protected information" in page.inner_text("main")
@@ -139,7 +139,10 @@ def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path
     assert fits(page)
     # Roles and budget are still there, so that another one can be tried.
     assert page.input_value("#factor") == after
-    tab_to(page, "Channel file (channel.json)")
+    tab_to(
+        page,
+        "Channel file, with the counts of the table: keep it to yourself (channel.json)",
+    )
     with page.expect_download() as download:
         page.keyboard.press("Enter")
     target = tmp_path / "downloaded.json"
@@ -221,7 +224,7 @@ def test_a_large_table(served, page, tmp_path):
     assert fits(page)
     choose(page, "Role of c2", "protect")
     choose(page, "Role of c9", "release")
-    tab_to(page, "What do the columns tell?")
+    tab_to(page, "Assess the columns")
     page.keyboard.press("Enter")
     page.wait_for_function(
         "() => document.body.dataset.running === 'no' && document.body.innerText.includes('of the protected information')"

@@ -9,6 +9,7 @@ import pytest
 from mechdesign.app.choice import Choice, choice_of_form
 from mechdesign.core.errors import InputError
 
+COLUMN = {"illness": "protect", "job": "release"}
 ROLES = {"illness": "protect", "job": "release", "town": "leave out", "age": "give"}
 
 
@@ -41,7 +42,19 @@ def test_lower_factor_promises_at_least_the_inverse(factor):
         ({"time_limit": "0"}, "time limit must be"),
         ({"time_limit": "inf"}, "time limit must be"),
         ({"level": "1"}, "level must be"),
-        ({"level": "0.95"}, "built for one released column"),
+        ({"level": "0.95"}, "given columns are known"),
+        ({"merge_rare": "10"}, "for one released column alone"),
+        ({"roles": COLUMN, "merge_rare": "auto"}, "choose a population"),
+        (
+            {
+                "roles": COLUMN,
+                "merge_rare": "auto",
+                "level": "0.95",
+                "objective": "truth",
+            },
+            "released as groups",
+        ),
+        ({"merge_rare": "few"}, "whole number of records"),
         (
             {"roles": {"a": "protect", "b": "release"}, "promise": "relative"},
             "no column is given",

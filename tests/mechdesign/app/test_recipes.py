@@ -7,12 +7,13 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from mechdesign.app.choice import Choice
+from mechdesign.app.designing import design_channel
 from mechdesign.app.memory_table import read_path
-from mechdesign.app.outcome import design_channel
 from mechdesign.app.recipes import command_of, job_of, script_of
 from mechdesign.cli import main
 
@@ -35,6 +36,21 @@ CHOICES = {
     "relative": Choice(
         roles=ROWS, bins={"age": "20"}, objective="truth", promise="relative"
     ),
+    "boxes": Choice(roles=ROWS, bins={"age": "20"}, level="0.9", promise="relative"),
+    "filled boxes": Choice(
+        roles={"illness": "protect", "job": "release", "town": "release"},
+        level="0.9",
+        objective="truth",
+        factor="3",
+    ),
+    "merged": Choice(roles=COLUMN, level="0.9", merge_rare="150", factor="5"),
+    "merged bins": Choice(
+        roles={"illness": "protect", "age": "release"},
+        bins={"age": "10"},
+        level="0.9",
+        merge_rare="auto",
+        factor="5",
+    ),
 }
 
 CONTENT = (
@@ -53,19 +69,26 @@ CONTENT = (
     "confidence",
     "objective",
     "promise",
+    "columns",
+    "level",
+    "parts",
 )
 """Keys of what a channel does; the others say when and by what it was made."""
 
 
 def content_of(text):
     document = json.loads(text)
-    return {key: document[key] for key in CONTENT if key in document}
+    content = {key: document[key] for key in CONTENT if key in document}
+    for part in content.get("parts", ()):
+        # When and by what the channel of a part was made.
+        part["channel"].pop("provenance")
+        part["channel"].pop("certificate")
+    return content
 
 
 def page_channel(choice, table):
-    designed = design_channel(
-        table.with_columns(choice.used), choice, lambda line: None
-    )
+    table = table.with_columns(choice.used)
+    designed = design_channel(table, choice, lambda line: None)
     (channel,) = [file for file in designed.files if file.name == "channel.json"]
     return content_of(channel.text)
 
@@ -75,12 +98,23 @@ def choice(request):
     return CHOICES[request.param]
 
 
+def test_a_slice_is_new_unless_it_is_repeated(people):
+    table = read_path(str(people))
+    choice = CHOICES["merged"]
+    texts = {design_channel(table, choice, print).command for _ in range(2)}
+    assert len(texts) == 2
+    assert all("--slice-seed" in text for text in texts)
+
+
 def test_script_command_and_job_design_the_same_channel(
     choice, people, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     table = read_path("people.csv")
+    if choice.is_boxes:
+        choice = replace(choice, slice_seed=7)
     expected = page_channel(choice, table)
+    assert expected
     channel = tmp_path / "channel.json"
     recipes = {"script": script_of, "command": command_of, "job": job_of}
     for name, recipe in recipes.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import tempfile
 import time
@@ -147,6 +148,8 @@ def test_the_walk(served, people, tmp_path, monkeypatch, capfd):
     assert "<html" in get(address + "files/report.html")
     public = get(address + "files/public-report.html")
     assert "<html" in public
+    path.write_text(get(address + "files/public-channel.json"))
+    assert md.Channel.load(path).joint is None
     path.unlink()
     assert refusal_of(address + "files/other.json")[0] == 404
     post(address + "forget")
@@ -166,7 +169,7 @@ def test_assess_and_curve(served, people):
     assert "of the protected information" in get(address)
     act(address, "curve")
     assert wait(address)["place"] == "budget"
-    assert "What the best channel keeps" in get(address)
+    assert "What the channel of each budget keeps" in get(address)
 
 
 @pytest.mark.slow
@@ -178,11 +181,18 @@ def test_rows(served, people):
     page = get(address)
     assert "Unchanged cells" in page
     assert "Worst released row" in page
-    assert "Released rows that tell most" in page
+    assert "Released rows that change a probability most" in page
     assert "<html" in get(address + "files/report.html")
-    act(address, "curve", **{"role-2": "release"})
-    wait(address)
-    assert "here whole rows are released" in get(address)
+    public = get(address + "files/public-report.html")
+    assert "Not shown in this version" in public
+    assert "Do not publish" not in public
+    session, _ = served
+    act(address, "curve", **{"role-2": "release", "objective": "truth"})
+    assert wait(address)["place"] == "budget"
+    kept = [point.kept for point in session.curve]
+    assert len(kept) == 7
+    assert kept[0] < kept[-1]
+    assert all(point.kept <= point.bound for point in session.curve)
 
 
 @pytest.mark.slow
@@ -288,3 +298,86 @@ def test_an_error_in_a_search_is_not_printed(people, capfd):
     work.wait(60)
     assert work.refusal.startswith("Internal error (")
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_a_column_shows_what_is_released_and_what_changes_most(served, people):
+    session, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "design")
+    wait(address)
+    designed = session.designed
+    assert {move.symbol for move in designed.worst} <= {"ill", "well"}
+    assert len(designed.meanings) == len(designed.worst)
+    shares = [float(entry.share.rstrip(" %")) for entry in designed.meanings]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(100, abs=0.3)
+    page = get(address)
+    assert "Released values that change a probability most" in page
+    for entry in designed.meanings:
+        assert any(job in entry.behind for job in ("clerk", "cook", "nurse"))
+        assert entry.behind in page
+
+
+@pytest.mark.slow
+def test_a_refusal_of_rows_speaks_of_roles(served, people):
+    """Options of the command line and arguments of Python are not on the page."""
+    content = people.read_text().replace("ill,clerk,north", "ill,clerk,far")
+    _, address = served
+    post(address + "upload?name=people.csv", content.encode())
+    act(address, "design", **{"role-2": "give"})
+    assert wait(address)["place"] == "error"
+    alert = alert_of(address)
+    assert "break the promise by themselves" in alert
+    assert "Give them the role" in alert
+    assert "--" not in alert
+    assert "=" not in alert.partition("with town=far")[2]
+
+
+@pytest.mark.slow
+def test_the_curve_marks_the_chosen_factor(served, people):
+    _, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "curve", factor="3")
+    wait(address)
+    mark = re.search(r'<line id="curve-mark" x1="([^"]+)"', get(address))
+    corners = re.search(r'<polyline points="([^"]+)"', get(address))
+    places = [float(corner.split(",")[0]) for corner in corners[1].split()]
+    # The fifth budget of the curve is a factor of 3.
+    assert float(mark[1]) == pytest.approx(places[4], abs=0.1)
+    assert places == sorted(places)
+
+
+BOXES = {"role-2": "release", "level": "0.9", "factor": "5", "time_limit": "7"}
+
+
+def test_rare_values_have_a_picture(served, people):
+    _, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "bins", level="0.9", merge_rare="150")
+    page = get(address)
+    assert "Values of job as they are merged" in page
+    assert "clerk (in fewer than 150 records)" in page
+    assert 'class="rare"' in page
+    act(address, "bins", merge_rare="150")
+    assert "choose a population" in alert_of(address)
+
+
+@pytest.mark.slow
+def test_rows_for_the_population(served, people, tmp_path):
+    session, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "design", **BOXES)
+    assert wait(address)["place"] == "result"
+    page = get(address)
+    assert "with 90 % confidence (promised, verified exactly)" in page
+    assert "What every box holds" in page
+    path = tmp_path / "channel.json"
+    path.write_text(get(address + "files/channel.json"))
+    channel = md.load(path)
+    assert md.audit(channel).satisfied
+    assert channel.level == 0.9
+    assert len(session.designed.boxes) == channel.boxes
+    act(address, "curve", **BOXES)
+    assert wait(address)["place"] == "budget"
+    assert session.curve[0].kept < session.curve[-1].kept

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.channel.record import SymbolBudgets
 from mechdesign.core.documents import hashed_text
 from mechdesign.core.row_tree import DENOMINATOR
 
@@ -242,6 +243,22 @@ def test_a_channel_checks_its_parts(channel):
         replace(channel.record, promise="no")
     with pytest.raises(md.InputError, match="objective"):
         replace(channel.record, objective="distance")
+
+
+@pytest.mark.parametrize(
+    ("symbols", "message"),
+    [
+        (("maybe",), "there is no sensitive symbol 'maybe'"),
+        (("yes", "yes"), "a sensitive symbol occurs twice"),
+    ],
+)
+def test_budgets_are_for_different_sensitive_symbols(channel, symbols, message):
+    """At once, and not only when the notion is asked for."""
+    budgets = tuple(
+        SymbolBudgets(symbol=(symbol,), eps_l=0.1, eps_u=0.1) for symbol in symbols
+    )
+    with pytest.raises(md.InputError, match=message):
+        replace(channel, record=replace(channel.record, budgets=budgets))
 
 
 def test_a_summary_names_every_level(any_channel):

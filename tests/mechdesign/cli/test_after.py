@@ -35,6 +35,9 @@ def test_design_after(run, people):
         run("design", people, *TYPED, "--epsilon", "0.1", "--output", "a.json").code
         == 0
     )
+    refused = run("audit", "a.json", "--after", "a.json", "--all-measures")
+    assert refused.code == 2
+    assert "not for several releases together (--after)" in refused.err
     made = run(
         "design",
         people,

@@ -1,6 +1,7 @@
 """`design --average`: what is printed, what `audit` and `show` say of the file, and refusals."""
 
 import json
+from random import Random
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_the_promise_stands_beside_the_worst_lifts(table, tmp_path, capsys):
     assert main(["design", *table, "--average", "mi=25%", "--output", path]) == 0
     text = flat(capsys.readouterr().out)
     assert NOTHING in text
-    assert "the worst released values make a s " in text
+    assert "the worst released values make a value of s " in text
     assert "--confidence 0.95 protects it" not in text
     assert main(["audit", path]) == 0
     assert f"kept. {NOTHING}" in flat(capsys.readouterr().out)
@@ -58,13 +59,63 @@ def test_a_file_is_released_through_it(table, tmp_path):
     assert len(out.read_text().splitlines()) == 10
 
 
+@pytest.fixture
+def channel(table, tmp_path):
+    path = str(tmp_path / "c.json")
+    assert main(["design", *table, "--average", "mi=25%", "--output", path]) == 0
+    return path
+
+
+def test_every_verb_takes_the_channel(table, channel, tmp_path, capsys):
+    records = tmp_path / "records.csv"
+    random = Random(0)
+    records.write_text(
+        "id,x\n" + "".join(f"{k},{random.choice('pqr')}\n" for k in range(60))
+    )
+    out = str(tmp_path / "out.csv")
+    ledger = ["--ledger", str(tmp_path / "ledger")]
+    assert main(["apply", channel, str(records), out, *ledger]) == 0
+    capsys.readouterr()
+    assert main(["check", out, "--channel", channel, "--original", str(records)]) == 0
+    assert "plausible" in capsys.readouterr().out
+    assert main(["estimate", out, "--channel", channel]) == 0
+    assert "unbiased" in capsys.readouterr().out
+    assert main(["measure", channel]) == 0
+    assert "total_variation" in capsys.readouterr().out
+    sql = tmp_path / "draw.sql"
+    assert main(["export", channel, "--output", str(sql)]) == 0
+    assert "alip" not in sql.read_text()
+
+
+def test_all_measures_and_the_report_say_it(table, channel, tmp_path, capsys):
+    line = ["design", *table, "--average", "mi=25%", "--all-measures"]
+    assert main(line) == 0
+    assert NOTHING in flat(capsys.readouterr().out)
+    report = tmp_path / "r.md"
+    assert main(["report", channel, "--report", str(report)]) == 0
+    assert NOTHING in flat(report.read_text())
+    public = str(tmp_path / "p.md")
+    assert main(["report", channel, "--public-report", public]) == 2
+    assert "no public file or report" in flat(capsys.readouterr().err)
+
+
+def test_averages_of_several_releases_are_not_claimed(channel, capsys):
+    assert main(["compose", channel, channel]) == 0
+    said = flat(capsys.readouterr().err)
+    assert "c.json: a budget on an average is one of each release alone" in said
+    assert "may exceed the sum" in said
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["mi"], "must be KIND=BUDGET"),
         (["mi=x"], "a per cent such as 25%"),
-        (["mi=25%", "--keep", "0.5"], "not built with --keep"),
-        (["mi=25%", "--max-posterior", "0.9"], "not built with --keep"),
+        (["mi"], "KIND alone goes with --keep SHARE"),
+        (["mi=25%", "--keep", "0.5"], "looks for the least average: leave the budget"),
+        (["mi", "--keep", "1"], "strictly between 0 and 1"),
+        (["kl", "--keep", "0.5"], "'kl' is not known; use one of mi, tv"),
+        (["mi=25%", "--max-posterior", "0.9"], "not built with --max-posterior"),
         (["mi=25%", "--confidence", "0.95"], "not built with confidence"),
         (["mi=25%", "--release", "x"], "not built for a release of rows"),
         (["mi=25%", "--notion", "kl", "--epsilon", "1"], "on single lifts"),
@@ -79,3 +130,63 @@ def test_what_does_not_go_together_is_refused(
     assert main(["design", *table, "--average", *options]) == 2
     assert message in flat(capsys.readouterr().err)
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_compare_shows_the_local_methods(table, capsys):
+    assert main(["compare", *table, "--average", "mi=25%"]) == 0
+    text = flat(capsys.readouterr().out)
+    for said in ("certified optimum", "greedy merging", "best of restarts", NOTHING):
+        assert said in text
+    assert "No channel within this average keeps more than" in text
+    assert main(["compare", *table, "--average", "tv=0.05", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [way["name"] for way in record["ways"]] == [
+        "certified optimum",
+        "greedy merging",
+    ]
+    assert record["average"]["budget"] == 0.05
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--epsilons", "1"],
+        ["--notions", "lip"],
+        ["--epsilon", "1"],
+        ["--confidence", "0.95"],
+        ["--output", "out.csv"],
+        ["--as-published"],
+    ],
+)
+def test_compare_refuses_what_an_average_has_not(table, capsys, options):
+    assert main(["compare", *table, "--average", "mi=25%", *options]) == 2
+    error = flat(capsys.readouterr().err)
+    assert "takes --gap, --time-limit" in error or "a single budget" in error
+
+
+def test_the_least_average_that_keeps_a_share(table, tmp_path, capsys):
+    path = str(tmp_path / "c.json")
+    line = ["design", *table, "--average", "mi", "--keep", "0.5"]
+    assert main([*line, "--output", path]) == 0
+    text = flat(capsys.readouterr().out)
+    assert "Kept: 50.0 % of the information in x" in text
+    assert "no such channel that keeps 50 % has less than 0." in text
+    assert NOTHING in text
+    assert main(["audit", path]) == 0
+    capsys.readouterr()
+    assert main(["show", path]) == 0
+    assert "no such channel that keeps 50 %" in flat(capsys.readouterr().out)
+    assert main([*line, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    (average,) = record["averages"]
+    assert average["lower_bound"] <= average["achieved"] == average["budget"]
+    assert average["keep"] == 0.5
+    assert record["nmi"] >= 0.5
+
+
+def test_a_share_that_no_channel_keeps_is_a_proven_no(table, capsys):
+    line = ["--average", "mi", "--keep", "0.9", "--notion", "lip", "--epsilon", "0.1"]
+    assert main(["design", *table, *line]) == 1
+    error = flat(capsys.readouterr().err)
+    assert "no channel with this promise keeps 0.9 of the information" in error
+    assert "(proven)" in error

@@ -287,7 +287,7 @@ def test_the_report_says_what_is_guaranteed_and_about_what(folder, run):
     [
         (
             ("--notion", "ldp"),
-            "No released value is more than 2.7183 times as likely under one group as under another",
+            "No released value is more than 2.7183 times as likely under one value of group as under another",
         ),
         (("--notion", "max-lift"), "by a factor of at most 2.7183."),
         (("--notion", "min-lift"), "by a factor of at least 0.36787."),

@@ -72,7 +72,7 @@ def test_design_fits_a_screen(folder, run, options):
 def test_the_promises_are_the_first_three_lines(folder, run):
     lines = run("design", "records.csv", *MICRO, "--epsilon", "1").out.split("\n")
     assert lines[1] == (
-        "Table: a released value makes any group 0.6 to 1.65 times as probable (verified)."
+        "Table: a released value makes any value of group 0.6 to 1.65 times as probable (verified)."
     )
     assert re.fullmatch(
         r"Population \(95 % confidence\): [\d.]+ to [\d.]+ times as probable; "

@@ -25,7 +25,6 @@ COMMANDS = [
         "check",
         "estimate",
         "compare",
-        "measure",
         "releases",
     ),
     *("show", "report", "quantize", "app", "run", "nonstochastic"),

@@ -1,4 +1,4 @@
-"""`mechdesign measure`: orders, outputs one by one, and guarantees in text and JSON."""
+"""`mechdesign measure` and `audit --all-measures`: orders, outputs one by one, and guarantees in text and JSON."""
 
 from __future__ import annotations
 
@@ -116,3 +116,35 @@ def test_audit_of_another_average(channel, capsys):
     text = capsys.readouterr().out
     assert "alpha (order 2.5, eps_l 0.005, eps_u 0.005): VIOLATED" in text
     assert "Of its own budgets it uses" in text
+
+
+def test_the_audit_prints_the_same_measures(channel, capsys):
+    options = ["--order", "3", "--order", "0.5"]
+    alphas = ["--alpha", "2", "--alpha", "3"]
+    capsys.readouterr()
+    assert main(["measure", str(channel), *alphas, *options, "--json"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    arguments = ["audit", str(channel), "--all-measures", *options]
+    assert main([*arguments, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["satisfied"] is True
+    assert record["measures"] == alone
+    assert main([*arguments, "--per-output"]) == 0
+    text = capsys.readouterr().out
+    assert "satisfied, decided in exact arithmetic" in text
+    assert "What is kept of the useful column (nats)" in text
+    assert "Output by output" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--order", "2"), "--order and --per-output choose among all measures"),
+        (("--per-output",), "give --all-measures too"),
+        (("--all-measures", "--order", "0"), "the order (0) must be positive"),
+    ],
+)
+def test_measures_are_refused_where_there_are_none(channel, capsys, arguments, message):
+    words = [word.format(channel=channel) for word in arguments]
+    assert main(["audit", str(channel), *words]) == 2
+    assert message in capsys.readouterr().err

@@ -103,6 +103,12 @@ def test_what_it_is(made, run):
     assert run("show", "m.json", "--json").record["outputs"] == 4
     assert "worst error" in run("measure", "m.json").out
     assert run("measure", "m.json", "--json").record["sizes"][0]["levels"] == 16
+    whole = run("audit", "m.json", "--all-measures")
+    assert "keeps what its file says" in whole.out
+    assert "worst error" in whole.out
+    record = run("audit", "m.json", "--all-measures", "--json").record
+    assert record["satisfied"] is True
+    assert record["sizes"][0]["levels"] == 16
 
 
 def test_an_edited_file_is_no_mechanism(made, run):

@@ -37,7 +37,7 @@ def release(folder):
 
 
 def test_the_best_test_of_a_hypothesis(release, run):
-    """It says yes where only the hypothesis is possible, no where only its contrary is (Farokhi 2021, Theorem 2)."""
+    """It says yes where only the hypothesis is possible, no where only its contrary is (Farokhi 2020, Theorem 2)."""
     asked = (
         "nonstochastic",
         "hypothesis",

@@ -44,7 +44,7 @@ def release(folder, run):
 
 
 def test_ways_of_releasing_one_column_multiply(release, run):
-    """Outputs of all ways multiply (Farokhi 2020, Theorem 6): 3 answers of 4 outputs each time are 6 bits more."""
+    """Outputs of all ways multiply (Farokhi 2019, Theorem 6): 3 answers of 4 outputs each time are 6 bits more."""
     first = release(["a.csv"], *MEAN)
     assert (first["releases"], first["releases_epsilon"], first["total_epsilon"]) == (
         1,

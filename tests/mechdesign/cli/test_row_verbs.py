@@ -75,7 +75,6 @@ def test_commands_for_one_column_say_what_they_need(table, run):
     assert "needs a channel of one column: design one with --useful" in later.err
     for command in (
         ("measure", "row.json"),
-        ("compose", "row.json", "row.json"),
         ("inspect", "people.csv", "--channel", "row.json"),
     ):
         refused = run(*command)
@@ -84,6 +83,66 @@ def test_commands_for_one_column_say_what_they_need(table, run):
             "this needs a channel of one column: design one with --useful"
             in refused.err
         )
+
+
+def test_all_measures_are_for_one_column(table, run):
+    run(*DESIGN, "--release", "a,b", "--output", "row.json", "--force")
+    refused = run("audit", "row.json", "--all-measures")
+    assert refused.code == 2
+    assert "channel of one column, not for a channel of rows" in refused.err
+
+
+def test_two_releases_of_rows_together(table, run):
+    told = run("compose", "row.json", "row.json")
+    assert told.code == 0
+    lines = told.out.splitlines()
+    assert lines[0].startswith("A record released once through each")
+    record = run("compose", "row.json", "row.json", "--json").record
+    assert record["exact"] is True
+    alone = run("audit", "row.json", "--json").record["achieved"]
+    assert record["alone"] == [alone, alone]
+    assert record["eps_u"] > alone["eps_u"]
+    # A channel of one column of the same table goes with it.
+    run(*DESIGN, "--useful", "a", "--output", "one.json")
+    mixed = run("compose", "row.json", "one.json", "--json").record
+    assert mixed["exact"] is True
+    assert len(mixed["worst"]["outputs"]) == 2
+
+
+def test_releases_of_different_columns_need_the_table(table, run):
+    run(*DESIGN, "--useful", "b", "--output", "b.json")
+    run(*DESIGN, "--release", "a", "--output", "a.json")
+    refused = run("compose", "a.json", "b.json")
+    assert refused.code == 2
+    assert "different columns" in refused.err
+    together = run("compose", "a.json", "b.json", "--table", "people.csv", "--json")
+    assert together.record["exact"] is True
+
+
+def test_relative_releases_name_what_they_are_relative_to(table, run):
+    relative = ("--release", "a", "--given", "b", "--promise", "relative")
+    run(*DESIGN, *relative, "--output", "given.json")
+    told = run("compose", "given.json", "given.json")
+    assert "Relative to somebody who knows b, which tells eps_l" in told.out
+    mixed = run("compose", "given.json", "row.json")
+    assert "Everything is measured against the whole table" in mixed.out
+
+
+def test_boxes_are_not_composed(table, run):
+    run(*DESIGN, "--release", "a,b", "--confidence", "0.9", "--output", "boxes.json")
+    refused = run("compose", "boxes.json", "row.json")
+    assert refused.code == 2
+    assert "boxes.json is a channel for boxes of rows" in refused.err
+
+
+def test_channels_with_different_bins_are_not_composed(folder, run):
+    frame = pd.DataFrame({"secret": list("uvuv") * 50, "n": list(range(8)) * 25})
+    frame.to_csv("people.csv", index=False)
+    for name, bins in (("one", "0,3,inf"), ("two", "0,5,inf")):
+        run(*DESIGN, "--release", "n", "--bin", f"n={bins}", "--output", f"{name}.json")
+    refused = run("compose", "one.json", "two.json")
+    assert refused.code == 2
+    assert "sort 'n' into different bins" in refused.err
 
 
 def test_a_file_is_released_by_the_command_that_the_design_names(table, run):
@@ -98,19 +157,9 @@ def test_commands_refuse_boxes_of_rows_and_name_what_takes_them(table, run):
     run(*DESIGN, "--release", "a,b", "--confidence", "0.9", "--output", "boxes.json")
     assert run("audit", "boxes.json").code == 0
     assert run("show", "boxes.json").code == 0
-    for command in (("report", "boxes.json", "--report", "r.html"),):
-        refused = run(*command)
-        assert refused.code == 2
-        assert (
-            "is a channel for boxes of rows, and this command does not take one"
-            in refused.err
-        )
-    reported = run(
-        *DESIGN, "--release", "a,b", "--confidence", "0.9", "--report", "r.html"
-    )
-    assert reported.code == 2
-    assert "has no report yet" in reported.err
-    assert not Path("r.html").exists()
+    refused = run("export", "boxes.json")
+    assert refused.code == 2
+    assert "is a channel for boxes of rows, and this command" in refused.err
 
 
 def test_reports_on_rows(table, run):

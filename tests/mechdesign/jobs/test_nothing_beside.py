@@ -14,7 +14,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.arrow_arrays import released_dictionary
 from mechdesign.formats.outputs import KeptColumn
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
+from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.leaks.inspection import inspect_file
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.released_records import mixing_channel
 
@@ -239,3 +241,55 @@ def test_more_than_thirty_kept_columns_are_noted(channel, tmp_path):
         channel, tmp_path / "in.csv", tmp_path / "o.csv", keep="all", drop="c0"
     )
     assert applied.notices == ()
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("keep", [None, ["n"], ["n", "note"]])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_line_breaks_tell_no_records_apart(channel, tmp_path, newline, keep, shuffle):
+    """The break after a record could be another one for each symbol."""
+    jobs = np.random.default_rng(1).choice([*"abc"], 900)
+    lines = [f"n,job,note{newline}"]
+    for n, job in enumerate(jobs):
+        lines.append(f'{n % 7},{job},"a\nb"' + ("\r\n" if job == "a" else "\n"))
+    (tmp_path / "in.csv").write_text("".join(lines), newline="")
+    options = {"keep": keep, "shuffle": shuffle, "insecure_seed": 1}
+    sanitise_file(channel, tmp_path / "in.csv", tmp_path / "out.csv", **options)
+    even = "".join(lines).replace("\r\n", "\n").replace("\n", newline)
+    even = even.replace(f"a{newline}b", "a\nb")
+    (tmp_path / "even.csv").write_text(even, newline="")
+    sanitise_file(channel, tmp_path / "even.csv", tmp_path / "2.csv", **options)
+    released = (tmp_path / "out.csv").read_bytes()
+    assert released.count(newline.encode()) >= 901
+    if not shuffle:
+        assert released == (tmp_path / "2.csv").read_bytes()
+    elif newline == "\n":
+        assert b"\r" not in released
+    else:
+        assert released.replace(b"a\nb", b"").count(b"\n") == released.count(b"\r\n")
+
+
+COPIES = {
+    "bytes": lambda codes: pa.array([bytes([code]) for code in codes]),
+    "list": lambda codes: pa.array([[code, 1] for code in codes]),
+    "struct": lambda codes: pa.array([{"k": code} for code in codes]),
+    "duration": lambda codes: pa.array(codes, pa.duration("s")),
+}
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_copies_that_are_no_text_are_refused(channel, tmp_path, kind):
+    codes = np.random.default_rng(1).integers(0, 3, 5000)
+    jobs = np.array([*"abc"])[codes]
+    table = pa.table({"job": jobs, "x": COPIES[kind](codes.tolist())})
+    pq.write_table(table, tmp_path / "in.parquet")
+    with pytest.raises(InputError, match="the column 'x' stands for the useful column"):
+        sanitise_file(
+            channel, tmp_path / "in.parquet", tmp_path / "out.parquet", keep="all"
+        )
+    with pytest.raises(InputError, match="the column 'x' stands for the useful column"):
+        sanitise(table, channel, keep="all", insecure_seed=1)
+    told = inspect_file(mixing_channel(), tmp_path / "in.parquet").columns[0]
+    assert told.about["job"].stands_for
+    unrelated = pa.table({"job": jobs, "x": COPIES[kind](codes[::-1].tolist())})
+    assert sanitise(unrelated, channel, keep="all", insecure_seed=1).num_rows == 5000

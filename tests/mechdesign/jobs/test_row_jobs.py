@@ -117,7 +117,7 @@ def test_the_ledger_gives_the_same_draws_and_the_total(channel, frame, tmp_path)
     assert "of its whole row" in history.sentence
 
 
-def test_a_further_draw_has_no_invented_budget(channel, frame, tmp_path):
+def test_a_further_draw_has_the_joint_budget_of_both(channel, frame, tmp_path):
     source = tmp_path / "in.csv"
     ledger = tmp_path / "ledger.db"
     frame.to_csv(source, index=False)
@@ -128,8 +128,17 @@ def test_a_further_draw_has_no_invented_budget(channel, frame, tmp_path):
     assert one["k"].equals(two["k"])
     assert not one["a"].equals(two["a"])
     history = history_of(Ledger(ledger), source, channels=[channel])
-    assert history.budget is None
-    assert "2 draws is not known" in history.sentence
+    both = md.compose([channel, channel])
+    assert history.budget is not None
+    assert history.budget["draws"] == 2
+    # The composition is relative to the given column, and the total is not.
+    assert both.given is not None
+    assert history.budget["eps_l"] >= both.given.eps_l + both.eps_l
+    assert history.budget["eps_l"] < both.given.eps_l + both.eps_l + 1e-9
+    assert "of which the given columns tell" in history.sentence
+    lost = history_of(Ledger(ledger), source)
+    assert lost.budget is None
+    assert "2 draws is not known" in lost.sentence
 
 
 def test_identified_records_keep_their_rows_in_any_order(channel, frame, tmp_path):
@@ -280,3 +289,12 @@ def test_parquet_files_keep_types(channel, frame, tmp_path):
     assert released.schema.names == ["k", "a", "b"]
     assert released.schema.field("b").type == pa.int64()
     assert Counter(released["k"].to_pylist()) == Counter(frame["k"])
+
+
+def test_renewed_identifiers_are_refused(frame, channel, tmp_path):
+    options = {"identity": "id", "ledger": tmp_path / "l.db"}
+    sanitise(frame, channel, **options)
+    sanitise(frame.iloc[100:], channel, **options)
+    renewed = frame.assign(id=[f"q{k}" for k in range(SIZE)])
+    with pytest.raises(md.InputError, match="under other identifiers"):
+        sanitise(renewed, channel, **options)

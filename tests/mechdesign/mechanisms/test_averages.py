@@ -7,6 +7,10 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
+from mechdesign.mechanisms.averages import NO_PROMISE, for_average
+from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
+from solvers import Points
 
 COUNTS = np.array([[8, 3, 1], [2, 6, 4], [1, 1, 9]])
 
@@ -122,3 +126,19 @@ def test_earlier_releases_and_a_start_are_refused():
 def test_a_notion_without_lifts_is_refused():
     with pytest.raises(md.InputError, match="beside a notion on single lifts"):
         md.design(joint(), md.KL(0.1, 0.1), average={"mi": 0.05})
+
+
+def test_known_channels_are_never_lost():
+    """Without time to search, the channel that it is given is what it finds."""
+    random = np.random.default_rng(3)
+    table = md.Joint.from_counts(random.integers(1, 40, (4, 25)))
+    rules = Rules(table, NO_PROMISE)
+    asked = {"mi": "10%"}
+    known = for_average(rules, asked, Search(), 0.0, alone=True)
+    joint_of_xy = table.p_x[:, None] * known.channel.matrix
+    start = Points.from_dense((joint_of_xy / joint_of_xy.sum(axis=0)).T)
+    hurried = Search(time_limit=1e-6)
+    bare = for_average(rules, asked, hurried, 0.0, alone=True)
+    started = for_average(rules, asked, hurried, 0.0, alone=True, start=[start])
+    assert bare.nmi < known.nmi - 1e-4
+    assert started.nmi >= known.nmi - 1e-7

@@ -17,7 +17,7 @@ import mechdesign as md
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.box_design import level_of_share, together_of
-from mechdesign.mechanisms.rare_limit import rare_limit
+from mechdesign.tables.rare_limit import rare_limit
 from mechdesign.tables.row_boxes import BoxTree
 
 BUDGET = 0.5
@@ -108,7 +108,7 @@ def test_rare_values_are_promised_together_and_named() -> None:
     design = designed(sample(truth([0.9, 0.096, 0.004]), 3000, 1), rare=200)
     (part,) = design.channel.parts
     assert (1, 2) in part.together
-    assert "promised together as one value: 's1', 's2'" in design.summary()
+    assert "Promised together, as one value: s1, s2." in design.summary()
 
 
 def test_values_that_the_slice_has_not_count_as_rare() -> None:
@@ -198,7 +198,12 @@ def test_a_file_round_trip_and_its_audit(tmp_path: Path) -> None:
     assert sum(channel.distribution(row).values()) == 1
     verdict = md.audit(channel)
     assert verdict.satisfied
-    assert verdict.achieved.eps_u <= BUDGET
+    # What holds for the population is that of the set, and not the smaller one of the table.
+    assert verdict.achieved == design.achieved
+    assert verdict.on_table.eps_u < verdict.achieved.eps_u <= BUDGET
+    record = verdict.to_record()
+    assert record["population"]["eps_u"] == verdict.achieved.eps_u
+    assert record["table"]["eps_u"] == verdict.on_table.eps_u
     assert not md.audit(channel, notion=md.LIP(BUDGET / 100)).satisfied
 
 
@@ -318,5 +323,5 @@ def test_the_limit_names_the_value_and_its_records() -> None:
     limit = rare_limit([("often", 900), ("rare", 9)], 0.5, 0.95)
     assert limit is not None
     assert limit.value == "rare"
-    assert "'rare' has 9 of them" in limit.text(0.95)
+    assert "'rare' has 9 records" in limit.text(0.95)
     assert rare_limit([("a", 5), ("b", 5)], np.inf, 0.95) is None

@@ -1,4 +1,6 @@
-"""The scripts of examples/nonstochastic run, and their tables say what theory.md and the papers say."""
+"""The scripts of examples/nonstochastic run, and their tables say what
+docs/explanation/corrections.md and the papers say.
+"""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_a_null_set_changes_nothing():
 
 
 def test_the_full_range_alone_bounds_no_capacity():
-    """theory.md 6: a hub and 9 leaves have L0s = log2 5, yet the leaves carry log2 9 bits."""
+    """docs/explanation/ranges-theory.md, 'Zero-error capacity': a hub and 9 leaves have L0s = log2 5, yet the leaves carry log2 9 bits."""
     assert symmetric_leakage(HUB) == pytest.approx(math.log2(5))
     code = one_shot_code(HUB)
     assert (set(code.codewords), code.is_optimal, code.proof) == (

@@ -83,7 +83,9 @@ def partitions(items, smallest):
 
 
 def test_contiguous_cells_are_the_best_of_all_partitions():
-    """With equal weights no partition into sets of the same least size has a smaller error (theory.md, section 7)."""
+    """With equal weights no partition into sets of the same least size has a smaller error
+    (docs/explanation/ranges-theory.md, 'Microaggregation').
+    """
     rng = np.random.default_rng(7)
     for _ in range(12):
         count = int(rng.integers(3, 9))

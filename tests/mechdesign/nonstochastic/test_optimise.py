@@ -90,7 +90,9 @@ def test_most_levels_on_random_finite_domains():
 
 
 def test_where_counting_thresholds_loses_levels():
-    """f = 10a + b, epsilon 1 (theory.md, section 7): counting every threshold finds 3 levels, the MILP 4."""
+    """f = 10a + b, epsilon 1: counting every threshold finds 3 levels, the MILP 4
+    (docs/explanation/ranges-theory.md, 'Programs for thresholds').
+    """
     query = linear_query([10, 1], [integers(0, 1), integers(0, 9)])
     sufficient, exact = most_levels(query, 1, method="earliest"), most_levels(query, 1)
     assert (sufficient.levels, sufficient.optimal) == (3, False)

@@ -142,14 +142,17 @@ def test_every_mechanism(mechanism):
         (md.LDP(0.8), "no released value is more than 2.2256 times as likely"),
         (md.MaxLift(0.4), "by a factor of at most 1.4919"),
         (md.MinLift(0.4), "by a factor of at least 0.67032"),
-        (md.L1Lift(0.3, 0.3), "A single sensitive can become much more or less likely"),
+        (
+            md.L1Lift(0.3, 0.3),
+            "A single value of sensitive can become much more or less likely",
+        ),
         (
             md.L1Lift(math.inf, 0.3),
-            "A single sensitive can become much more or less likely",
+            "A single value of sensitive can become much more or less likely",
         ),
         (
             md.Chi2Lift(0.3, 0.3),
-            "A single sensitive can become much more or less likely",
+            "A single value of sensitive can become much more or less likely",
         ),
         (md.AlphaLift(0.3, 0.3, 3.0), "the mean of l^3 is at most exp(3 * 0.3)"),
     ],

@@ -18,11 +18,12 @@ from mechdesign.report.blocks import (
     blocked,
     cells,
     grid,
+    groups_by_likeness,
     label_remarks,
     short,
 )
 from mechdesign.report.channel_section import tenths
-from mechdesign.report.lift_maps import ABOVE, BELOW, _ends, _map
+from mechdesign.report.lift_maps import ABOVE, BELOW, _ends, _limits, _map
 from mechdesign.report.record import Lifts, Promise
 from mechdesign.report.wording import isolated
 
@@ -89,10 +90,13 @@ def test_blocks_show_the_lift_farthest_from_one(size):
         for s in range(columns)
     )
     names = tuple(f"x{k}" for k in range(rows)), tuple(f"s{k}" for k in range(columns))
+    groups = groups_by_likeness(values, MOST_MAP_COLUMNS)
+    assert sorted(s for group in groups for s in group) == list(range(columns))
     made = blocked(
         Lifts(sensitive=names[1], columns=names[0], values=values),
         "useful",
         "sensitive",
+        groups,
     )
     assert len(made.rows) == len(made.values) <= MOST_MAP_ROWS
     assert len(made.columns) == len(made.values[0]) <= MOST_MAP_COLUMNS
@@ -115,6 +119,7 @@ def test_a_lift_of_zero_is_the_farthest():
         ),
         "u",
         "s",
+        ((0,),),
     )
     assert made.values[0] == (0.0,)
     assert made.rows[0] == "x0 and 1 more"
@@ -135,8 +140,8 @@ def test_a_lift_of_zero_is_the_farthest():
 def test_the_colours_of_both_maps_end_at_the_same_power_of_two(values, end):
     assert (
         _ends(
-            Blocked(("x",), ("s",) * len(values), (values,), ""),
-            Blocked(("x",), ("s",), ((1.0,),), ""),
+            Blocked(("x",), ("s",) * len(values), (values,), "", ()),
+            Blocked(("x",), ("s",), ((1.0,),), "", ()),
         )
         == end
     )
@@ -153,7 +158,11 @@ def test_a_block_of_symbols_is_marked_by_the_narrowest_of_their_budgets():
         bounds=(),
     )
     table = Blocked(
-        ("x", "y", "z"), ("a – b",), ((0.8,), (1.0,), (1.2,)), "put together"
+        ("x", "y", "z"),
+        ("a and 1 more",),
+        ((0.8,), (1.0,), (1.2,)),
+        "put together",
+        ((0, 1),),
     )
     shown = _map("After", table, "output", "s", promise, 2.0)
     assert [row[1].text for row in shown.rows] == [
@@ -162,3 +171,33 @@ def test_a_block_of_symbols_is_marked_by_the_narrowest_of_their_budgets():
         f"1.20{ABOVE}",
     ]
     assert "2 of 3 cells outside what is allowed" in shown.caption
+
+
+def test_symbols_of_a_block_have_similar_lifts_and_not_neighbouring_names():
+    """Of 32 sensitive symbols every second one is likely where the others are not."""
+    up = (4.0, 0.25, 4.0)
+    down = (0.25, 4.0, 0.25)
+    values = tuple(up if s % 2 else down for s in range(32))
+    groups = groups_by_likeness(values, MOST_MAP_COLUMNS)
+    assert len(groups) == 16
+    for group in groups:
+        assert len({s % 2 for s in group}) == 1
+    names = tuple(f"s{s:02}" for s in range(32))
+    made = blocked(Lifts(names, ("x", "y", "z"), values), "u", "s", groups)
+    assert set(made.values[0]) == {4.0, 0.25}
+
+
+def test_limits_follow_the_symbols_of_a_column():
+    """Symbols are joined by likeness, so their budgets are not neighbours either."""
+    promise = Promise(
+        statement="",
+        verdict="",
+        satisfied=True,
+        low=0.5,
+        high=2.0,
+        allowed=((0.5, 2.0), (0.9, 1.1), (0.4, 3.0)),
+        bounds=(),
+    )
+    limits = _limits(promise, ((0, 2), (1,)))
+    assert limits[0] == pytest.approx((0.5, 2.0))
+    assert limits[1] == pytest.approx((0.9, 1.1))

@@ -29,9 +29,9 @@ class RareLimit:
     def text(self, level: float) -> str:
         """The limit in a sentence."""
         return (
-            f"No procedure that is right with {percent_of(level)} confidence for every population approves a channel "
-            f"with more than {at_most(self.information)} nats from these records more often than not: "
-            f"{quoted(self.value)} has {self.records:,} of them."
+            f"{quoted(self.value)} has {_records(self.records)}. So no procedure that is right "
+            f"with {percent_of(level)} confidence for every population approves a channel that "
+            f"keeps more than {at_most(self.information)} nats in more than half of all samples."
         )
 
 
@@ -63,3 +63,7 @@ def rare_limit(
         if best is None or limit < best.information:
             best = RareLimit(name, count, limit)
     return best
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"

@@ -1,0 +1,259 @@
+"""The channel of boxes, whose promise holds for the population: rows, or a column whose rare values
+are merged. Boxes are learned on a slice of the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import mechdesign as md
+from mechdesign.app.choice import RELATIVE, Choice
+from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.recipes import CHANNEL, command_of, script_of
+from mechdesign.app.results import (
+    JSON,
+    TEXT,
+    BeliefRow,
+    Designed,
+    Download,
+    Meaning,
+    Say,
+)
+from mechdesign.app.searching import (
+    CHANNEL_ABOUT,
+    MOST_MEANINGS,
+    PUBLIC_ABOUT,
+    PUBLIC_CHANNEL,
+    TENTHS,
+    behind_text,
+    belief_rows,
+    factors,
+    joint_of,
+    progress_to,
+    recipe_files,
+)
+from mechdesign.core.wording import percent_of
+
+NO_REPORT = (
+    "There is no report for such a channel yet: the text below has its promise, and mechdesign "
+    "show describes it."
+)
+
+SEVERAL = (
+    "The confidence is that of one design. It is lower for the best of several tries, each of "
+    "which may fail."
+)
+
+
+def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
+    """Search for the channel of boxes, and describe it."""
+    from mechdesign.channel.box_file import text_of
+    from mechdesign.report import wording as w
+
+    say("Reading the table")
+    joint = joint_of(table, choice)
+    say("Learning boxes on a tenth of the records")
+    design = searched_boxes(table, joint, choice, say)
+    # Whoever repeats this design draws the same slice.
+    seed = design.channel.provenance["slice_seed"]
+    repeated = replace(choice, slice_seed=seed)
+    text = design.summary()
+    what = "boxes"
+    if choice.merge_rare:
+        what = "merged values"
+    return Designed(
+        title=f"A channel for {what} of {w.title(choice.released)}",
+        unit="box",
+        facts=_facts(design, choice),
+        unchanged=(),
+        beliefs=_beliefs(design, choice, joint),
+        beliefs_note=(
+            "Before is the share in the table; the factors hold for the population. Values that "
+            "are promised together are one line."
+        ),
+        meanings=_meanings(design.channel),
+        worst=(),
+        boxes=_box_texts(design.channel),
+        together=_together(design.channel),
+        text=text,
+        messages=(*joint.notices, SEVERAL, NO_REPORT),
+        files=(
+            Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(design.channel)),
+            Download(
+                PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, text_of(design.channel.public())
+            ),
+            Download("promise.txt", "The promise as text", TEXT, text + "\n"),
+            *recipe_files(repeated, table),
+        ),
+        command=command_of(repeated, table),
+        script=script_of(repeated, table),
+    )
+
+
+def searched_boxes(
+    table: MemoryTable, joint: md.Joint, choice: Choice, say: Say
+) -> md.BoxDesign:
+    """The design of rows, or of one column with merged values."""
+    if choice.is_rows:
+        design = md.design_rows(
+            table.frame,
+            sensitive=list(choice.sensitive),
+            release=list(choice.released),
+            given=list(choice.given),
+            notion=choice.notion(joint),
+            promise=choice.promise,
+            bins=choice.used_bins or None,
+            missing=choice.missing,
+            time_limit=choice.seconds,
+            confidence=choice.confidence,
+            fill=choice.fills,
+            slice_seed=choice.slice_seed,
+            progress=progress_to(say),
+        )
+        if not isinstance(design, md.BoxDesign):
+            raise TypeError("a design with a level has boxes")
+        return design
+    return _merged(joint, choice, say)
+
+
+def _merged(joint: md.Joint, choice: Choice, say: Say) -> md.BoxDesign:
+    """The design of one column whose rare values are merged."""
+    from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
+    from mechdesign.tables.records import Records
+
+    if choice.used_bins:
+        joint = joint.binned(choice.used_bins)
+    request = BoxRequest(
+        notion=choice.notion(joint),
+        level=float(choice.level),
+        merge_below=choice.merge_below,
+        time_limit=choice.seconds,
+        seed=choice.slice_seed,
+        progress=progress_to(say),
+    )
+    return design_boxes(Records.from_joint(joint, [joint.useful.columns]), request)
+
+
+def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
+    """The promise, what is kept, and what the boxes were learned on."""
+    from mechdesign.report import wording as w
+
+    channel = design.channel
+    secret = w.title(choice.sensitive)
+    span = factors(design.achieved.eps_l, design.achieved.eps_u)
+    level = percent_of(channel.level)
+    released = "row"
+    if choice.merge_rare:
+        released = "value"
+    promise = f"A released {released} makes any value of {secret} {span} as probable"
+    if choice.promise == RELATIVE:
+        promise += ", compared with somebody whose given columns are known"
+    kept = w.percent_at_least(design.nmi)
+    most = w.percent_at_most(design.upper_bound_nmi)
+    others = design.records - channel.slice_records
+    facts = [
+        (
+            "Promise for the population",
+            f"{promise}, with {level} confidence (promised, verified exactly).",
+        ),
+        (
+            "Promise for the table",
+            "None beside it: this promise is about a new record of the population.",
+        ),
+        (
+            "Kept",
+            f"{kept} of the information of all released columns; no channel for these boxes "
+            f"keeps more than {most} (proven).",
+        ),
+        (
+            "Boxes",
+            f"{channel.boxes:,}, learned on {channel.slice_records:,} records; the promise was "
+            f"proven on the other {others:,}.",
+        ),
+    ]
+    if design.limit is not None:
+        facts.append(("What limits it", design.limit.text(channel.level)))
+    return tuple(facts)
+
+
+def _beliefs(
+    design: md.BoxDesign, choice: Choice, joint: md.Joint
+) -> tuple[BeliefRow, ...]:
+    """Before and after for every value that is promised for itself; none with given columns,
+    where there is a prior for each stratum.
+    """
+    (first, *_) = design.channel.parts
+    if choice.given or first.channel is None:
+        return ()
+    names: list[str] = []
+    shares: list[float] = []
+    order = {name: place for place, name in enumerate(joint.sensitive.names)}
+    for members in first.together:
+        own = [design.channel.sensitive.names[s] for s in members]
+        names.append(" or ".join(own))
+        shares.append(sum(float(joint.p_s[order[name]]) for name in own))
+    return belief_rows(names, shares, design.achieved)
+
+
+def _meanings(channel: md.BoxChannel) -> tuple[Meaning, ...]:
+    """The released labels with the boxes behind them; none where values are drawn inside."""
+    from mechdesign.report import wording as w
+
+    if channel.fills:
+        return ()
+    rows: list[Meaning] = []
+    parts = channel.to_record()["parts"]
+    for part, texts in zip(channel.parts, parts, strict=True):
+        own = part.channel
+        if own is None or own.joint is None:
+            continue
+        codebook = own.codebook()
+        masses = own.output_masses.tolist()
+        for output, share in list(zip(own.outputs, masses, strict=True))[
+            :MOST_MEANINGS
+        ]:
+            rows.append(
+                Meaning(
+                    group=_stratum(texts),
+                    released=w.label(output),
+                    share=w.percent(min(1.0, share), step=TENTHS),
+                    behind=behind_text(list(codebook[output].items())),
+                )
+            )
+    return tuple(rows)
+
+
+def _box_texts(channel: md.BoxChannel) -> tuple[str, ...]:
+    """Every box in words."""
+    from mechdesign.report import wording as w
+
+    texts: list[str] = []
+    for part in channel.to_record()["parts"]:
+        stratum = str(part["stratum"])
+        texts += [w.label(f"{stratum}{text}") for text in part["boxes"]]
+    return tuple(texts)
+
+
+def _together(channel: md.BoxChannel) -> tuple[str, ...]:
+    """The protected values that are promised together, once for all strata that agree."""
+    from mechdesign.report import wording as w
+
+    texts: list[str] = []
+    for part in channel.to_record()["parts"]:
+        for text in part["together"]:
+            sentence = w.label(f"{text[:1].upper()}{text[1:]}.")
+            if sentence not in texts:
+                texts.append(sentence)
+    return tuple(texts)
+
+
+def _stratum(texts: Mapping[str, Any]) -> str:
+    """The given values of a part, or nothing."""
+    from mechdesign.report import wording as w
+
+    stratum = str(texts["stratum"]).rstrip(": ")
+    if not stratum:
+        return ""
+    return w.label(stratum)

@@ -1,0 +1,244 @@
+"""The channel of one released column: its search, and the result in words and files."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import mechdesign as md
+from mechdesign.app.choice import Choice
+from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.recipes import CHANNEL, command_of, script_of
+from mechdesign.app.results import (
+    HTML,
+    JSON,
+    TEXT,
+    BeliefRow,
+    Designed,
+    Download,
+    Meaning,
+    Move,
+    Say,
+)
+from mechdesign.app.searching import (
+    CHANNEL_ABOUT,
+    MOST_MEANINGS,
+    PUBLIC_ABOUT,
+    PUBLIC_CHANNEL,
+    TENTHS,
+    behind_text,
+    factors,
+    joint_of,
+    progress_to,
+    recipe_files,
+    verdict_text,
+)
+from mechdesign.core.wording import percent_of
+
+if TYPE_CHECKING:
+    from mechdesign.report.record import Report
+
+MOST_WORST = 10
+"""Released values that the page lists as those that change most."""
+
+
+def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
+    """Search for the channel of one column, and describe it."""
+    from mechdesign.report import wording as w
+    from mechdesign.report.collect import attributed, internal_report
+    from mechdesign.report.first_screen import first_screen
+
+    say("Reading the table")
+    joint = joint_of(table, choice)
+    result = _searched(joint, choice, say)
+    # The channel's own table is the one with bins.
+    binned = result.channel.joint or joint
+    say("Writing the reports")
+    report = attributed(internal_report(result, binned), result.channel, ())
+    return Designed(
+        title=f"A channel for {w.title(choice.released)}",
+        unit="value",
+        facts=_column_facts(result, binned, choice),
+        unchanged=_unchanged(result, choice),
+        beliefs=_beliefs(report),
+        beliefs_note="Computed from the channel, rounded outwards.",
+        meanings=_meanings(report),
+        worst=_moves(report),
+        boxes=(),
+        together=(),
+        text=first_screen(result, binned, last=()),
+        messages=(*joint.notices, *result.messages),
+        files=(*_column_files(result, report), *recipe_files(choice, table)),
+        command=command_of(choice, table),
+        script=script_of(choice, table),
+    )
+
+
+def _searched(joint: md.Joint, choice: Choice, say: Say) -> md.Design:
+    return md.design(
+        joint,
+        choice.notion(joint),
+        objective=choice.objective,
+        bins=choice.used_bins or None,
+        confidence=choice.confidence,
+        time_limit=choice.seconds,
+        progress=progress_to(say),
+    )
+
+
+def _unchanged(result: md.Design, choice: Choice) -> tuple[tuple[str, str], ...]:
+    """The column and the expected share of its cells that stay as they are."""
+    from mechdesign.report import wording as w
+    from mechdesign.report.first_screen import unchanged_share
+
+    share = unchanged_share(result)
+    if share is None:
+        return ()
+    return ((choice.released[0], w.percent_at_least(float(share))),)
+
+
+def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
+    """The channel file and its reports."""
+    from mechdesign.channel.file import text_of
+    from mechdesign.report.collect import attributed
+    from mechdesign.report.content import public_report
+    from mechdesign.report.writing import report_text
+
+    channel = result.channel
+    public = public_report(channel, result.notion, satisfied=result.verified)
+    public_html = report_text(attributed(public, channel, ()), ".html")
+    html = report_text(report, ".html")
+    text = report_text(report, ".md")
+    return (
+        Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(channel)),
+        Download("report.html", "Report for those who may see the data", HTML, html),
+        Download("public-report.html", "Report for everybody", HTML, public_html),
+        Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, text_of(channel.public())),
+        Download("report.txt", "Report as text", TEXT, text),
+    )
+
+
+def _column_facts(
+    result: md.Design, joint: md.Joint, choice: Choice
+) -> tuple[tuple[str, str], ...]:
+    """The promise for the table and for the population, kept and bound, and the worst cell."""
+    from mechdesign.report import wording as w
+
+    secret = w.title(choice.sensitive)
+    audit = md.audit(result.channel, joint, result.notion)
+    span = factors(audit.achieved.eps_l, audit.achieved.eps_u)
+    promise = (
+        f"A released value makes any value of {secret} {span} as probable "
+        f"({verdict_text(audit.satisfied)})."
+    )
+    facts = [
+        ("Promise for the table", promise),
+        ("Promise for the population", _population_text(result)),
+        ("Kept", _kept_text(result)),
+    ]
+    if result.least is not None:
+        cost = (
+            f"{result.least.cost:.6g}; no channel with this promise costs less than "
+            f"{result.least.cost_lower_bound:.6g} (proven)."
+        )
+        facts.append(("Expected cost", cost))
+    worst = audit.worst
+    place = "Worst released value"
+    if result.confidence is not None:
+        # The audit of such a channel is about the population.
+        place += " in the population"
+    text = (
+        f"{w.label(worst.output)} makes {secret} = {w.label(worst.sensitive)} "
+        f"{worst.lift:.6g} times as probable."
+    )
+    facts.append((place, text))
+    return tuple(facts)
+
+
+def _population_text(result: md.Design) -> str:
+    population = result.population
+    if population is None:
+        return "Unknown: the table has no numbers of records."
+    achieved = population.achieved
+    text = (
+        f"{factors(achieved.eps_l, achieved.eps_u)} as probable, with "
+        f"{percent_of(population.level)} confidence"
+    )
+    if result.confidence is None:
+        return f"{text}. This is not promised: choose a population in step 3 to promise it."
+    return f"{text} (promised)."
+
+
+def _kept_text(result: md.Design) -> str:
+    from mechdesign.report import wording as w
+
+    kept = f"{w.percent_at_least(result.nmi)} of the information"
+    bound = result.certificate.upper_bound_nmi
+    if bound is None:
+        return f"{kept}."
+    most = w.percent_at_most(bound)
+    return f"{kept}; no channel with this promise keeps more than {most} (proven)."
+
+
+def _meanings(report: Report) -> tuple[Meaning, ...]:
+    """Every released value with the true values behind it, the most frequent first."""
+    from mechdesign.report import wording as w
+
+    codebook = sorted(report.codebook or (), key=lambda entry: -entry.probability)
+    rows: list[Meaning] = []
+    for entry in codebook[:MOST_MEANINGS]:
+        rows.append(
+            Meaning(
+                group="",
+                released=w.label(entry.output),
+                share=w.percent(entry.probability, step=TENTHS),
+                behind=behind_text(entry.posterior),
+            )
+        )
+    return tuple(rows)
+
+
+def _moves(report: Report) -> tuple[Move, ...]:
+    """The released values that change a probability most, worst first."""
+    from mechdesign.report import wording as w
+
+    after = report.after
+    if after is None or not report.promise.beliefs:
+        return ()
+    moves: list[tuple[float, Move]] = []
+    for place, output in enumerate(after.columns):
+        lifts = [line[place] for line in after.values]
+        most = max(range(len(lifts)), key=lambda s: _distance(lifts[s]))
+        belief = report.promise.beliefs[most]
+        move = Move(
+            released=w.label(output),
+            symbol=w.label(belief.symbol),
+            before=w.percent(belief.before),
+            after=w.percent(min(1.0, belief.before * lifts[most])),
+        )
+        moves.append((_distance(lifts[most]), move))
+    moves.sort(key=lambda entry: -entry[0])
+    return tuple(move for _, move in moves[:MOST_WORST])
+
+
+def _distance(lift: float) -> float:
+    """How far a lift is from 1, up or down."""
+    if lift == 0.0:
+        return math.inf
+    return abs(math.log(lift))
+
+
+def _beliefs(report: Report) -> tuple[BeliefRow, ...]:
+    from mechdesign.report import wording as w
+
+    rows: list[BeliefRow] = []
+    for belief in report.promise.beliefs:
+        rows.append(
+            BeliefRow(
+                symbol=w.label(belief.symbol),
+                before=w.percent(belief.before),
+                lowest=w.percent_at_least(belief.lowest),
+                highest=w.percent_at_most(belief.highest),
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,20 @@
+"""The button that designs: one column, whole rows, or boxes of them."""
+
+from __future__ import annotations
+
+from mechdesign.app.box_search import designed_boxes
+from mechdesign.app.choice import Choice
+from mechdesign.app.column_search import designed_column
+from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.results import Designed, Say
+from mechdesign.app.row_search import designed_rows
+
+
+def design_channel(table: MemoryTable, choice: Choice, say: Say) -> Designed:
+    """The channel of one column, of whole rows, or of boxes for the population."""
+    choice.check()
+    if choice.is_boxes:
+        return designed_boxes(table, choice, say)
+    if choice.is_rows:
+        return designed_rows(table, choice, say)
+    return designed_column(table, choice, say)

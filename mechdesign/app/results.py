@@ -1,0 +1,105 @@
+"""What the buttons of the page lead to, as plain texts and numbers, which the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Say = Callable[[str], None]
+"""Takes a line on the progress."""
+
+HTML = "text/html; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class ColumnSays:
+    """What a column says about the protected one."""
+
+    column: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """The assessment: a line for each column, and the whole text."""
+
+    columns: tuple[ColumnSays, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A budget and what the best channel keeps."""
+
+    factor: float
+    kept: float
+    bound: float | None
+
+
+@dataclass(frozen=True)
+class BeliefRow:
+    """The probability of a protected value before, and its bounds after a released value."""
+
+    symbol: str
+    before: str
+    lowest: str
+    highest: str
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A released value, its share of the records, and the true values behind it.
+
+    `group` is its column where there are several, or the given values of its records, or empty.
+    """
+
+    group: str
+    released: str
+    share: str
+    behind: str
+
+
+@dataclass(frozen=True)
+class Move:
+    """A released value or row, and the protected value whose probability it changes most."""
+
+    released: str
+    symbol: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that the user may take away; it is in memory until then."""
+
+    name: str
+    about: str
+    media_type: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Designed:
+    """A verified design, in words and as files; `unit` is what is released: a value, a row or a
+    box. `boxes` lists the rows of every box, and `together` the protected values that are promised
+    as one.
+    """
+
+    title: str
+    unit: str
+    facts: tuple[tuple[str, str], ...]
+    unchanged: tuple[tuple[str, str], ...]
+    beliefs: tuple[BeliefRow, ...]
+    beliefs_note: str
+    meanings: tuple[Meaning, ...]
+    worst: tuple[Move, ...]
+    boxes: tuple[str, ...]
+    together: tuple[str, ...]
+    text: str
+    messages: tuple[str, ...]
+    files: tuple[Download, ...]
+    command: str
+    script: str

@@ -1,0 +1,228 @@
+"""The channel of whole rows: its search, and the result in words and files."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import mechdesign as md
+from mechdesign.app.choice import RELATIVE, Choice
+from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.recipes import CHANNEL, command_of, script_of
+from mechdesign.app.results import (
+    HTML,
+    JSON,
+    TEXT,
+    BeliefRow,
+    Designed,
+    Download,
+    Meaning,
+    Move,
+    Say,
+)
+from mechdesign.app.searching import (
+    CHANNEL_ABOUT,
+    MOST_MEANINGS,
+    PUBLIC_ABOUT,
+    PUBLIC_CHANNEL,
+    TENTHS,
+    behind_text,
+    belief_rows,
+    factors,
+    joint_of,
+    progress_to,
+    recipe_files,
+    verdict_text,
+)
+
+if TYPE_CHECKING:
+    from mechdesign.report.rows_page import RowReport
+
+
+def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
+    """Search for the channel of whole rows, and describe it."""
+    from mechdesign.report import wording as w
+    from mechdesign.report.rows import row_design_text
+    from mechdesign.report.rows_page import row_report
+
+    say("Reading the table")
+    joint = joint_of(table, choice)
+    result = searched_rows(table, joint, choice, say)
+    unchanged: list[tuple[str, str]] = []
+    for name, share in (result.truth or {}).items():
+        unchanged.append((name, w.percent_at_least(share)))
+    text = row_design_text(result)
+    say("Writing the reports")
+    report = row_report(result.channel)
+    return Designed(
+        title=f"A channel for rows of {w.title(choice.released)}",
+        unit="row",
+        facts=_row_facts(result, choice),
+        unchanged=tuple(unchanged),
+        beliefs=_row_beliefs(result, choice, joint),
+        beliefs_note="Bounds that follow from the promise as it is achieved, for any released row.",
+        meanings=_meanings(result.channel),
+        worst=_row_moves(report),
+        boxes=(),
+        together=(),
+        text=text,
+        messages=(*joint.notices, *result.messages),
+        files=(*_row_files(result, report, text), *recipe_files(choice, table)),
+        command=command_of(choice, table),
+        script=script_of(choice, table),
+    )
+
+
+def searched_rows(
+    table: MemoryTable, joint: md.Joint, choice: Choice, say: Say
+) -> md.RowDesign:
+    """The design of whole rows; a refusal speaks of what the page has."""
+    try:
+        result = md.design_rows(
+            table.frame,
+            sensitive=list(choice.sensitive),
+            release=list(choice.released),
+            given=list(choice.given),
+            notion=choice.notion(joint),
+            promise=choice.promise,
+            objective=choice.objective,
+            bins=choice.used_bins or None,
+            missing=choice.missing,
+            time_limit=choice.seconds,
+            progress=progress_to(say),
+        )
+    except md.NotPrivate as error:
+        # Its advice is about options, which the page does not have.
+        reason, _, _ = str(error).partition(" release them as levels")
+        raise md.InputError(
+            f"{reason.rstrip(';:')}. Give them the role 'release', or compare with somebody "
+            "whose given columns are known."
+        ) from None
+    if not isinstance(result, md.RowDesign):
+        raise TypeError("only a design with a level has boxes")
+    return result
+
+
+def _row_files(
+    result: md.RowDesign, report: RowReport, text: str
+) -> tuple[Download, ...]:
+    """The channel file and its reports."""
+    from mechdesign.channel.row_file import text_of
+    from mechdesign.report.pages import html_page
+    from mechdesign.report.public_rows import public_row_page
+    from mechdesign.report.record import to_json
+    from mechdesign.report.rows import row_design_record
+    from mechdesign.report.rows_page import report_page, report_record
+    from mechdesign.report.writing import document_text
+
+    record = to_json(row_design_record(result, CHANNEL)) + "\n"
+    html = document_text(report_record(report), lambda: report_page(report), ".html")
+    public = public_row_page(result.channel, satisfied=result.audit.satisfied)
+    public_text = text_of(result.channel.public())
+    return (
+        Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(result.channel)),
+        Download("report.html", "Report for those who may see the data", HTML, html),
+        Download("public-report.html", "Report for everybody", HTML, html_page(public)),
+        Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, public_text),
+        Download("report.txt", "Report as text", TEXT, text + "\n"),
+        Download("report.json", "The same figures for programs", JSON, record),
+    )
+
+
+def _row_facts(result: md.RowDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
+    from mechdesign.report import wording as w
+
+    secret = w.title(choice.sensitive)
+    achieved = result.achieved
+    span = factors(achieved.eps_l, achieved.eps_u)
+    promise = f"A released row makes any value of {secret} {span} as probable"
+    if choice.promise == RELATIVE:
+        promise += ", compared with somebody whose given columns are known"
+    worst = result.audit.worst
+    row = ", ".join(w.label(text) for text in worst.row) or "any row"
+    return (
+        (
+            "Promise for the table",
+            f"{promise} ({verdict_text(result.audit.satisfied)}).",
+        ),
+        (
+            "Promise for the population",
+            "None: it is built for one released column. The leakage there is larger.",
+        ),
+        (
+            "Kept",
+            f"{w.percent_at_least(result.nmi)} of the information of all released columns; no "
+            f"mechanism with this promise keeps more than "
+            f"{w.percent_at_most(result.upper_bound_nmi)} (proven).",
+        ),
+        (
+            "Worst released row",
+            f"{row}: makes {secret} = {w.label(worst.sensitive)} {worst.lift:.6g} times as "
+            "probable.",
+        ),
+    )
+
+
+def _row_beliefs(
+    result: md.RowDesign, choice: Choice, joint: md.Joint
+) -> tuple[BeliefRow, ...]:
+    """Before and after for every protected value, from the exact factors of the whole channel."""
+    # Relative lifts start from P(s|given), of which there is one for each stratum.
+    if choice.promise == RELATIVE:
+        return ()
+    return belief_rows(joint.sensitive.names, joint.p_s.tolist(), result.achieved)
+
+
+def _meanings(channel: md.RowChannel) -> tuple[Meaning, ...]:
+    """The released values of every column with the true values behind them."""
+    from mechdesign.report import wording as w
+    from mechdesign.report.rows_page import level_joints
+
+    rows: list[Meaning] = []
+    for level, joint in enumerate(level_joints(channel)):
+        variable = channel.levels[level]
+        shares = joint.sum(axis=0)
+        order = np.argsort(-shares, kind="stable")
+        for output in order[:MOST_MEANINGS].tolist():
+            if shares[output] <= 0.0:
+                continue
+            posterior = (joint[:, output] / shares[output]).tolist()
+            named = zip(variable.names, posterior, strict=True)
+            rows.append(
+                Meaning(
+                    group=w.title(variable.columns),
+                    released=w.label(channel.labels[level][output]),
+                    share=w.percent(min(1.0, float(shares[output])), step=TENTHS),
+                    behind=behind_text([entry for entry in named if entry[1] > 0.0]),
+                )
+            )
+    return tuple(rows)
+
+
+def _row_moves(report: RowReport) -> tuple[Move, ...]:
+    """The released rows that move a probability most, worst first."""
+    from mechdesign.report import wording as w
+
+    moves: list[Move] = []
+    for worst in report.worst:
+        factors: list[float] = []
+        for before, after in zip(worst.prior, worst.posterior, strict=True):
+            # A secret that nobody of the stratum has stays impossible.
+            if before == 0.0:
+                factors.append(0.0)
+            elif after == 0.0:
+                factors.append(math.inf)
+            else:
+                factors.append(abs(math.log(after / before)))
+        most = factors.index(max(factors))
+        moves.append(
+            Move(
+                released=", ".join(w.label(text) for text in worst.row),
+                symbol=w.label(report.channel.sensitive.names[most]),
+                before=w.percent(worst.prior[most]),
+                after=w.percent(worst.posterior[most]),
+            )
+        )
+    return tuple(moves)

@@ -1,0 +1,115 @@
+"""What the searches for channels of every kind share: the table, progress, words, downloads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import mechdesign as md
+from mechdesign.app.choice import Choice
+from mechdesign.app.memory_table import MemoryTable
+from mechdesign.app.recipes import command_of, job_of, script_of
+from mechdesign.app.results import TEXT, BeliefRow, Download, Say
+
+if TYPE_CHECKING:
+    from mechdesign.auditing.verdict import Achieved
+    from mechdesign.core.progress import Step
+
+TENTHS = Decimal("0.1")
+"""The last decimal of a percentage that is no bound."""
+
+
+def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
+    """The counts of the protected and the released columns."""
+    return md.Joint.from_table(
+        table.frame,
+        sensitive=list(choice.sensitive),
+        useful=list(choice.released),
+        missing=choice.missing,
+    )
+
+
+def progress_to(say: Say) -> Callable[[Step], None]:
+    """What a search reports its steps to."""
+    return lambda step: say(str(step))
+
+
+CHANNEL_ABOUT = "Channel file, with the counts of the table: keep it to yourself"
+PUBLIC_CHANNEL = "public-channel.json"
+PUBLIC_ABOUT = "Channel file for everybody"
+
+
+def recipe_files(choice: Choice, table: MemoryTable) -> tuple[Download, ...]:
+    """The job file, the script and the command as downloads."""
+    command = command_of(choice, table)
+    return (
+        Download(
+            "job.toml", "Job file for mechdesign run", TEXT, job_of(choice, table)
+        ),
+        Download("design.py", "Python script", TEXT, script_of(choice, table)),
+        Download("design.sh", "Shell command", TEXT, f"#!/bin/sh\n{command}\n"),
+    )
+
+
+MOST_MEANINGS = 60
+"""Released values of a column that the page lists."""
+
+MOST_BEHIND = 3
+"""True values that are listed for a released one."""
+
+
+def behind_text(shares: Sequence[tuple[str, float]]) -> str:
+    """The most probable true values with their shares, and the number of the others."""
+    from mechdesign.report import wording as w
+
+    largest_first = sorted(shares, key=lambda named: -named[1])
+    parts: list[str] = []
+    for name, share in largest_first[:MOST_BEHIND]:
+        parts.append(f"{w.label(name)} {w.percent(share, step=TENTHS)}")
+    others = len(largest_first) - MOST_BEHIND
+    if others > 0:
+        parts.append(w.count(others, "other"))
+    return "; ".join(parts)
+
+
+OUTWARDS = 1e-12
+"""Relative margin of the bounds on beliefs: far above the rounding of exp and of a product."""
+
+
+def belief_rows(
+    names: Sequence[str], shares: Sequence[float], achieved: Achieved
+) -> tuple[BeliefRow, ...]:
+    """Before and after for every protected value, from the exact factors of the whole channel."""
+    from mechdesign.report import wording as w
+
+    lower = math.exp(-achieved.eps_l) * (1.0 - OUTWARDS)
+    upper = math.exp(achieved.eps_u) * (1.0 + OUTWARDS)
+    rows: list[BeliefRow] = []
+    for name, share in zip(names, shares, strict=True):
+        rows.append(
+            BeliefRow(
+                symbol=w.label(name),
+                before=w.percent(share),
+                lowest=w.percent_at_least(share * lower),
+                highest=w.percent_at_most(min(1.0, share * upper)),
+            )
+        )
+    return tuple(rows)
+
+
+def factors(lower: float, upper: float) -> str:
+    """Log-lifts as factors, rounded outwards."""
+    from mechdesign.report import wording as w
+
+    low = w.short_factor(lower, upper=False)
+    high = w.short_factor(upper, upper=True)
+    return f"{low} to {high} times"
+
+
+def verdict_text(satisfied: bool) -> str:
+    """The exact verdict in words."""
+    if satisfied:
+        return "verified exactly"
+    return "VIOLATED"

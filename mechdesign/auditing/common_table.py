@@ -1,0 +1,153 @@
+"""The one table that several releases of a record are judged on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.arguments import list_argument
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed, quoted
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Symbol, Variable
+
+Released: TypeAlias = Channel | RowChannel
+"""A channel of one variable, or of rows."""
+
+
+def released_columns(channel: Released) -> tuple[str, ...]:
+    """The columns that a release reveals something of; the given ones of a row channel first."""
+    if isinstance(channel, RowChannel):
+        return channel.released_columns
+    return channel.useful.columns
+
+
+def variables_of(channel: Released) -> tuple[Variable, ...]:
+    """The variables that a channel reads of a record."""
+    if isinstance(channel, RowChannel):
+        return channel.groups
+    return (channel.useful,)
+
+
+def has_table(channel: Released) -> bool:
+    """Whether the channel carries the table that it was designed for."""
+    if isinstance(channel, RowChannel):
+        return channel.table is not None
+    return channel.joint is not None
+
+
+def table_of(channel: Released) -> Joint | None:
+    """The table that a channel carries, its released columns crossed; None for a public one."""
+    if not isinstance(channel, RowChannel):
+        return channel.joint
+    if channel.table is None:
+        return None
+    return channel.table.crossed_joint
+
+
+def common_table(channels: Sequence[Released], joint: Joint | None = None) -> Joint:
+    """The table given, or the one that all channels were designed for.
+
+    Raises
+    ------
+    InputError
+        If there is no such table: the channels protect or release different columns, sort one into
+        different bins, or were designed for different tables.
+    """
+    if not channels:
+        raise InputError("there is no channel to compose: give at least one")
+    for channel in list_argument("channels", channels, "channels"):
+        _require_channel(channel)
+    _check_bins(channels)
+    if joint is not None:
+        return joint
+    _check_sensitive(channels)
+    with_table = [channel for channel in channels if has_table(channel)]
+    if not with_table:
+        raise InputError(
+            "the channels are public ones without their table: give the table (--table)"
+        )
+    owner = max(with_table, key=lambda channel: len(released_columns(channel)))
+    widest = table_of(owner)
+    assert widest is not None
+    for channel in channels:
+        if channel is not owner:
+            _check_on(channel, widest, channels)
+    for channel in channels:
+        if channel.sensitive is not None and not channel.sensitive.protects_columns:
+            # One promise about crossed columns makes the question one about crossed columns.
+            sensitive = replace(widest.sensitive, protects_columns=False)
+            return replace(widest, sensitive=sensitive)
+    return widest
+
+
+def _require_channel(channel: Any) -> None:
+    """Refuse what is no channel that can be composed."""
+    if not isinstance(channel, (Channel, RowChannel)):
+        raise InputError(
+            "each of the channels must be a Channel or a RowChannel, not "
+            f"{type(channel).__name__}"
+        )
+
+
+def _check_bins(channels: Sequence[Released]) -> None:
+    """One table sorts a column into one kind of bins."""
+    bins_by_column: dict[str, tuple[str, ...] | None] = {}
+    for channel in channels:
+        for variable in variables_of(channel):
+            for part, column in enumerate(variable.columns):
+                bins = variable.bins_of(part)
+                # By their labels: a public file has bins without the table's values.
+                labels = None if bins is None else bins.labels
+                if bins_by_column.setdefault(column, labels) != labels:
+                    raise InputError(
+                        f"the channels sort {quoted(column)} into different bins, and a table has "
+                        "one kind: design both with the same --bin"
+                    )
+
+
+def _check_sensitive(channels: Sequence[Released]) -> None:
+    """All channels protect the same columns."""
+    protected: set[tuple[str, ...]] = set()
+    for channel in channels:
+        if channel.sensitive is not None:
+            protected.add(channel.sensitive.columns)
+    if len(protected) > 1:
+        names = sorted(",".join(columns) for columns in protected)
+        raise InputError(
+            f"the channels protect different columns ({listed(names)}): give the table "
+            "(--table), with the one that you ask about as sensitive"
+        )
+
+
+def _check_on(channel: Released, widest: Joint, channels: Sequence[Released]) -> None:
+    """Refuse a table without the columns of the channel, or with other counts than its own."""
+    if not set(released_columns(channel)) <= set(widest.useful.columns):
+        names = sorted({",".join(released_columns(other)) for other in channels})
+        raise InputError(
+            f"the channels release different columns ({listed(names)}): give the table "
+            "of all (--table)"
+        )
+    own = table_of(channel)
+    if own is None or own is widest:
+        return
+    if _cells(own, own.useful) != _cells(widest, own.useful):
+        raise InputError(
+            "the channels were designed for different tables: give the one that the "
+            "record comes from (--table)"
+        )
+
+
+def _cells(joint: Joint, useful: Variable) -> Counter[tuple[Symbol, Symbol]]:
+    """Positive counts by sensitive symbol and by symbol of some of the useful columns."""
+    cells: Counter[tuple[Symbol, Symbol]] = Counter()
+    positions = [joint.useful.columns.index(column) for column in useful.columns]
+    for symbol, row in zip(joint.sensitive.symbols, joint.counts, strict=True):
+        for whole, count in zip(joint.useful.symbols, row, strict=True):
+            part = tuple(whole[i] for i in positions)
+            cells[symbol, part] += count
+    return +cells

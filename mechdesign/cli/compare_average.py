@@ -1,0 +1,42 @@
+"""`mechdesign compare TABLE --average KIND=BUDGET`: the optimum beside the local methods of the
+privacy funnel. `compare` hands over to it.
+"""
+
+from __future__ import annotations
+
+from mechdesign.cli import options as o
+from mechdesign.cli import parsing
+from mechdesign.cli.console import Reporter
+
+
+def answer_average_comparison(
+    reporter: Reporter,
+    table: o.InputTable,
+    average: str,
+    search: o.SearchOptions,
+    common: o.CommonOptions,
+) -> None:
+    """Compare the ways to keep an average budget, and print what each keeps."""
+    from mechdesign.comparison.average_ways import compare_average
+    from mechdesign.report.average_comparison import (
+        average_comparison_record,
+        average_comparison_text,
+    )
+
+    asked = parsing.average_of(average)
+    with reporter.work("reading the table"):
+        joint = table.joint(table.table)
+    with reporter.work("comparing", unit="nodes") as work:
+        comparison = compare_average(
+            joint,
+            asked,
+            gap=search.smallest_gap,
+            time_limit=search.seconds,
+            progress=work.step,
+        )
+    reporter.notices((*joint.notices, *comparison.design.messages))
+    reporter.done("compared", f"{len(comparison.ways)} ways are compared")
+    common.answer(
+        lambda: average_comparison_record(comparison),
+        lambda: average_comparison_text(comparison),
+    )

@@ -1,0 +1,173 @@
+"""The certified optimum within an average budget beside the local methods of the privacy funnel.
+
+The optimum starts from the channels of the others, so that it never keeps less than they do.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.record import AverageBudget
+from mechdesign.core.arguments import number
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError, require_type
+from mechdesign.core.progress import Steps
+from mechdesign.core.wording import about
+from mechdesign.mechanisms.average_baselines import Baseline, baseline, baselines_for
+from mechdesign.mechanisms.averages import NO_PROMISE, averages_of, for_average
+from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.rules import Rules, check_sensitive
+from mechdesign.mechanisms.search import Search
+from mechdesign.tables.joint import Joint
+
+OPTIMUM = "certified optimum"
+
+TIME_LIMIT = 30.0
+"""Seconds of each way for which no limit was given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AverageWay:
+    """One way to keep an average budget.
+
+    Attributes
+    ----------
+    name : str
+    kept : float
+        I(X;Y) / H(X) of the integers of its channel.
+    leakage : float
+        Its average leakage, exact and rounded upwards, in the unit of the measure.
+    achieved : Achieved
+        Its extreme log-lifts (nats), of which an average promises nothing.
+    outputs : int
+    seconds : float
+    """
+
+    name: str
+    kept: float
+    leakage: float
+    achieved: Achieved
+    outputs: int
+    seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class AverageComparison(Displayed):
+    """The optimum within an average budget, `ways` with it first, and the seconds of all."""
+
+    design: Design
+    average: AverageBudget
+    ways: tuple[AverageWay, ...]
+    seconds: float
+
+    def __repr__(self) -> str:
+        parts = [f"{way.name}: kept {about(way.kept)}" for way in self.ways]
+        return f"AverageComparison({'; '.join(parts)})"
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The ways as a table, by columns: budgets in nats."""
+        table: dict[str, list[Any]] = {}
+        for name in ("name", "kept", "leakage", "outputs", "seconds"):
+            table[name] = [vars(way)[name] for way in self.ways]
+        for side in ("eps_l", "eps_u"):
+            table[side] = [vars(way.achieved)[side] for way in self.ways]
+        return table
+
+
+def compare_average(
+    joint: Joint,
+    average: Any,
+    *,
+    restarts: int = 30,
+    seed: int = 0,
+    gap: float = 1e-4,
+    time_limit: float | None = None,
+    progress: Steps | None = None,
+) -> AverageComparison:
+    """Compare the certified optimum within an average budget with greedy merging (Makhdoumi et al.
+    2014) and, for the mutual information, with the best of restarts of the convex-concave
+    procedure.
+
+    Every channel is verified in exact arithmetic. No channel keeps more than
+    ``design.certificate.upper_bound_nmi``, and none of the others more than the optimum.
+
+    Parameters
+    ----------
+    joint : Joint
+    average : mapping
+        As in `mechdesign.design`: ``{"mi": "25%"}``.
+    restarts : int
+        Random channels from which the convex-concave procedure begins; `seed` draws them.
+    gap : float
+        Of the optimum, as in `mechdesign.design`.
+    time_limit : float, optional
+        Seconds of each way (default 30).
+    progress : callable, optional
+        As in `mechdesign.design`.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range.
+    SolverFailure
+        If no channel was verified.
+    """
+    require_type("joint", joint, Joint, "; Joint.from_table makes one")
+    check_sensitive(joint)
+    for name, value, least in (("restarts", restarts, 1), ("seed", seed, 0)):
+        if not (number(name, value, "that is whole") >= least and value == int(value)):
+            raise InputError(
+                f"{name} ({value!r}) must be a whole number, at least {least}"
+            )
+    (budget,) = averages_of(average, joint)
+    limit = TIME_LIMIT
+    if time_limit is not None:
+        limit = time_limit
+    search = Search(gap=gap, time_limit=limit, progress=progress)
+    started = time.perf_counter()
+    baselines: list[Baseline] = []
+    for name in baselines_for(budget.measure):
+        baselines.append(
+            baseline(
+                name, joint, budget, time_limit=limit, restarts=restarts, seed=seed
+            )
+        )
+    design = for_average(
+        Rules(joint, NO_PROMISE),
+        {budget.measure: budget.budget},
+        search,
+        time.perf_counter(),
+        alone=True,
+        start=[known.points for known in baselines],
+    )
+    (kept,) = design.channel.record.averages
+    ways = [_of_design(design, kept)]
+    ways += [_of_baseline(known) for known in baselines]
+    seconds = time.perf_counter() - started
+    return AverageComparison(design, kept, tuple(ways), seconds)
+
+
+def _of_design(design: Design, average: AverageBudget) -> AverageWay:
+    assert average.achieved is not None
+    return AverageWay(
+        name=OPTIMUM,
+        kept=design.nmi,
+        leakage=average.achieved,
+        achieved=design.achieved,
+        outputs=design.outputs,
+        seconds=design.seconds,
+    )
+
+
+def _of_baseline(known: Baseline) -> AverageWay:
+    return AverageWay(
+        name=known.name,
+        kept=known.worth.nmi,
+        leakage=known.leakage,
+        achieved=known.rounded.audit.achieved,
+        outputs=len(known.rounded.channel.outputs),
+        seconds=known.seconds,
+    )

@@ -1,0 +1,111 @@
+"""Whether the records of a job were released before under other identifiers, or under none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from mechdesign.core.errors import InputError
+from mechdesign.formats.digests import Content
+from mechdesign.jobs.bare_records import (
+    NOTABLE,
+    BareContent,
+    Likeness,
+    likeness,
+    share_of,
+)
+from mechdesign.jobs.earlier import (
+    alike_records_notice,
+    renamed_records_notice,
+    renamed_records_refusal,
+    second_draw_refusal,
+)
+from mechdesign.jobs.entries import Drawn, Entry
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.same_records import is_same, releases_of
+
+KNOWN = 0.5
+"""From this share on, a release of records that are known under other identifiers is refused."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A data set that is about to be released: its draw through one channel, what identifies its
+    records, their content, and the hash of its bytes.
+    """
+
+    drawn: Drawn
+    identity: tuple[str, ...]
+    content: Content
+    file: str | None
+
+    def compared_with(self, db: Connection, entry: Entry) -> bool:
+        """Whether a release may have had these records under other identifiers."""
+        old = entry.of(self.drawn.use.channel)
+        if old is None:
+            return False
+        if not self.identity and not entry.identity:
+            return False
+        if old.job == self.drawn.job and old.draw != self.drawn.draw:
+            # The user asked for that further draw; the same identifiers have two there.
+            return not releases_of(db, [entry], self.content, self.file).entries
+        return True
+
+    def repeats(self, entries: Sequence[Entry]) -> bool:
+        """Whether a data set without identifiers was released just so before."""
+        if self.identity:
+            return False
+        for entry in entries:
+            old = entry.of(self.drawn.use.channel)
+            if (
+                old is not None
+                and not entry.identity
+                and (old.job, old.draw) == (self.drawn.job, self.drawn.draw)
+                and is_same(entry, self.content, self.file)
+            ):
+                return True
+        return False
+
+
+def notices_of_renewed(
+    db: Connection, ledger: Ledger, wanted: Wanted, new: BareContent
+) -> tuple[str, ...]:
+    """What the user should know of the records whose identifiers are new.
+
+    Raises
+    ------
+    InputError
+        If at least half of them were released before under other identifiers, for certain.
+    """
+    entries = ledger.releases(db)
+    if not new.records or wanted.repeats(entries):
+        return ()
+    certain: list[tuple[Entry, Likeness]] = []
+    notable: list[Entry] = []
+    for entry in entries:
+        if not wanted.compared_with(db, entry):
+            continue
+        stored = ledger.bare(db, entry)
+        if stored is None:
+            continue
+        alike = likeness(new, BareContent.from_bytes(stored))
+        if alike.certain:
+            certain.append((entry, alike))
+        elif alike.whole and alike.bits >= NOTABLE:
+            notable.append(entry)
+    if certain:
+        last = certain[-1][0]
+        share = share_of(new, [alike for _, alike in certain])
+        if share < KNOWN:
+            return (renamed_records_notice(share, last),)
+        raise InputError(_refusal(share, last, wanted.identity))
+    if notable:
+        return (alike_records_notice(notable[-1]),)
+    return ()
+
+
+def _refusal(share: float, last: Entry, identity: Sequence[str]) -> str:
+    if identity and last.identity == tuple(identity):
+        return renamed_records_refusal(share, last, identity)
+    return second_draw_refusal(share, last, identity)

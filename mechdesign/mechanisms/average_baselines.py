@@ -1,0 +1,103 @@
+"""The channels that users of the privacy funnel know, within an average budget, verified exactly.
+
+Greedy merging (Makhdoumi et al. 2014) and the best of several restarts of the convex-concave
+procedure are local searches: their channels are real, and nothing is proven about better ones.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from mechdesign.auditing.measures import Utility, utility
+from mechdesign.channel.record import AverageBudget
+from mechdesign.mechanisms.averages import (
+    NO_PROMISE,
+    SHRUNK,
+    in_solver_unit,
+    verified_within,
+    with_own_lifts,
+)
+from mechdesign.mechanisms.rounding import Rounded
+from mechdesign.mechanisms.rules import Rules
+from mechdesign.tables.joint import Joint
+from solvers import Array, Points
+from solvers.funnel_baselines import convex_concave, greedy_merging, thinned
+
+GREEDY = "greedy merging"
+RESTARTS = "best of restarts"
+
+BASELINES = (GREEDY, RESTARTS)
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A verified channel of a local search.
+
+    `leakage` is exact, rounded upwards, in the unit of the measure; `points` are its posteriors,
+    (k, n).
+    """
+
+    name: str
+    rounded: Rounded
+    worth: Utility
+    leakage: float
+    points: Points
+    seconds: float
+
+
+def baselines_for(measure: str) -> tuple[str, ...]:
+    """The baselines that there are for a measure: restarts are for the mutual information."""
+    if measure == "mi":
+        return BASELINES
+    return (GREEDY,)
+
+
+def baseline(
+    name: str,
+    joint: Joint,
+    budget: AverageBudget,
+    *,
+    time_limit: float,
+    restarts: int,
+    seed: int,
+) -> Baseline:
+    """The channel of a local search within a budget, with its leakage and its own lifts verified.
+
+    Raises
+    ------
+    SolverFailure
+        If no channel was verified.
+    """
+    started = time.perf_counter()
+    end = time.monotonic() + time_limit
+    whole = in_solver_unit(budget.measure, budget.budget)
+    # A little below the budget, as the optimum: rounding to integers may add to the leakage.
+    least = whole * (1.0 - SHRUNK[0])
+    if name == GREEDY:
+        found = greedy_merging(joint.p, budget.measure, budget=least, end=end)
+    else:
+        found = convex_concave(joint.p, least, restarts=restarts, seed=seed, end=end)
+    channels: list[tuple[Array, Points]] = []
+    for share in SHRUNK:
+        # The same channel, which answers nothing a little more often each time.
+        smaller = thinned(joint.p, budget.measure, found.channel, whole * (1.0 - share))
+        channels.append(_weighted(joint, smaller.channel))
+    rules = replace(Rules(joint, NO_PROMISE), by_symbol=True)
+    rounded, verdict = verified_within(rules, budget, channels)
+    rounded = with_own_lifts(rounded, joint)
+    return Baseline(
+        name=name,
+        rounded=rounded,
+        worth=utility(rounded.channel, joint),
+        leakage=verdict.leakage,
+        points=channels[0][1],
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _weighted(joint: Joint, channel: Array) -> tuple[Array, Points]:
+    """Weights P(y), (k,), and posteriors, (k, n), of a channel P(y | x), (n, k)."""
+    mass = joint.p_x @ channel
+    posteriors = (joint.p_x[:, None] * channel / mass).T
+    return mass, Points.from_dense(posteriors)

@@ -1,0 +1,94 @@
+"""What a released box tells of each column by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.channel.box_channel import BoxPart, box_name
+from mechdesign.channel.box_utility import ColumnKept
+from mechdesign.core.integers import Integers
+from mechdesign.tables.records import Records
+
+Floats = NDArray[np.float64]
+
+
+def columns_kept(
+    records: Records, given: int, parts: Sequence[BoxPart], counts: Integers
+) -> tuple[ColumnKept, ...]:
+    """H(X_j | K) and I(X_j; Y | K) of every column behind the first `given` groups.
+
+    Parameters
+    ----------
+    records : Records
+    given : int
+        Number of given groups.
+    parts : sequence of BoxPart
+        Rows without a part release nothing.
+    counts : (rows,) array
+        Records of each row that count.
+    """
+    part_of = {part.stratum: part for part in parts}
+    strata, place = np.unique(records.codes[:, :given], axis=0, return_inverse=True)
+    total = float(counts.sum())
+    size = len(records.groups) - given
+    entropies = np.zeros(size)
+    kept = np.zeros(size)
+    for number, stratum in enumerate(strata.tolist()):
+        rows = np.flatnonzero(place.ravel() == number)
+        mass = float(counts[rows].sum()) / total
+        if mass == 0.0:
+            continue
+        codes = records.codes[rows][:, given:]
+        part = part_of.get(tuple(stratum))
+        for column in range(size):
+            own = codes[:, column]
+            entropies[column] += mass * _entropy(np.bincount(own, counts[rows]))
+            if part is not None and part.channel is not None:
+                joint = _joint(part, codes, column, counts[rows])
+                kept[column] += mass * _information(joint)
+    columns: list[ColumnKept] = []
+    for variable, entropy, value in zip(
+        records.groups[given:], entropies.tolist(), kept.tolist(), strict=True
+    ):
+        columns.append(ColumnKept(variable.columns, entropy, min(value, entropy)))
+    return tuple(columns)
+
+
+def _joint(part: BoxPart, codes: Integers, column: int, counts: Integers) -> Floats:
+    """(symbols, outputs) masses of a column's true symbol and the released output."""
+    table = np.zeros((int(codes[:, column].max()) + 1, len(part.boxes)))
+    np.add.at(table, (codes[:, column], part.boxes.of(codes)), counts)
+    return table @ output_laws(part)
+
+
+def output_laws(part: BoxPart) -> Floats:
+    """(boxes, outputs) law of the output of every box; of a box without records that of all.
+
+    The part must have a channel with its counts.
+    """
+    channel = part.channel
+    if channel is None or channel.joint is None:
+        raise TypeError("a part without a channel and counts has no laws of outputs")
+    rows = dict(zip(channel.useful.names, channel.matrix, strict=True))
+    shares = channel.joint.p.sum(axis=0)
+    by_name = dict(zip(channel.joint.useful.names, shares, strict=True))
+    marginal = np.zeros(len(channel.outputs))
+    for name, share in by_name.items():
+        marginal += share * rows[name]
+    names = [box_name(box) for box in range(len(part.boxes))]
+    return np.array([rows.get(name, marginal) for name in names])
+
+
+def _entropy(masses: Floats | Integers) -> float:
+    """Entropy in nats of masses that need not sum to one."""
+    positive = masses[masses > 0] / masses.sum()
+    return float(-(positive * np.log(positive)).sum())
+
+
+def _information(joint: Floats) -> float:
+    """Mutual information in nats of a table of masses."""
+    both = _entropy(joint.ravel())
+    return max(0.0, _entropy(joint.sum(axis=0)) + _entropy(joint.sum(axis=1)) - both)

@@ -1,0 +1,94 @@
+"""The result of a design for boxes of rows: the verified channel, its audit, and its worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from mechdesign.auditing.boxes import BoxAudit
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.core.display import BOX_RENDERER, Described
+from mechdesign.core.wording import percent_of
+from mechdesign.notions import Notion
+from mechdesign.tables.rare_limit import RareLimit
+
+
+@dataclass(frozen=True, repr=False)
+class BoxDesign(Described):
+    """A verified channel for boxes of rows.
+
+    Attributes
+    ----------
+    channel : BoxChannel
+    notion : Notion
+    audit : BoxAudit
+        The exact verdict on all populations of the confidence sets.
+    utility : BoxUtility
+        What is kept in nats, of all columns and of each, and its proven bound.
+    messages : tuple of str
+    seconds : float
+    """
+
+    channel: BoxChannel
+    notion: Notion
+    audit: BoxAudit
+    utility: BoxUtility
+    messages: tuple[str, ...]
+    seconds: float
+
+    @property
+    def achieved(self) -> Achieved:
+        """Log-lifts that no population of the confidence sets exceeds."""
+        return self.audit.achieved
+
+    @property
+    def information(self) -> float:
+        """I(X; Y | K) in nats of the records that the promise was proven on."""
+        return self.utility.information
+
+    @property
+    def bound(self) -> float:
+        """The most that any channel for the same boxes could keep, in nats, proven."""
+        return self.utility.bound
+
+    @property
+    def entropy(self) -> float:
+        """H(X | K) in nats of all released columns."""
+        return self.utility.entropy
+
+    @property
+    def records(self) -> int:
+        """Records of the table."""
+        return self.utility.records
+
+    @property
+    def limit(self) -> RareLimit | None:
+        """What rare sensitive values make impossible."""
+        return self.utility.limit
+
+    @property
+    def nmi(self) -> float:
+        """I(X; Y | K) / H(X | K)."""
+        return self.utility.nmi
+
+    @property
+    def upper_bound_nmi(self) -> float:
+        """The bound for these boxes in the same unit; other boxes may keep more."""
+        return self.utility.upper_bound_nmi
+
+    def __repr__(self) -> str:
+        return (
+            f"BoxDesign({self.channel.boxes} boxes, {self.notion.text}, "
+            f"{percent_of(self.channel.level)} confidence, kept {self.nmi:.3f})"
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        """The record of `design --json`."""
+        return import_module(BOX_RENDERER).box_design_record(self)
+
+    def summary(self) -> str:
+        """The text of `design`, without a final newline."""
+        return import_module(BOX_RENDERER).box_design_text(self)

@@ -1,0 +1,307 @@
+"""The least average leakage of a channel that keeps a share of the information, verified exactly.
+
+`solvers.average` finds it for a share that is a little larger, because rounding to integers costs
+some of it. The exact audit says what the integers leak, which becomes the budget of the channel.
+
+Its support H(v) + beta L(v) >= y.v + m, for all posteriors v, proves two bounds. With
+Q = y.P(X) + m, every channel has H(X|Y) + beta E L >= Q. So one that keeps k H(X) leaks at least
+(Q - (1 - k) H(X)) / beta, and one that leaks at most E keeps at most H(X) - Q + beta E.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from mechdesign.auditing.averages import average_leakage
+from mechdesign.auditing.measures import utility
+from mechdesign.channel.record import (
+    AVERAGE_MEASURES,
+    AverageBudget,
+    AverageMeasure,
+)
+from mechdesign.core.arguments import share_of
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.core.progress import Step
+from mechdesign.core.wording import about, at_most
+from mechdesign.mechanisms.averages import (
+    AVERAGE,
+    DEFAULT_SECONDS,
+    MARGIN,
+    NOTHING_TO_LIMIT,
+    in_solver_unit,
+    own_leakage,
+    with_average,
+    with_own_lifts,
+)
+from mechdesign.mechanisms.optimal import ENTROPY_ERROR, optimal
+from mechdesign.mechanisms.result import Certificate, Design, finish
+from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
+from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
+from solvers import EmptyPolytope, Points, Progress, SolverError
+from solvers.average import AverageOptimum, least_leakage
+
+SLACKS = (1e-9, 1e-7, 1e-5, 1e-3)
+"""Parts of what may be lost by which the share is raised in turn until the integers keep
+enough.
+"""
+
+OUTWARDS = 1e-12
+"""Relative distance to which bounds are rounded; the arithmetic here errs by a few units of
+2^-53.
+"""
+
+SHARE_ERROR = 1e-15
+"""A share and the raised one are exact to a unit or two of 2^-53."""
+
+SMALLEST = 1e-300
+"""Budget of a channel that leaks nothing: a budget is positive."""
+
+
+def kept_measure(asked: Any) -> AverageMeasure:
+    """The measure whose average is to be least, from a mapping of it to None.
+
+    Raises
+    ------
+    InputError
+        If it is no such mapping, or has a budget, which is what is looked for.
+    """
+    if not isinstance(asked, Mapping) or len(asked) != 1:
+        raise InputError(
+            'with keep, average must name one measure, as in average={"mi": None}'
+        )
+    ((measure, budget),) = asked.items()
+    if measure not in AVERAGE_MEASURES:
+        raise InputError(
+            f"the average {measure!r} is not known; use one of {', '.join(AVERAGE_MEASURES)}"
+        )
+    if budget is not None:
+        raise InputError(
+            f"keep looks for the least average: leave the budget of {measure} out"
+        )
+    return measure
+
+
+def for_share(
+    rules: Rules,
+    asked: Any,
+    keep: object,
+    search: Search,
+    started: float,
+    *,
+    alone: bool,
+) -> Design:
+    """The channel that leaks least on average among those that keep a share of H(X).
+
+    Parameters
+    ----------
+    alone : bool
+        As of `averages.for_average`.
+
+    Raises
+    ------
+    InputError
+        If the share or the measure is none.
+    NotPrivate
+        If it is proven that no channel with the notion keeps so much.
+    SolverFailure
+        If no channel that does was verified.
+    """
+    share = share_of("--keep", keep)
+    measure = kept_measure(asked)
+    joint = rules.joint
+    own = own_leakage(joint, measure)
+    if not own > 0.0:
+        raise InputError(NOTHING_TO_LIMIT)
+    single = replace(rules, by_symbol=True)
+    task = _Task(single, measure, share, own, search, alone)
+    found: list[_Optimum] = []
+    rounded = _enough(task, found)
+    if alone:
+        rounded = with_own_lifts(rounded, joint)
+    leakage = average_leakage(rounded.channel, joint, measure)
+    worth = utility(rounded.channel, joint)
+    least = max(best.least_leakage for best in found)
+    most = min(best.most_kept(leakage) for best in found)
+    if least > leakage or most < worth.nmi:
+        raise SolverFailure("the channel contradicts its own bound: report this table")
+    messages: list[str] = []
+    if leakage - least > max(search.gap, LEAST_GAP) * own:
+        messages.append(f"the search ended early ({found[-1].solved.status})")
+    certificate = Certificate(upper_bound_nmi=min(1.0, most), scope="proven")
+    design = finish(
+        rounded,
+        joint,
+        AVERAGE,
+        "columns",
+        started,
+        worth=worth,
+        certificate=certificate.at(worth.nmi),
+        messages=tuple(messages),
+    )
+    average = AverageBudget(
+        measure=measure,
+        budget=max(leakage, SMALLEST),
+        achieved=leakage,
+        keep=float(share),
+        lower_bound=least,
+    )
+    return with_average(design, average)
+
+
+def _enough(task: _Task, found: list[_Optimum]) -> Rounded:
+    """The first channel whose integers keep the share; the optima are added to `found`."""
+    for best in task.optima():
+        found.append(best)
+        try:
+            rounded = task.rules.rounded(best.solved.weights, best.solved.points)
+        except RoundingFailure:
+            continue
+        if utility(rounded.channel, task.rules.joint).nmi >= task.share:
+            return rounded
+    raise SolverFailure(
+        f"no channel was verified that keeps {about(float(task.share))} of the information"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Optimum:
+    """What the solver found for a raised share, and what its support proves about the share itself.
+
+    `kept` is the share that was asked for, `raised` the one that the solver had; `entropy` is H(X).
+    """
+
+    solved: AverageOptimum
+    measure: AverageMeasure
+    kept: float
+    raised: float
+    entropy: float
+
+    @property
+    def least_leakage(self) -> float:
+        """No channel that keeps the share leaks less: rounded down, in the unit of the measure."""
+        beta = self.solved.multiplier
+        if not beta > 0.0:
+            return 0.0
+        # A double may lie above the share itself.
+        between = self.raised - self.kept + SHARE_ERROR
+        below = between * self.entropy / beta
+        bound = self.solved.bound - below
+        bound -= OUTWARDS * (abs(self.solved.bound) + below)
+        if bound <= 0.0:
+            return 0.0
+        if self.measure == "maximal-leakage":
+            return math.log1p(bound) * (1.0 - OUTWARDS)
+        return bound
+
+    def most_kept(self, leakage: float) -> float:
+        """No channel of this leakage keeps a larger share of H(X): rounded up."""
+        beta = self.solved.multiplier
+        if not beta > 0.0:
+            return 1.0
+        leaks = in_solver_unit(self.measure, leakage)
+        more = beta * (leaks - self.solved.bound) / self.entropy
+        size = 1.0 + beta * (leaks + self.solved.bound) / self.entropy
+        return self.raised + more + ENTROPY_ERROR * size
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """The least leakage for a share, under the rules of a notion or alone."""
+
+    rules: Rules
+    measure: AverageMeasure
+    share: Fraction
+    own: float
+    search: Search
+    alone: bool
+
+    def optima(self) -> Iterator[_Optimum]:
+        """Optima at shares that are raised more and more."""
+        start: Points | None = None
+        for slack in SLACKS:
+            raised = float(self.share) + slack * (1.0 - float(self.share))
+            try:
+                yield self._optimum(raised, start)
+            except EmptyPolytope:
+                # The search found no such channel, which is no proof that there is none.
+                start = self._best_with_notion(raised)
+                yield self._optimum(raised, start)
+
+    def _optimum(self, raised: float, start: Points | None) -> _Optimum:
+        inner = None
+        outer = None
+        if not self.alone:
+            outer = self.rules.relaxation
+            inner = self.rules.polytope(MARGIN)
+        limit = self.search.time_limit
+        if limit is None:
+            limit = DEFAULT_SECONDS
+        gap = max(self.search.gap, LEAST_GAP)
+        joint = self.rules.joint
+        try:
+            solved = least_leakage(
+                joint.p,
+                self.measure,
+                raised,
+                inner=inner,
+                outer=outer,
+                tolerance=0.9 * gap * in_solver_unit(self.measure, self.own),
+                time_limit=limit,
+                start=start,
+                progress=self._shown(),
+            )
+        except EmptyPolytope:
+            raise
+        except SolverError as error:
+            raise SolverFailure(
+                f"the optimum could not be computed: {error}"
+            ) from error
+        return _Optimum(
+            solved, self.measure, float(self.share), raised, utility_entropy(joint)
+        )
+
+    def _best_with_notion(self, raised: float) -> Points:
+        """Posteriors of the best channel with the notion, which keeps the share.
+
+        Raises
+        ------
+        NotPrivate
+            If its proven bound is below the share.
+        SolverFailure
+            If it keeps less, but its bound is above.
+        """
+        best = optimal(self.rules, self.search)
+        bound = best.certificate.upper_bound_nmi
+        wanted = about(float(self.share))
+        if bound is not None and bound < self.share:
+            raise NotPrivate(
+                f"no channel with this promise keeps {wanted} of the information: none keeps "
+                f"above {at_most(100 * bound)} % (proven)"
+            )
+        if best.nmi < raised or best.envelope is None:
+            raise SolverFailure(
+                f"no channel was found that keeps {wanted} of the information, and it is not "
+                "proven that there is none: allow more time (--time-limit) or keep a little less"
+            )
+        return best.envelope.points
+
+    def _shown(self) -> Callable[[Progress], None] | None:
+        """The caller's progress, in the solver's unit of leakage."""
+        report = self.search.progress
+        if report is None:
+            return None
+
+        def show(progress: Progress) -> None:
+            line = (
+                f"leakage {progress.value:.5g}, at least {progress.bound:.5g} "
+                f"({progress.columns} columns, {progress.nodes} nodes)"
+            )
+            figures = {"leakage": progress.value, "lower_bound": progress.bound}
+            report(Step(line, figures))
+
+        return show

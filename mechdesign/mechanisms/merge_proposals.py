@@ -1,0 +1,172 @@
+"""What merging symbols would buy where a promise for the population keeps little of a column.
+
+A proposal is the channel that `--merge-rare` designs: sets of symbols are chosen on a slice of the
+records, and the promise is proven on the others (`mechanisms.box_design`). It changes nothing of
+the channel that was asked for, whose promise is proven before and without it. Each promise holds
+with its own level; whoever chooses among several after a look at all of them has the sum of their
+probabilities of failure (docs/explanation/population.md, Proposition 7).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mechdesign.auditing.verdict import is_stacked
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.limits import LiftLimits
+from mechdesign.mechanisms.box_design import (
+    FEWEST_RECORDS,
+    BoxRequest,
+    design_boxes,
+)
+from mechdesign.mechanisms.result import Design
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.records import Records
+
+LITTLE = 0.7
+"""Kept share from which on nothing is proposed."""
+
+GAIN = 0.03
+"""Kept share that a proposal must add to be worth a line."""
+
+RARE = 100
+"""Records below which sensitive values are promised together in the second proposal."""
+
+LEAST_SECONDS = 0.5
+"""Time below which no proposal is tried."""
+
+DIGITS = 4
+"""Decimals of the level that all promises together need."""
+
+
+@dataclass(frozen=True)
+class MergeProposal:
+    """What an option would keep.
+
+    Parameters
+    ----------
+    options : str
+        As the command line has them.
+    nmi : float
+        I(X; Y) / H(X) of a channel that was verified, with a slice of its own.
+    merged : tuple of tuples of str
+        Useful symbols that are one box of that channel.
+    together : tuple of str
+        Sensitive values that are one value of its promise.
+    """
+
+    options: str
+    nmi: float
+    merged: tuple[tuple[str, ...], ...]
+    together: tuple[str, ...]
+
+
+def takes_proposals(design: Design) -> bool:
+    """Whether merging is built for what was asked: lifts alone, whole counts, one release."""
+    joint = design.channel.joint
+    confidence = design.confidence
+    if joint is None or confidence is None or not joint.is_counts:
+        return False
+    if confidence.unseen or confidence.shares_are_known:
+        return False
+    if design.least is not None or design.purpose is not None:
+        return False
+    if len(joint.useful) < 3 or any(joint.useful.bins):
+        return False
+    is_lift = isinstance(design.notion.limits, LiftLimits)
+    return is_lift and not is_stacked(joint, design.notion, ())
+
+
+def merge_proposals(design: Design, end: float) -> tuple[MergeProposal, ...]:
+    """Proposals that keep more than a design with confidence, each with a proven share.
+
+    Parameters
+    ----------
+    design : Design
+        With confidence.
+    end : float
+        When to stop, on the clock of `time.perf_counter`.
+    """
+    joint = design.channel.joint
+    if joint is None or design.nmi >= LITTLE or not takes_proposals(design):
+        return ()
+    if joint.total < FEWEST_RECORDS:
+        return ()
+    trials = [("--merge-rare auto", 0)]
+    if min(joint.sensitive_counts) < RARE:
+        trials.append((f"--merge-rare auto --rare {RARE}", RARE))
+    proposals: list[MergeProposal] = []
+    best = design.nmi
+    for place, (options, rare) in enumerate(trials):
+        seconds = (end - time.perf_counter()) / (len(trials) - place)
+        if seconds < LEAST_SECONDS:
+            break
+        proposal = _tried(design, joint, options, rare, seconds)
+        if proposal is not None and proposal.nmi >= best + GAIN:
+            proposals.append(proposal)
+            best = proposal.nmi
+    return tuple(proposals)
+
+
+def _tried(
+    design: Design, joint: Joint, options: str, rare: int, seconds: float
+) -> MergeProposal | None:
+    """The proposal of one trial; None where no channel was verified."""
+    confidence = design.confidence
+    if confidence is None:
+        return None
+    request = BoxRequest(
+        notion=design.notion, level=confidence.level, rare=rare, time_limit=seconds
+    )
+    records = Records.from_joint(joint, [joint.useful.columns])
+    try:
+        merged = design_boxes(records, request)
+    except (InputError, SolverFailure):
+        return None
+    return MergeProposal(
+        options=options,
+        nmi=merged.nmi,
+        merged=_merged_symbols(merged.channel),
+        together=_together(merged.channel),
+    )
+
+
+def _merged_symbols(channel: BoxChannel) -> tuple[tuple[str, ...], ...]:
+    """The boxes of more than one symbol of the column."""
+    (part,) = channel.parts
+    (variable,) = channel.columns
+    merged: list[tuple[str, ...]] = []
+    for conditions in part.boxes.sets():
+        inside = set(range(len(variable)))
+        for is_inside, symbols in conditions.get(0, []):
+            if is_inside:
+                inside &= set(symbols)
+            else:
+                inside -= set(symbols)
+        if len(inside) > 1:
+            merged.append(tuple(variable.names[x] for x in sorted(inside)))
+    return tuple(merged)
+
+
+def _together(channel: BoxChannel) -> tuple[str, ...]:
+    (part,) = channel.parts
+    for group in part.together:
+        if len(group) > 1:
+            return tuple(channel.sensitive.names[s] for s in group)
+    return ()
+
+
+def level_for_all(level: float, promises: int) -> float:
+    """A level at which so many promises hold together at `level`, rounded up to `DIGITS`."""
+    allowed = (1 - Fraction(repr(level))) / promises
+    unit = 10**DIGITS
+    return math.ceil((1 - allowed) * unit) / unit
+
+
+def level_of_all(level: float, promises: int) -> float:
+    """The level at which so many promises of `level` each hold together at least."""
+    return float(max(1 - promises * (1 - Fraction(repr(level))), Fraction(0)))

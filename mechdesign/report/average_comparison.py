@@ -1,0 +1,57 @@
+"""The ways to keep an average budget, in words and as a record: `compare --average`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from mechdesign.comparison.average_ways import AverageComparison
+from mechdesign.report import wording as w
+from mechdesign.report.average_section import NAMES, NO_PROMISE_FOR_ONE
+
+
+def average_comparison_text(comparison: AverageComparison) -> str:
+    """The table of the ways, the bound, and what an average is not; without a final newline."""
+    joint = comparison.design.channel.joint
+    assert joint is not None
+    average = comparison.average
+    rows = [["way", "kept", "average", "factor", "outputs"]]
+    for way in comparison.ways:
+        low = w.factor_text(way.achieved.eps_l, upper=False)
+        high = w.factor_text(way.achieved.eps_u, upper=True)
+        rows.append(
+            [
+                way.name,
+                w.percent_at_least(way.kept),
+                w.at_most(way.leakage),
+                f"{low} to {high}",
+                str(way.outputs),
+            ]
+        )
+    useful = w.title(joint.useful.columns)
+    sensitive = w.title(joint.sensitive.columns)
+    lead = (
+        f"{useful} is released; the {NAMES[average.measure]} about {sensitive} is at most "
+        f"{w.at_most(average.budget)} on average over released values."
+    )
+    bound = comparison.design.certificate.upper_bound_nmi
+    assert bound is not None
+    proof = f"No channel within this average keeps more than {w.percent_at_most(bound)} (proven)."
+    warning = (
+        f"{NO_PROMISE_FOR_ONE}: the factors are those of the worst released values."
+    )
+    texts = [w.paragraph(text) for text in (proof, warning)]
+    return "\n".join(
+        [w.paragraph(lead, first=""), "", *w.aligned(rows, left=(0, 1)), "", *texts]
+    )
+
+
+def average_comparison_record(comparison: AverageComparison) -> dict[str, Any]:
+    """The record of `compare --average --json`."""
+    return {
+        "average": comparison.average.model_dump(),
+        "upper_bound_nmi": comparison.design.certificate.upper_bound_nmi,
+        "gap_nmi": comparison.design.certificate.gap_nmi,
+        "ways": [asdict(way) for way in comparison.ways],
+        "seconds": comparison.seconds,
+    }

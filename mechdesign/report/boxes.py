@@ -1,0 +1,320 @@
+"""Channels for boxes of rows in words and as records: the design, the verdict, and the channel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import ROUND_FLOOR, Decimal
+from typing import Any
+
+from mechdesign.auditing.boxes import BoxAudit, audit_boxes
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.core.limits import LiftLimits
+from mechdesign.core.wording import percent_of
+from mechdesign.mechanisms.box_result import BoxDesign
+from mechdesign.notions import Notion, from_record, to_record
+from mechdesign.report import wording as w
+from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.tables.uncovered_values import uncovered_sentence
+
+TENTH = Decimal("0.1")
+"""The last decimal of a percentage that people say."""
+
+NOTHING_RELEASED = (
+    "Nothing but the given columns is released: no part of the table has enough "
+    "records for boxes."
+)
+
+
+def promise_lines(audit: BoxAudit) -> list[str]:
+    """What a released row can do to a belief: in the population, and by the table."""
+    secret = w.title(audit.sensitive)
+    if audit.notion is None:
+        return [f"A released row says nothing about {secret} beyond its given columns."]
+    verdict = "verified" if audit.satisfied else "VIOLATED"
+    level = percent_of(audit.level)
+    population = _change(audit.achieved, audit.notion, secret)
+    table = _change(audit.on_table, audit.notion, secret)
+    lines = [
+        f"Population ({level} confidence): {population} ({audit.notion.text}: {verdict}).",
+        f"Table ({w.count(audit.records, 'record')} that the proof uses): {table}.",
+    ]
+    if audit.given:
+        given = ", ".join(w.label(name) for name in audit.given)
+        lines.append(
+            f"This compares with records of the same {given}, which the promise takes as known."
+        )
+    return lines
+
+
+def _change(achieved: Achieved, notion: Notion, secret: str) -> str:
+    """The largest effects of a released row, on the sides that the notion bounds."""
+    limits = notion.limits
+    if isinstance(limits, LiftLimits) and not limits.need_shares:
+        factor = w.short_factor(achieved.eps_ldp, upper=True)
+        return (
+            f"every released row is at most {factor} times as probable for one {secret} "
+            "as for another"
+        )
+    return f"a released row makes any {secret} {w.times_text(achieved, notion)} as probable"
+
+
+def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
+    """What is kept of all columns and of each, with the bound for the boxes."""
+    columns = ", ".join(w.title(own.columns) for own in utility.columns)
+    beyond = ""
+    if channel.given:
+        beyond = ", beyond the given ones"
+    kept = w.percent(utility.nmi, ROUND_FLOOR, step=TENTH)
+    lines = [
+        f"Kept: {kept} of the information in {columns}{beyond} ({utility.information:.4g} of "
+        f"{utility.entropy:.4g} nats). No channel for these boxes keeps more than "
+        f"{w.at_most(utility.bound)} nats (proven).",
+    ]
+    if len(utility.columns) > 1:
+        shares: list[str] = []
+        for own in utility.columns:
+            share = w.percent(own.share, ROUND_FLOOR, step=TENTH)
+            shares.append(f"{w.title(own.columns)} {share}")
+        lines.append(f"Of each column by itself: {', '.join(shares)}.")
+    return lines
+
+
+def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
+    """Which records the boxes come from, and which ones the proof uses."""
+    others = utility.records - channel.slice_records
+    boxes = w.count(channel.boxes, "box", "boxes")
+    return (
+        f"The rows are put together into {boxes}, which were learned on "
+        f"{w.count(channel.slice_records, 'record')}; the proof uses the other {others:,}."
+    )
+
+
+def part_lines(channel: BoxChannel) -> list[str]:
+    """Strata that release nothing, and sensitive values that are one value in the promise."""
+    lines: list[str] = []
+    silent = sum(part.channel is None for part in channel.parts)
+    if silent == len(channel.parts):
+        lines.append(NOTHING_RELEASED)
+    elif silent:
+        lines.append(
+            f"{silent} of {len(channel.parts)} strata of the given columns have too few records, "
+            "or a single sensitive value. Nothing but the given columns is released there."
+        )
+    for part in channel.parts:
+        for group in part.together:
+            if len(group) < 2:
+                continue
+            names = ", ".join(w.label(channel.sensitive.names[s]) for s in group)
+            lines.append(
+                f"{channel.stratum_text(part)}promised together, as one value: {names}. Nothing "
+                "is promised of one of them against another."
+            )
+    return [f"{line[:1].upper()}{line[1:]}" for line in lines]
+
+
+def scope_items(
+    channel: BoxChannel, notion: Notion | None, utility: BoxUtility | None
+) -> list[str]:
+    """What the promise does not cover."""
+    secret = w.title(channel.sensitive.columns)
+    items = [
+        "Populations that the records are not independent draws from.",
+        "Other columns in the file, and a second release of the same record.",
+    ]
+    if channel.given:
+        items.append(f"What the given columns tell about {secret} by themselves.")
+    if notion is not None:
+        for side in notion.limits.free_sides:
+            items.append(FREE_SIDE.format(sensitive=secret, effect=FREE[side]))
+    records = None
+    if utility is not None:
+        records = utility.records - channel.slice_records
+    items.append(_covered(uncovered_sentence(channel.level, records)))
+    return items
+
+
+def _covered(sentence: str) -> str:
+    """The sentence on values without a record, as an item of a list of what is not covered."""
+    start = "It does not cover sensitive values"
+    return sentence.replace(start, "Sensitive values", 1)
+
+
+def box_design_text(design: BoxDesign) -> str:
+    """The first screen of `design --release --confidence`, without a final newline."""
+    channel = design.channel
+    lines = [lead(channel)]
+    for text in promise_lines(design.audit):
+        lines += _lines(text)
+    lines.append("")
+    sentences = [
+        *kept_lines(design.utility, channel),
+        slice_sentence(design.utility, channel),
+        *part_lines(channel),
+    ]
+    if design.limit is not None:
+        sentences.append(design.limit.text(channel.level))
+    for text in (*sentences, *map(_sentence, design.messages)):
+        lines += _lines(text)
+    lines += ["", "Not covered"]
+    for text in scope_items(channel, design.notion, design.utility):
+        lines += w.item(text).split("\n")
+    return "\n".join(lines)
+
+
+def _sentence(text: str) -> str:
+    """A remark of a design with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def lead(channel: BoxChannel) -> str:
+    """What is released, and what is protected, in a sentence."""
+    columns = ", ".join(w.title(variable.columns) for variable in channel.columns)
+    secret = w.title(channel.sensitive.columns)
+    form = "in boxes"
+    if channel.fills:
+        form = "in boxes that are filled with symbols"
+    given = ""
+    if channel.given:
+        names = ", ".join(w.title(variable.columns) for variable in channel.given)
+        given = f", {names} as in the data"
+    return f"Release of {columns} {form}{given}; {secret} is protected."
+
+
+def _lines(text: str) -> list[str]:
+    """A sentence as lines that fit a terminal."""
+    return w.paragraph(text, "").split("\n")
+
+
+def utility_record(utility: BoxUtility) -> list[dict[str, Any]]:
+    """What each column keeps, as `levels` of the JSON outputs."""
+    return [
+        {
+            "columns": own.columns,
+            "truth": None,
+            "kept": own.share,
+            "information": own.kept,
+            "entropy": own.entropy,
+        }
+        for own in utility.columns
+    ]
+
+
+def box_design_record(design: BoxDesign) -> dict[str, Any]:
+    """The record of `design --release --confidence --json`."""
+    channel = design.channel
+    return {
+        "mechanism": "rows",
+        "method": "boxes",
+        "notion": to_record(design.notion),
+        "promise": "relative" if channel.given else "total",
+        "objective": "information",
+        "nmi": design.nmi,
+        "mutual_information": design.information,
+        "entropy": design.entropy,
+        "upper_bound_nmi": design.upper_bound_nmi,
+        "gap_nmi": design.upper_bound_nmi - design.nmi,
+        "achieved": asdict(design.achieved),
+        "confidence": channel.level,
+        "population": {"level": channel.level, **asdict(design.achieved)},
+        "table": asdict(design.audit.on_table),
+        "levels": utility_record(design.utility),
+        "boxes": channel.boxes,
+        "filled": channel.fills,
+        "limit": None if design.limit is None else asdict(design.limit),
+        "strata": len(channel.parts),
+        "slice_records": channel.slice_records,
+        "records": design.records,
+        "verified": design.audit.satisfied,
+        "messages": design.messages,
+        "seconds": design.seconds,
+    }
+
+
+def box_audit_text(audit: BoxAudit) -> str:
+    """The text of `audit` on a channel for boxes."""
+    lines: list[str] = []
+    for text in promise_lines(audit):
+        lines += _lines(text)
+    if audit.notion is not None:
+        lines.append(
+            f"Population: {w.achieved_text(audit.achieved)} (nats, rounded up), decided in exact "
+            "arithmetic."
+        )
+        lines.append(f"Table: {w.achieved_text(audit.on_table)}.")
+    return "\n".join(lines)
+
+
+def box_audit_record(audit: BoxAudit) -> dict[str, Any]:
+    """The record of `audit --json` on a channel for boxes."""
+    return {
+        "satisfied": audit.satisfied,
+        "notion": None if audit.notion is None else to_record(audit.notion),
+        "confidence": audit.level,
+        "achieved": asdict(audit.achieved),
+        "population": {"level": audit.level, **asdict(audit.achieved)},
+        "table": asdict(audit.on_table),
+        "parts": len(audit.parts),
+    }
+
+
+def notion_of(channel: BoxChannel) -> Notion | None:
+    """The notion that the parts were designed for; None where nothing is released."""
+    for part in channel.parts:
+        if part.channel is not None and part.channel.record.notion is not None:
+            return from_record(part.channel.record.notion)
+    return None
+
+
+def box_channel_text(channel: BoxChannel) -> str:
+    """The text of `show` on a channel for boxes: the promise, what is kept, and every box."""
+    lines = [lead(channel)]
+    notion = notion_of(channel)
+    sentences: list[str] = []
+    if channel.utility is None:
+        promised = "nothing" if notion is None else notion.text
+        sentences.append(
+            f"It promises {promised} for the population with {percent_of(channel.level)} "
+            "confidence. This public file does not carry the counts that prove it."
+        )
+    else:
+        sentences += promise_lines(audit_boxes(channel))
+        sentences += kept_lines(channel.utility, channel)
+        sentences.append(slice_sentence(channel.utility, channel))
+    for text in (*sentences, *part_lines(channel)):
+        lines += _lines(text)
+    for part in channel.parts:
+        where = channel.stratum_text(part)
+        lines.append("")
+        if part.channel is None:
+            lines.append(f"{where}nothing but the given columns is released")
+            continue
+        boxes = w.count(len(part.boxes), "box", "boxes")
+        lines.append(f"{where}{boxes}, {w.count(len(part.channel.outputs), 'output')}")
+        for text in channel.box_texts(part):
+            lines.append(w.paragraph(text))
+    return "\n".join(lines)
+
+
+def box_channel_record(channel: BoxChannel) -> dict[str, Any]:
+    """The record of `show --json` on a channel for boxes."""
+    notion = notion_of(channel)
+    levels: Sequence[dict[str, Any]] | None = None
+    if channel.utility is not None:
+        levels = utility_record(channel.utility)
+    return {
+        **channel.to_record(),
+        "notion": None if notion is None else to_record(notion),
+        "levels": levels,
+    }
+
+
+def factors_of(achieved: Achieved, notion: Notion) -> tuple[str, str]:
+    """The smallest and the largest factor for a table, '-' on a side that is not bounded."""
+    sides = w.bounded_sides(achieved, notion)
+    low = "-" if math.isinf(sides[0]) else w.short_factor(sides[0], upper=False)
+    high = "-" if math.isinf(sides[1]) else w.short_factor(sides[1], upper=True)
+    return low, high

@@ -1,0 +1,295 @@
+"""The report on a channel for boxes of rows: its promise for the population and for the table, what
+each column keeps, the boxes, the outputs that move a belief most, and what is not covered.
+
+Promise and outputs are computed again from the counts in the channel file. What the columns keep
+was computed when the channel was designed, because the file has no counts of single columns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mechdesign.auditing.boxes import BoxAudit, audit_boxes
+from mechdesign.auditing.demands import columns_on, released_part
+from mechdesign.auditing.population import Population, achieved_of
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.box_channel import BoxChannel, BoxPart, box_name
+from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import percent_of
+from mechdesign.notions import Notion, to_record
+from mechdesign.report import blocks as b
+from mechdesign.report import boxes
+from mechdesign.report import wording as w
+from mechdesign.report.rows_page import ledger_picture
+from mechdesign.report.writing import document_text, save_text
+from mechdesign.tables.confidence import set_of_record
+
+FORMAT, VERSION = "mechdesign.box-report", 1
+
+PUBLIC = (
+    "this channel for boxes carries no counts (a public one), and its report is computed from "
+    "them: report on the file that `design` wrote"
+)
+
+
+@dataclass(frozen=True)
+class BoxRow:
+    """A box of a stratum in words, and the records of the proof in it."""
+
+    stratum: str
+    box: str
+    records: int
+    share: float
+
+
+@dataclass(frozen=True)
+class OutputRow:
+    """An output of a stratum: its share of the records, and what it does to a belief.
+
+    `achieved` bounds the log-lifts of this output in every population of the set, and `on_table`
+    those of the records of the proof.
+    """
+
+    stratum: str
+    output: str
+    share: float
+    achieved: Achieved
+    on_table: Achieved
+
+
+@dataclass(frozen=True)
+class BoxReport:
+    """What the page shows."""
+
+    channel: BoxChannel
+    utility: BoxUtility
+    audit: BoxAudit
+    rows: tuple[BoxRow, ...]
+    outputs: tuple[OutputRow, ...]
+
+
+def box_report(channel: BoxChannel) -> BoxReport:
+    """Compute the report of a channel from its counts.
+
+    Raises
+    ------
+    InputError
+        If the channel is a public one, without counts.
+    """
+    if channel.utility is None:
+        raise InputError(PUBLIC)
+    rows: list[BoxRow] = []
+    outputs: list[OutputRow] = []
+    for part in channel.parts:
+        if part.channel is not None:
+            rows += _box_rows(channel, part, part.channel)
+            outputs += _output_rows(channel, part, part.channel)
+    return BoxReport(
+        channel=channel,
+        utility=channel.utility,
+        audit=audit_boxes(channel),
+        rows=tuple(rows),
+        outputs=tuple(outputs),
+    )
+
+
+def _box_rows(channel: BoxChannel, part: BoxPart, own: Channel) -> list[BoxRow]:
+    joint = own.joint
+    if joint is None:
+        raise InputError(PUBLIC)
+    counts = dict(zip(joint.useful.names, joint.useful_counts, strict=True))
+    stratum = channel.stratum_text(part).rstrip(": ")
+    rows: list[BoxRow] = []
+    for box, text in enumerate(channel.box_texts(part)):
+        records = counts.get(box_name(box), 0)
+        rows.append(BoxRow(stratum, text, records, records / joint.total))
+    return rows
+
+
+def _output_rows(channel: BoxChannel, part: BoxPart, own: Channel) -> list[OutputRow]:
+    """Every output of a stratum, the one whose worst lift is largest first."""
+    record = own.record.confidence
+    if own.joint is None or record is None:
+        raise InputError(PUBLIC)
+    joint = released_part(own, own.joint)
+    columns = columns_on(own, joint)
+    population = Population(set_of_record(record, own.joint), joint.useful_counts)
+    laws = joint.p @ own.matrix
+    priors = joint.p.sum(axis=1)
+    stratum = channel.stratum_text(part).rstrip(": ")
+    rows: list[OutputRow] = []
+    for y, column in enumerate(columns):
+        share = float(laws[:, y].sum())
+        lifts = laws[:, y] / (priors * share)
+        low = float(lifts.min())
+        high = float(lifts.max())
+        lower = math.inf if low <= 0.0 else -math.log(low)
+        ratio = math.inf if low <= 0.0 else math.log(high / low)
+        on_table = Achieved(max(lower, 0.0), max(math.log(high), 0.0), ratio)
+        achieved = achieved_of(population.extremes(column, y))
+        rows.append(OutputRow(stratum, own.outputs[y], share, achieved, on_table))
+    rows.sort(key=lambda row: -row.achieved.eps_ldp)
+    return rows
+
+
+def report_record(report: BoxReport) -> dict[str, Any]:
+    """The report as plain values, for JSON."""
+    channel = report.channel
+    audit = report.audit
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "sensitive": list(channel.sensitive.columns),
+        "secrets": list(channel.sensitive.names),
+        "given": [list(variable.columns) for variable in channel.given],
+        "notion": None if audit.notion is None else to_record(audit.notion),
+        "satisfied": audit.satisfied,
+        "confidence": audit.level,
+        "achieved": asdict(audit.achieved),
+        "population": {"level": audit.level, **asdict(audit.achieved)},
+        "table": asdict(audit.on_table),
+        "nmi": report.utility.nmi,
+        "upper_bound_nmi": report.utility.upper_bound_nmi,
+        "columns": boxes.utility_record(report.utility),
+        "limit": None if report.utility.limit is None else asdict(report.utility.limit),
+        "slice_records": channel.slice_records,
+        "records": report.utility.records,
+        "boxes": [asdict(row) for row in report.rows],
+        "outputs": [asdict(row) for row in report.outputs],
+        "not_covered": boxes.scope_items(channel, audit.notion, report.utility),
+    }
+
+
+def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
+    """The report as a page for those who may see the table; `pictures` need matplotlib."""
+    channel = report.channel
+    columns = ", ".join(w.title(variable.columns) for variable in channel.columns)
+    secret = w.title(channel.sensitive.columns)
+    picture: list[b.Block] = []
+    if pictures:
+        picture.append(ledger_picture(report.utility.columns))
+    promise = [b.Text(text) for text in boxes.promise_lines(report.audit)]
+    promise += [b.Text(text) for text in boxes.part_lines(channel)]
+    kept = [b.Text(text) for text in boxes.kept_lines(report.utility, channel)[:1]]
+    if report.utility.limit is not None:
+        kept.append(b.Text(report.utility.limit.text(channel.level)))
+    learned = b.Text(boxes.slice_sentence(report.utility, channel))
+    scope = boxes.scope_items(channel, report.audit.notion, report.utility)
+    return b.Document(
+        title=f"Release of {columns} in boxes, protecting {secret}",
+        banner="Internal report: it is computed from the table. Do not publish.",
+        internal=True,
+        lead=boxes.lead(channel),
+        highlights=_highlights(report),
+        sections=(
+            b.Section("promise", "What is promised", tuple(promise)),
+            b.Section(
+                "columns",
+                "What each column keeps",
+                (*kept, *picture, *_columns(report)),
+            ),
+            b.Section("boxes", "The boxes", (learned, *_boxes(report))),
+            b.Section("outputs", "Before and after", tuple(_outputs(report))),
+            b.Section("scope", "What is not covered", (b.Bullets(tuple(scope)),)),
+        ),
+        footer="Written by mechdesign.",
+    )
+
+
+def _highlights(report: BoxReport) -> tuple[tuple[str, str], ...]:
+    """The promise for the population and for the table, and what is kept."""
+    audit = report.audit
+    cards: list[tuple[str, str]] = []
+    if audit.notion is not None:
+        level = percent_of(audit.level)
+        cards += [
+            (f"Population, {level} confidence", _times(audit.achieved, audit.notion)),
+            ("Table", _times(audit.on_table, audit.notion)),
+            ("Promise", audit.notion.text),
+            ("Verified", "yes, exactly" if audit.satisfied else "VIOLATED"),
+        ]
+    cards.append(("Information kept", w.percent_at_least(report.utility.nmi)))
+    bound = w.percent_at_most(report.utility.upper_bound_nmi)
+    cards.append(("No channel for these boxes keeps more than", bound))
+    return tuple(cards)
+
+
+def _times(achieved: Achieved, notion: Notion) -> str:
+    return f"{w.times_text(achieved, notion)} as probable"
+
+
+def _columns(report: BoxReport) -> list[b.Block]:
+    rows: list[tuple[b.Cell, ...]] = []
+    for own in report.utility.columns:
+        rows.append(
+            b.cells(
+                b.short(w.title(own.columns)),
+                w.percent(own.share),
+                w.percent(1.0 - own.share),
+                w.about(own.entropy),
+            )
+        )
+    header = ("column", "kept", "lost", "information (nats)")
+    explanation = (
+        "A released box tells this share of the information in the true value of a column, each "
+        "column by itself. What is lost went to the boxes and to the randomisation."
+    )
+    caption = "What each column keeps"
+    return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]
+
+
+def _boxes(report: BoxReport) -> list[b.Block]:
+    rows: list[tuple[b.Cell, ...]] = []
+    is_given = bool(report.channel.given)
+    for row in report.rows:
+        texts = [b.isolated(w.label(row.box)), f"{row.records:,}", w.percent(row.share)]
+        if is_given:
+            texts.insert(0, b.short(row.stratum))
+        rows.append(b.cells(*texts))
+    header = ("box", "records", "share")
+    left = (0,)
+    if is_given:
+        header = ("given", *header)
+        left = (0, 1)
+    caption = "The boxes, and the records of the proof in each of them"
+    return b.grid(caption, header, rows, "boxes", left=left)
+
+
+def _outputs(report: BoxReport) -> list[b.Block]:
+    notion = report.audit.notion
+    if notion is None:
+        return [b.Text(boxes.NOTHING_RELEASED)]
+    secret = w.title(report.channel.sensitive.columns)
+    rows: list[tuple[b.Cell, ...]] = []
+    is_given = bool(report.channel.given)
+    for row in report.outputs:
+        texts = [b.short(row.output), w.percent(row.share)]
+        texts += [_times(row.on_table, notion), _times(row.achieved, notion)]
+        if is_given:
+            texts.insert(0, b.short(row.stratum))
+        rows.append(b.cells(*texts))
+    header = ("output", "share of rows", "table", "population")
+    if is_given:
+        header = ("given", *header)
+    caption = f"What each output makes of the probability of any {secret}"
+    return b.grid(caption, header, rows, "outputs")
+
+
+def save_box_report(channel: BoxChannel, path: str, *, overwrite: bool) -> BoxReport:
+    """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
+    report = box_report(channel)
+    ending = Path(path).suffix.lower()
+    # Markdown shows no pictures, so it needs no matplotlib.
+    has_pictures = ending == ".html"
+    text = document_text(
+        report_record(report),
+        lambda: report_page(report, pictures=has_pictures),
+        ending,
+    )
+    save_text(path, text, overwrite=overwrite)
+    return report

@@ -1,0 +1,76 @@
+"""What merging symbols would buy, in lines for the first screen of `design`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Decimal
+
+from mechdesign.core.wording import listed, percent_of
+from mechdesign.mechanisms.merge_proposals import (
+    MergeProposal,
+    level_for_all,
+    level_of_all,
+)
+from mechdesign.report import wording as w
+
+TENTH = Decimal("0.1")
+"""The last decimal of a percentage that people say."""
+
+MOST_SETS = 3
+"""Sets of merged symbols that a line names."""
+
+MOST_NAMES = 5
+"""Symbols of a set that a line names."""
+
+
+def proposal_lines(
+    proposals: Sequence[MergeProposal], nmi: float, level: float
+) -> list[str]:
+    """Lines with what each proposal keeps, what it merges, and what choosing among them costs.
+
+    Parameters
+    ----------
+    proposals : sequence of MergeProposal
+    nmi : float
+        What the design itself keeps.
+    level : float
+        The confidence of each promise.
+    """
+    if not proposals:
+        return []
+    lines = [f"Merging keeps more than {_percent(nmi)}:"]
+    for proposal in proposals:
+        text = f"{proposal.options} keeps about {_percent(proposal.nmi)}"
+        if proposal.merged:
+            text += f", with {_sets(proposal)} merged"
+        if proposal.together:
+            names = listed([w.label(name) for name in proposal.together], MOST_NAMES)
+            text += f", and {names} promised together, as one value"
+        lines += w.item(f"{text}.").split("\n")
+    count = len(proposals) + 1
+    each = f"{100 * level_for_all(level, count):.6g}"
+    together = percent_of(level_of_all(level, count))
+    lines += w.paragraph(
+        f"Each is a promise of its own with {percent_of(level)} confidence, and draws its own "
+        f"slice. Whoever chooses among {count} after a look at all has {together}, or "
+        f"{percent_of(level)} if each of them has {each} %.",
+        "",
+    ).split("\n")
+    return lines
+
+
+def _percent(share: float) -> str:
+    return w.percent(share, ROUND_FLOOR, step=TENTH)
+
+
+def _sets(proposal: MergeProposal) -> str:
+    texts: list[str] = []
+    for symbols in proposal.merged[:MOST_SETS]:
+        names = [w.label(name) for name in symbols[:MOST_NAMES]]
+        if len(symbols) > MOST_NAMES:
+            names.append(f"{len(symbols) - MOST_NAMES} more")
+        texts.append(f"{{{', '.join(names)}}}")
+    left = len(proposal.merged) - MOST_SETS
+    if left > 0:
+        texts.append(f"{w.count(left, 'other set')}")
+    return " and ".join(texts)

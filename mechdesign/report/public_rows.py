@@ -1,0 +1,106 @@
+"""The report on a row channel for everybody: nothing in it is computed from the table but the
+channel itself, which a public channel file holds too.
+"""
+
+from __future__ import annotations
+
+from mechdesign.channel.row_channel import RELATIVE, RowChannel
+from mechdesign.report import blocks as b
+from mechdesign.report import wording as w
+from mechdesign.report.content import VERDICTS
+from mechdesign.report.document import BANNERS, VERIFIED
+from mechdesign.report.rows_page import COVERS, COVERS_RELATIVE, LIMITS
+
+WITHHELD = (
+    "Not shown in this version, because it is computed from the table: what is kept of every "
+    "column, unchanged cells, the rows that change a probability most, and the budgets actually "
+    "used."
+)
+
+
+def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Document:
+    """The report as a page for everybody; `satisfied` is the exact verdict, if known."""
+    # From here on the table is out of reach, so nothing below can disclose it by mistake.
+    channel = channel.public()
+    sensitive = w.title(channel.sensitive.columns)
+    released = ", ".join(w.title(variable.columns) for variable in channel.levels)
+    covers = COVERS
+    if channel.record.promise == RELATIVE:
+        covers = COVERS_RELATIVE
+    sections = (
+        b.Section(
+            "promise", "What is promised", _promise(channel, sensitive, satisfied)
+        ),
+        b.Section("columns", "What is released", _columns(channel)),
+        b.Section(
+            "scope",
+            "Where the promise ends",
+            (b.Bullets((covers, *LIMITS, WITHHELD)),),
+        ),
+    )
+    return b.Document(
+        title=f"Release of {released}, protecting {sensitive}",
+        banner=BANNERS["public"],
+        internal=False,
+        lead=f"{released} are released together; {sensitive} is protected.",
+        highlights=(
+            ("Times as likely as before", _factors(channel, " to ")),
+            ("Promise", channel.notion.text),
+            ("Verified", VERIFIED[satisfied]),
+        ),
+        sections=sections,
+        footer="Written by mechdesign.",
+    )
+
+
+def _factors(channel: RowChannel, between: str) -> str:
+    """The factors that the notion allows, not those that the channel uses."""
+    limits = channel.notion.limits.loosest
+    # A bound on the ratio of two lifts bounds both sides, because their mean is 1.
+    low = w.short_factor(min(limits.lower, limits.ratio), upper=False)
+    high = w.short_factor(min(limits.upper, limits.ratio), upper=True)
+    return f"{low}{between}{high}"
+
+
+def _promise(
+    channel: RowChannel, sensitive: str, satisfied: bool | None
+) -> tuple[b.Block, ...]:
+    verdict = VERDICTS[satisfied]
+    if satisfied is not None:
+        verdict += ", with the table that is not shown here."
+    compared = "in the whole table"
+    if channel.record.promise == RELATIVE:
+        compared = "among the records with the same given columns"
+    return (
+        b.Text(
+            f"Seeing a released row changes the probability of every value of {sensitive} by a "
+            f"factor between {_factors(channel, ' and ')}, compared with its share {compared}."
+        ),
+        b.Text(f"This is {channel.notion.text}. {verdict}"),
+    )
+
+
+def _columns(channel: RowChannel) -> tuple[b.Block, ...]:
+    """The randomised columns in their order, and the given ones."""
+    rows: list[tuple[b.Cell, ...]] = []
+    for variable in channel.given:
+        name = b.short(w.title(variable.columns))
+        rows.append(
+            b.cells(name, "as it is", f"{len(variable):,}", f"{len(variable):,}")
+        )
+    for variable, labels in zip(channel.levels, channel.labels, strict=True):
+        name = b.short(w.title(variable.columns))
+        rows.append(
+            b.cells(name, "randomised", f"{len(variable):,}", f"{len(labels):,}")
+        )
+    header = ("column", "released", "true values", "released values")
+    text = (
+        "A randomised value is drawn with probabilities that depend on the true value, and on what "
+        "the columns before it released. The public channel file has all of them."
+    )
+    return (
+        b.Text(text),
+        *b.grid(
+            "Columns in the order of the release", header, rows, "columns", left=(1,)
+        ),
+    )

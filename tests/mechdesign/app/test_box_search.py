@@ -1,0 +1,57 @@
+"""Boxes on the page: what is promised together is shown together."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from mechdesign.app.choice import Choice
+from mechdesign.app.designing import design_channel
+from mechdesign.app.memory_table import read_content
+
+ROLES = {"illness": "protect", "job": "release"}
+
+
+@pytest.fixture
+def table():
+    """800 records, of which three have a rare illness."""
+    rng = random.Random(3)
+    lines = ["illness,job"]
+    for number in range(800):
+        secret = rng.choice(["ill", "well"])
+        if number < 3:
+            secret = "rare"
+        lines.append(f"{secret},{rng.choice(['clerk', 'cook', 'nurse'])}")
+    return read_content("people.csv", "\n".join(lines).encode())
+
+
+def designed(table, seed):
+    choice = Choice(
+        roles=ROLES, level="0.9", merge_rare="20", factor="5", slice_seed=seed
+    )
+    return design_channel(table, choice, lambda line: None)
+
+
+def test_values_that_are_promised_together_are_one_line(table):
+    """A line for each of them would claim more than the promise."""
+    # A slice of 80 records seldom has one of the three.
+    result = designed(table, 1)
+    symbols = [row.symbol for row in result.beliefs]
+    assert any(" or " in symbol and "rare" in symbol for symbol in symbols)
+    assert "rare" not in symbols
+    (together,) = result.together
+    assert together.startswith("Promised together as one value: ")
+    before = [float(row.before.rstrip(" %")) for row in result.beliefs]
+    assert sum(before) == pytest.approx(100, abs=0.01)
+
+
+def test_every_released_label_has_its_boxes(table):
+    result = designed(table, 1)
+    assert result.title == "A channel for merged values of job"
+    assert len(result.boxes) == 4
+    assert result.boxes[3] == "box 4: job {any other}"
+    for name in ("clerk", "cook", "nurse"):
+        assert any(name in text for text in result.boxes)
+    assert all("box" in meaning.behind for meaning in result.meanings)
+    assert all(meaning.group == "" for meaning in result.meanings)

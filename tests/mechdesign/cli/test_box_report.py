@@ -1,0 +1,44 @@
+"""`report` and `design --report` on channels for boxes."""
+
+from __future__ import annotations
+
+from tests.mechdesign.report.test_boxes_page import designed
+
+
+def test_the_commands_write_the_same_page(folder, run):
+    frame, _ = designed()
+    frame.to_csv("people.csv", index=False)
+    answer = run(
+        *("design", "people.csv", "--sensitive", "secret", "--epsilon", "0.8"),
+        *("--release", "a,b", "--confidence", "0.9", "--cells", "4"),
+        *("--output", "boxes.json", "--report", "one.json"),
+    )
+    assert "Internal report: one.json." in answer.out
+    again = run("report", "boxes.json", "--report", "two.json", "--json")
+    assert again.record["satisfied"] is True
+    assert (folder / "one.json").read_bytes() == (folder / "two.json").read_bytes()
+    refused = run("report", "boxes.json", "--public-report", "three.md")
+    assert refused.code == 2
+    assert "no public report" in refused.err
+    public = run(
+        *("design", "people.csv", "--sensitive", "secret", "--epsilon", "0.8"),
+        *("--release", "a,b", "--confidence", "0.9", "--cells", "4", "--public"),
+        *("--output", "public.json"),
+    )
+    assert public.code == 0
+    refused = run("report", "public.json", "--report", "four.md")
+    assert refused.code == 2
+    assert "public channel without its counts" in refused.err
+
+
+def test_merged_symbols_of_one_column_have_a_report(folder, run):
+    frame, _ = designed()
+    frame.to_csv("people.csv", index=False)
+    answer = run(
+        *("design", "people.csv", "--sensitive", "secret", "--epsilon", "0.8"),
+        *("--useful", "a", "--confidence", "0.9", "--merge-rare", "auto"),
+        *("--report", "merged.md"),
+    )
+    assert answer.code == 0
+    text = (folder / "merged.md").read_text(encoding="utf-8")
+    assert text.startswith("# Release of a in boxes, protecting secret")

@@ -1,0 +1,32 @@
+"""`design --confidence` says what merging would keep, and writes the channel that was asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.mechdesign.mechanisms.test_merge_proposals import sampled, shares
+
+
+def test_the_proposal_stands_beside_an_unchanged_channel(folder, run):
+    joint = sampled(shares(), 1200, 1)
+    lines = ["s,x,n"]
+    for name, row in zip(joint.sensitive.names, joint.counts, strict=True):
+        for symbol, count in zip(joint.useful.names, row, strict=True):
+            lines.append(f"{name},{symbol},{count}")
+    Path("t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    base = ("design", "t.csv", "--sensitive", "s", "--useful", "x", "--weight", "n")
+    lip = ("--notion", "lip", "--epsilon", "0.5", "--gap", "0.05")
+    asked = (*base, *lip, "--confidence", "0.95", "--time-limit", "8")
+    text = run(*asked, "--output", "one.json").out
+    assert "Merging keeps more than" in text
+    assert "--merge-rare auto keeps about" in text
+    assert len(text.splitlines()) <= 26
+    record = run(*asked, "--output", "two.json", "--json").record
+    assert record["proposals"][0]["options"] == "--merge-rare auto"
+    assert record["proposals"][0]["nmi"] > record["nmi"]
+    # Nothing is merged that was not asked for.
+    channel = json.loads(Path("two.json").read_text(encoding="utf-8"))
+    assert len(channel["useful"]["symbols"]) == len(joint.useful)
+    plain = run(*base, *lip, "--json").record
+    assert "proposals" not in plain

@@ -1,0 +1,127 @@
+"""The report on a channel for boxes against sums over its records."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+
+import pandas as pd
+import pytest
+
+import mechdesign as md
+from mechdesign.core.errors import InputError
+from mechdesign.mechanisms.box_design import _slice_of
+from mechdesign.report.boxes_page import box_report, report_record
+from mechdesign.tables.records import Records
+from tests.mechdesign.analysis.test_row_frequencies import people
+
+SEED = 3
+
+
+def designed(given=(), **options):
+    frame = pd.concat([people()] * 3, ignore_index=True)
+    settings = {"cells": 6, "time_limit": 3.0, "notion": md.LIP(0.4), **options}
+    design = md.design_rows(
+        frame,
+        sensitive="secret",
+        release=["a", "b"],
+        given=given,
+        promise="relative" if given else "total",
+        confidence=0.9,
+        slice_seed=SEED,
+        **settings,
+    )
+    return frame, design
+
+
+@pytest.fixture(scope="module", params=[(), ("k",)])
+def both(request):
+    return designed(request.param)
+
+
+def proving(frame, given):
+    """The records of the proof, as rows of texts with counts."""
+    columns = [*given, "a", "b"]
+    groups = [(name,) for name in columns]
+    joint = md.Joint.from_table(frame, sensitive="secret", useful=columns)
+    records = Records.from_joint(joint, groups)
+    counts = pd.Series(records.counts).to_numpy(dtype="int64")
+    left = counts - _slice_of(counts, SEED)
+    for row, count in zip(records.codes.tolist(), left.tolist(), strict=True):
+        names = [group.names[x] for group, x in zip(records.groups, row, strict=True)]
+        yield dict(zip(columns, names, strict=True)), count
+
+
+def test_what_a_column_keeps_is_its_information_given_the_given_columns(both):
+    frame, design = both
+    channel = design.channel
+    given = [name for variable in channel.given for name in variable.columns]
+    for own in channel.utility.columns:
+        (column,) = own.columns
+        joint = defaultdict(float)
+        for row, count in proving(frame, given):
+            stratum = tuple(row[name] for name in given)
+            for label, share in channel.distribution(row).items():
+                joint[stratum, row[column], label] += count * float(share)
+        total = sum(joint.values())
+        kept = entropy = 0.0
+        for (stratum, x, y), mass in joint.items():
+            inside = {key: m for key, m in joint.items() if key[0] == stratum}
+            all_of = sum(inside.values())
+            symbol = sum(m for key, m in inside.items() if key[1] == x)
+            label = sum(m for key, m in inside.items() if key[2] == y)
+            if mass:
+                kept += mass / total * math.log(mass * all_of / (symbol * label))
+                entropy -= mass / total * math.log(symbol / all_of)
+        assert own.kept == pytest.approx(kept, abs=1e-9)
+        assert own.entropy == pytest.approx(entropy, abs=1e-9)
+
+
+def test_the_page_has_the_promise_for_population_and_table_first(both):
+    _, design = both
+    report = box_report(design.channel)
+    assert report.audit.achieved == design.achieved
+    assert report.audit.on_table.eps_u < report.audit.achieved.eps_u
+    # The worst output is that of the audit, in the population and on the table.
+    for side in ("eps_l", "eps_u", "eps_ldp"):
+        of_outputs = max(getattr(row.achieved, side) for row in report.outputs)
+        assert of_outputs == getattr(report.audit.achieved, side)
+        on_table = max(getattr(row.on_table, side) for row in report.outputs)
+        assert on_table == pytest.approx(getattr(report.audit.on_table, side))
+    record = report_record(report)
+    assert record["population"]["eps_u"] == design.achieved.eps_u
+    assert sum(row["records"] for row in record["boxes"]) == design.audit.records
+    by_stratum = defaultdict(float)
+    for row in record["outputs"]:
+        by_stratum[row["stratum"]] += row["share"]
+    assert list(by_stratum.values()) == pytest.approx([1.0] * len(by_stratum))
+
+
+def test_python_writes_all_endings_and_refuses_what_there_is_not(tmp_path):
+    _, design = designed()
+    for ending in ("html", "md", "json"):
+        md.report(design, tmp_path / f"report.{ending}")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line]
+    assert lines[3].startswith("- Population, 90 % confidence: **0.")
+    assert lines[4].startswith("- Table: **0.")
+    assert "## What is not covered" in text
+    assert "box 6: " in text
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in html or "data:image/svg" in html
+    with pytest.raises(InputError, match="exists"):
+        md.report(design.channel, tmp_path / "report.md")
+    with pytest.raises(InputError, match="leave public and curve out"):
+        md.report(design, tmp_path / "other.md", public=True)
+    with pytest.raises(InputError, match="carries no counts"):
+        md.report(design.channel.public(), tmp_path / "other.md")
+
+
+def test_a_row_design_has_its_report_in_python_too(tmp_path):
+    design = md.design_rows(
+        people(), sensitive="secret", release=["a"], notion=md.LIP(0.4)
+    )
+    md.report(design, tmp_path / "rows.json")
+    record = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
+    assert record["format"] == "mechdesign.row-report"

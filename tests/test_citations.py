@@ -1,0 +1,175 @@
+"""Pages that comments and docstrings cite are in the repository, and so are the sections and propositions that they
+name.
+
+A section is cited as ``docs/explanation/PAGE.md, 'Title'``, a proposition as ``docs/explanation/PAGE.md,
+proposition 3``.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+FOLDERS = ("mechdesign", "solvers", "tests", "examples")
+
+SOURCES = sorted(
+    path
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".pyi", ".c", ".h"}
+    # It quotes pages that are not there.
+    and path != Path(__file__)
+)
+
+PAGE = re.compile(r"[\w./-]*\w\.md\b")
+
+SECTION = re.compile(r"(docs/[\w/-]+\.md),\s+'([^']+)'")
+
+PROPOSITIONS = re.compile(
+    r"(docs/[\w/-]+\.md),\s+propositions?\s+(\d+(?:(?:,\s+|\s+and\s+)\d+)*)",
+    re.IGNORECASE,
+)
+
+CITED = re.compile(
+    r"\b([A-Z]\w+)((?: et al\.| and [A-Z]\w+|, [A-Z]\w+ and [A-Z]\w+)?,? \(?(?:19|20)\d\d)\b"
+)
+
+LEADERS = re.compile(r"^\s*(?:#+|/\*+|\*+/?)?\s*", re.MULTILINE)
+"""What a line of a comment begins with."""
+
+
+def prose_of_python(source):
+    """Comments and docstrings, in order of their kind."""
+    parts = [
+        token.string
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    ]
+    comments = "\n".join(parts)
+    texts = []
+    for node in ast.walk(ast.parse(source)):
+        # Attributes have their docstrings after them, so every expression that is a string counts.
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            texts.append(str(node.value.value))
+    return "\n".join([comments, *texts])
+
+
+def prose_of_c(source):
+    return "\n".join(re.findall(r"/\*.*?\*/", source, flags=re.DOTALL))
+
+
+def joined(prose):
+    """The words in one line, without the leaders of comments."""
+    return " ".join(LEADERS.sub("", prose).split())
+
+
+@cache
+def prose(path):
+    source = path.read_text(encoding="utf-8")
+    # Reading tokens takes long, and most files cite nothing.
+    if ".md" not in source:
+        return ""
+    if path.suffix in {".c", ".h"}:
+        return joined(prose_of_c(source))
+    return joined(prose_of_python(source))
+
+
+@cache
+def headings(page):
+    lines = re.findall(
+        r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    return {line.strip() for line in lines}
+
+
+def missing_pages(text):
+    return [name for name in PAGE.findall(text) if not (ROOT / name).is_file()]
+
+
+def missing_sections(text):
+    return [
+        (page, title)
+        for page, title in SECTION.findall(text)
+        if title not in headings(page)
+    ]
+
+
+def missing_propositions(text):
+    missing = []
+    for page, numbers in PROPOSITIONS.findall(text):
+        statements = (ROOT / page).read_text(encoding="utf-8")
+        for number in re.findall(r"\d+", numbers):
+            if not re.search(rf"\*\*(?:Proposition )?{number}[. ]", statements):
+                missing.append((page, number))
+    return missing
+
+
+def test_the_sources_are_found_and_some_of_them_cite():
+    cited = [path for path in SOURCES if SECTION.search(prose(path))]
+    assert len(SOURCES) > 300
+    assert len(cited) > 10
+
+
+@pytest.mark.parametrize(
+    "missing", [missing_pages, missing_sections, missing_propositions]
+)
+def test_whatever_is_cited_exists(missing):
+    found = {
+        path.relative_to(ROOT).as_posix(): missing(prose(path)) for path in SOURCES
+    }
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def other_keys(text, keys):
+    """Citations of the authors of these keys that are none of them."""
+    names = {key.removeprefix("du ").split()[0] for key in keys}
+    return {
+        name + rest
+        for name, rest in CITED.findall(text)
+        if name in names
+        and name + rest not in {key.removeprefix("du ") for key in keys}
+    }
+
+
+def test_a_paper_has_one_key():
+    """Those of docs/reference/references.md, in bold there."""
+    references = (ROOT / "docs/reference/references.md").read_text(encoding="utf-8")
+    keys = re.findall(r"^- \*\*(.+?)\*\*:", references, flags=re.MULTILINE)
+    assert {"Farokhi 2019", "Farokhi 2020", "Farokhi and Ding 2020"} <= set(keys)
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for path in [*SOURCES, *pages]:
+        text = joined(path.read_text(encoding="utf-8"))
+        assert other_keys(text, keys) == set(), path
+    assert other_keys("Farokhi 2021 and Farokhi 2020, Kelley (1960)", keys) == {
+        "Farokhi 2021",
+        "Kelley (1960",
+    }
+
+
+def test_the_glossary_names_modules_that_exist():
+    glossary = (ROOT / "docs/reference/glossary.md").read_text(encoding="utf-8")
+    named = re.findall(
+        r"`((?:mechdesign|solvers)(?:\.\w+)+)` \|$", glossary, re.MULTILINE
+    )
+    assert len(named) > 40
+    for module in set(named):
+        place = ROOT.joinpath(*module.split("."))
+        assert place.with_suffix(".py").is_file() or place.is_dir(), module
+
+
+def test_a_citation_that_leads_nowhere_is_seen():
+    text = joined(
+        "/* Rows (docs/explanation/population.md, 'The\n * sets'), docs/no.md and notes.md;\n"
+        " * docs/explanation/rows-theory.md, propositions 2\n * and 77. */"
+    )
+    assert missing_pages(text) == ["docs/no.md", "notes.md"]
+    assert missing_sections(text) == [("docs/explanation/population.md", "The sets")]
+    assert missing_propositions(text) == [("docs/explanation/rows-theory.md", "77")]
