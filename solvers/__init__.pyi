@@ -1,6 +1,8 @@
 from .concave import ConcaveSearch, RobustSearch, SearchStatus
 from .convex import convex_envelope
 from .convex_set import ConvexFunction, ConvexSet, Cut
+from .covered import covered_envelope
+from .covered_set import CoveredSet, NonconvexFunction
 from .enumeration import Estimate, Vertices, estimate, vertices
 from .envelope import lower_envelope, robust_envelope
 from .errors import (
@@ -24,6 +26,7 @@ __all__ = [
     "ConcaveSearch",
     "ConvexFunction",
     "ConvexSet",
+    "CoveredSet",
     "Cut",
     "EmptyPolytope",
     "Envelope",
@@ -31,6 +34,7 @@ __all__ = [
     "Estimate",
     "InvalidOption",
     "InvalidPolytope",
+    "NonconvexFunction",
     "OutOfTime",
     "OutsidePolytope",
     "Points",
@@ -43,6 +47,7 @@ __all__ = [
     "UncertainSet",
     "Vertices",
     "convex_envelope",
+    "covered_envelope",
     "estimate",
     "lower_envelope",
     "robust_envelope",

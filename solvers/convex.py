@@ -97,16 +97,34 @@ def convex_envelope(
     InvalidOption
         On options out of range.
     """
+    return run_search(
+        EnvelopeSearch(convex, point, margin),
+        gap=gap,
+        time_limit=time_limit,
+        workers=workers,
+        start=start,
+        dual=dual,
+        incumbents=incumbents,
+        progress=progress,
+    )
+
+
+def run_search(
+    search: EnvelopeSearch,
+    *,
+    gap: float,
+    time_limit: float | None,
+    workers: int,
+    start: Points | None,
+    dual: ArrayLike | None,
+    incumbents: Incumbents,
+    progress: Callable[[Progress], None] | None,
+) -> Envelope:
+    """Run a search from what is known; parameters and errors are those of `convex_envelope`."""
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
-    if convex.excess(Points.from_dense(point), margin)[0] > 0.0:
-        normal = np.zeros(len(point))
-        raise OutsidePolytope(
-            "point is not in the set, so it has no decomposition", normal, 0.0
-        )
-    search = _Search(convex, point, margin)
-    candidates = [Points.from_dense(point)]
-    candidates += [points for _, points in incumbents()]
+    search.begin()
+    candidates = [points for _, points in incumbents()]
     if start is not None and len(start):
         candidates.append(start)
     for points in candidates:
@@ -123,7 +141,7 @@ def convex_envelope(
     return search.result(status, started)
 
 
-class _Search:
+class EnvelopeSearch:
     """Cuts, members and the best decomposition of one run."""
 
     def __init__(self, convex: ConvexSet, point: Array, margin: float) -> None:
@@ -142,12 +160,28 @@ class _Search:
         self._counts = SearchCounts()
         self._master = HighsMaster(point)
         self._listed = 0
-        self._cuts = _Cuts(convex)
+        self._cuts = Cuts(convex)
 
     @property
     def gap(self) -> float:
         """The present gap; before the first bound the value, for no entropy is negative."""
         return self.value - max(self.bound, 0.0)
+
+    def begin(self) -> None:
+        """Take the point itself as the first member.
+
+        Raises
+        ------
+        OutsidePolytope
+            If it is none.
+        """
+        itself = Points.from_dense(self._point)
+        if self._convex.excess(itself, self._margin)[0] > 0.0:
+            normal = np.zeros(len(self._point))
+            raise OutsidePolytope(
+                "point is not in the set, so it has no decomposition", normal, 0.0
+            )
+        self.add_members(itself)
 
     def run(
         self,
@@ -166,17 +200,11 @@ class _Search:
             if progress is not None:
                 inner_progress = self._reported(progress)
             try:
-                envelope = lower_envelope(
-                    self._cuts.polytope,
-                    self._point,
-                    # Cuts meet in more vertices with every round; columns need no list of them.
-                    method="columns",
-                    gap=max(LATER_GAP * gap, share * self.gap),
-                    time_limit=None if math.isinf(end) else remaining,
-                    workers=workers,
-                    start=self._first_columns(),
-                    dual=self.dual,
-                    progress=inner_progress,
+                envelope = self.envelope_around(
+                    max(LATER_GAP * gap, share * self.gap),
+                    None if math.isinf(end) else remaining,
+                    workers,
+                    inner_progress,
                 )
             except BackendFailure:
                 return EnvelopeStatus.BACKEND_FAILED
@@ -197,6 +225,27 @@ class _Search:
             # Where no column left the set, only a sharper envelope over the same cuts can help.
             share = FIRST_SHARE if advanced else 0.0
         return EnvelopeStatus.STALLED
+
+    def envelope_around(
+        self,
+        gap: float,
+        seconds: float | None,
+        workers: int,
+        progress: Callable[[Progress], None] | None,
+    ) -> Envelope:
+        """The envelope over the cuts so far, which proves a bound."""
+        return lower_envelope(
+            self._cuts.polytope,
+            self._point,
+            # Cuts meet in more vertices with every round; columns need no list of them.
+            method="columns",
+            gap=gap,
+            time_limit=seconds,
+            workers=workers,
+            start=self._first_columns(),
+            dual=self.dual,
+            progress=progress,
+        )
 
     def add_members(self, points: Points) -> None:
         """Keep those of the points that are members."""
@@ -228,7 +277,7 @@ class _Search:
             # The farthest unit vector that no cut has removed yet.
             farthest = int(np.argmax(np.where(waiting, excess, -np.inf)))
             waiting[farthest] = False
-            for cut in self._add_cuts(units.take([farthest])):
+            for cut in self.cut(units.take([farthest])):
                 waiting &= images @ cut.normal <= cut.offset
 
     def solve_master(self, end: float) -> None:
@@ -284,7 +333,7 @@ class _Search:
     def _learn(self, envelope: Envelope) -> bool:
         """Take the bound, pull columns into the set, and cut where they were outside.
 
-        Returns whether any cut was added.
+        Returns whether anything was added.
         """
         self._rounds += 1
         self._counts = self._counts + envelope.counts
@@ -299,12 +348,14 @@ class _Search:
         near_outside = near.take(self._convex.excess(near) > 0.0)
         self._add_pulled(near_outside)
         outside = used.take(self._convex.excess(used) > 0.0)
-        added = self._add_cuts(outside)
-        added += self._add_cuts(near_outside)
-        return len(added) > 0
+        return self.refined(Points.concatenate([outside, near_outside]))
 
-    def _add_cuts(self, outside: Points) -> list[Cut]:
-        """Cuts for each point outside, where the way from P_X to it crosses the boundary."""
+    def refined(self, outside: Points) -> bool:
+        """Come nearer to the set where these columns are outside; whether anything changed."""
+        return len(self.cut(outside)) > 0
+
+    def cut(self, outside: Points) -> list[Cut]:
+        """Add cuts for each point outside, where the way from P_X to it crosses the boundary."""
         if not len(outside):
             return []
         images = outside.images(self._convex.matrix).T
@@ -355,7 +406,7 @@ class _Search:
         )
 
 
-class _Cuts:
+class Cuts:
     """The cuts of one run."""
 
     def __init__(self, convex: ConvexSet) -> None:
@@ -363,6 +414,13 @@ class _Cuts:
         self._convex = convex
         self._normals = np.zeros((0, count))
         self._offsets = np.zeros(0)
+
+    def copy(self, convex: ConvexSet) -> Cuts:
+        """The same cuts for another set in this one."""
+        cuts = Cuts(convex)
+        cuts._normals = self._normals
+        cuts._offsets = self._offsets
+        return cuts
 
     @property
     def polytope(self) -> Polytope:

@@ -239,12 +239,8 @@ def count_pairs(
         open_source(original, file.text) as before,
     ):
         counting = Counting(file, after, len(useful) + 2)
-        left_out = {*file.columns, *file.ignored}
-        common = [
-            name
-            for name in after.header
-            if name in before.header and name not in left_out
-        ]
+        compared = set(before.header) - {*file.columns, *file.ignored}
+        common = [name for name in after.header if name in compared]
         findings = [
             *private_columns(after, file),
             *header_changes(before, after, file, common),
@@ -260,10 +256,9 @@ def count_pairs(
                 only_after += len(new or ())
                 continue
             ys = counting.label_codes(new)
-            cells = [
-                normalised_cells(cells, policy.normalise)
-                for cells in cells_of(old, file.useful)
-            ]
+            cells: list[Encoded] = []
+            for column in cells_of(old, file.useful):
+                cells.append(normalised_cells(column, policy.normalise))
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             _refuse_impossible_pairs(counting, xs, ys, useful, possible)
             difference = first_difference(

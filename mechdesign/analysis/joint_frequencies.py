@@ -45,11 +45,10 @@ class JointFrequencies(Estimated):
 
     def rows(self) -> list[dict[str, Any]]:
         """One record a cell: name, other, estimate, standard_error, lower, upper, unbiased."""
-        return self._rows(
-            {"name": name, "other": other}
-            for name in self.names
-            for other in self.others
-        )
+        cells: list[dict[str, str]] = []
+        for name in self.names:
+            cells += [{"name": name, "other": other} for other in self.others]
+        return self._rows(cells)
 
 
 def estimate_joint(

@@ -199,7 +199,8 @@ def crossed_counts(
                 "joint counts must be a mapping of (label, value) to count"
             )
         times = [_whole(label, number) for (label, _), number in released.items()]
-        released, kept = ([str(key[k]) for key in released] for k in (0, 1))
+        kept = [str(value) for _, value in released]
+        released = [str(label) for label, _ in released]
     codes = label_codes(labels, released)
     cells = encode(kept, "kept")
     texts = [*cells.texts, ""]
@@ -266,11 +267,8 @@ def _asked(model: ReleaseModel, known: Identification, wanted: Any) -> Cells:
     functionals = np.column_stack(
         [_functional(model, name, what) for name, what in asked.items()]
     )
-    hidden = [
-        name
-        for name, seen in zip(names, known.identifies(functionals), strict=True)
-        if not seen
-    ]
+    is_seen = known.identifies(functionals)
+    hidden = [name for name, seen in zip(names, is_seen, strict=True) if not seen]
     if hidden:
         raise InputError(f"{listed(hidden)} cannot be estimated: {known.statement()}")
     zero_or_one = bool(np.isin(functionals, (0.0, 1.0)).all())

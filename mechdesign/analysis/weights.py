@@ -47,10 +47,11 @@ class PosteriorTable:
 
     def as_dict(self) -> dict[str, dict[str, float]]:
         """Label to the symbols that can have caused it, with their probabilities."""
-        return {
-            label: {x: p for x, p in zip(self.symbols, row, strict=True) if p != 0.0}
-            for label, row in zip(self.labels, self.matrix.tolist(), strict=True)
-        }
+        table: dict[str, dict[str, float]] = {}
+        for label, row in zip(self.labels, self.matrix.tolist(), strict=True):
+            chances = zip(self.symbols, row, strict=True)
+            table[label] = {x: p for x, p in chances if p != 0.0}
+        return table
 
 
 @dataclass(frozen=True)

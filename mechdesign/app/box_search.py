@@ -13,6 +13,7 @@ from mechdesign.app.choice import RELATIVE, Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.recipes import CHANNEL, command_of, script_of
 from mechdesign.app.results import (
+    HTML,
     JSON,
     TEXT,
     BeliefRow,
@@ -26,6 +27,7 @@ from mechdesign.app.searching import (
     MOST_MEANINGS,
     PUBLIC_ABOUT,
     PUBLIC_CHANNEL,
+    REPORT_ABOUT,
     TENTHS,
     behind_text,
     belief_rows,
@@ -36,9 +38,9 @@ from mechdesign.app.searching import (
 )
 from mechdesign.core.wording import percent_of
 
-NO_REPORT = (
-    "There is no report for such a channel yet: the text below has its promise, and mechdesign "
-    "show describes it."
+FILLED = (
+    "Values are drawn inside of the released box. For the population the search keeps most "
+    "information of the boxes; no search keeps most cells unchanged."
 )
 
 SEVERAL = (
@@ -60,6 +62,9 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     seed = design.channel.provenance["slice_seed"]
     repeated = replace(choice, slice_seed=seed)
     text = design.summary()
+    filled: tuple[str, ...] = ()
+    if choice.fills:
+        filled = (FILLED,)
     what = "boxes"
     if choice.merge_rare:
         what = "merged values"
@@ -78,18 +83,28 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         boxes=_box_texts(design.channel),
         together=_together(design.channel),
         text=text,
-        messages=(*joint.notices, SEVERAL, NO_REPORT),
+        messages=(*joint.notices, *filled, SEVERAL),
         files=(
             Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(design.channel)),
             Download(
                 PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, text_of(design.channel.public())
             ),
+            Download("report.html", REPORT_ABOUT, HTML, _report(design.channel)),
             Download("promise.txt", "The promise as text", TEXT, text + "\n"),
             *recipe_files(repeated, table),
         ),
         command=command_of(repeated, table),
         script=script_of(repeated, table),
     )
+
+
+def _report(channel: md.BoxChannel) -> str:
+    """The report on the channel, as one page."""
+    from mechdesign.report.boxes_page import box_report, report_page, report_record
+    from mechdesign.report.writing import document_text
+
+    report = box_report(channel)
+    return document_text(report_record(report), lambda: report_page(report), ".html")
 
 
 def searched_boxes(

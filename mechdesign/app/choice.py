@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
@@ -287,33 +287,3 @@ def _is_within(text: str, low: float, high: float) -> bool:
     except ValueError:
         return False
     return math.isfinite(number) and low <= number <= high
-
-
-def choice_of_form(columns: tuple[str, ...], form: Mapping[str, str]) -> Choice:
-    """The choice that a form of the page sends.
-
-    Columns are numbered in the form, because their names may be any text.
-    """
-    roles: dict[str, str] = {}
-    bins: dict[str, str] = {}
-    for number, name in enumerate(columns):
-        roles[name] = _one_of(ROLES, form.get(f"role-{number}", LEAVE_OUT), "role")
-        bins[name] = form.get(f"bins-{number}", "").strip()
-    missing: Any = _one_of(MISSING, form.get("missing", "refuse"), "empty cells")
-    return Choice(
-        roles=roles,
-        bins=bins,
-        factor=form.get("factor", "2").strip(),
-        objective=_one_of(OBJECTIVES, form.get("objective", INFORMATION), "objective"),
-        promise=_one_of(PROMISES, form.get("promise", TOTAL), "promise"),
-        missing=missing,
-        level=form.get("level", "").strip(),
-        merge_rare=form.get("merge_rare", "").strip(),
-        time_limit=form.get("time_limit", "30").strip(),
-    )
-
-
-def _one_of(allowed: Mapping[str, str], value: str, what: str) -> str:
-    if value not in allowed:
-        raise InputError(f"{what}: {quoted(value)} is none of {', '.join(allowed)}")
-    return value

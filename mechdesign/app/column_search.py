@@ -25,6 +25,7 @@ from mechdesign.app.searching import (
     MOST_MEANINGS,
     PUBLIC_ABOUT,
     PUBLIC_CHANNEL,
+    REPORT_ABOUT,
     TENTHS,
     behind_text,
     factors,
@@ -111,7 +112,7 @@ def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
     text = report_text(report, ".md")
     return (
         Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(channel)),
-        Download("report.html", "Report for those who may see the data", HTML, html),
+        Download("report.html", REPORT_ABOUT, HTML, html),
         Download("public-report.html", "Report for everybody", HTML, public_html),
         Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, text_of(channel.public())),
         Download("report.txt", "Report as text", TEXT, text),

@@ -27,6 +27,7 @@ from mechdesign.app.searching import (
     MOST_MEANINGS,
     PUBLIC_ABOUT,
     PUBLIC_CHANNEL,
+    REPORT_ABOUT,
     TENTHS,
     behind_text,
     belief_rows,
@@ -123,7 +124,7 @@ def _row_files(
     public_text = text_of(result.channel.public())
     return (
         Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(result.channel)),
-        Download("report.html", "Report for those who may see the data", HTML, html),
+        Download("report.html", REPORT_ABOUT, HTML, html),
         Download("public-report.html", "Report for everybody", HTML, html_page(public)),
         Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, public_text),
         Download("report.txt", "Report as text", TEXT, text + "\n"),
@@ -149,7 +150,7 @@ def _row_facts(result: md.RowDesign, choice: Choice) -> tuple[tuple[str, str], .
         ),
         (
             "Promise for the population",
-            "None: it is built for one released column. The leakage there is larger.",
+            "None, and the leakage there is larger: choose a population in step 3 to promise it.",
         ),
         (
             "Kept",

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from mechdesign.app.assessing import assess_table
-from mechdesign.app.choice import PROTECT, RELEASE, Choice, choice_of_form
+from mechdesign.app.choice import PROTECT, RELEASE, Choice
 from mechdesign.app.designing import design_channel
+from mechdesign.app.form import choice_of_form
 from mechdesign.app.memory_table import MemoryTable, read_content, read_path
 from mechdesign.app.pictures import (
     Bar,

@@ -27,7 +27,7 @@ from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
@@ -171,9 +171,7 @@ def audit_file(
     with open_source(path, text, repeated_names=True) as source:
         name = source.name
         header = source.header
-        rows: list[Sequence[str]] = []
-        for batch in source.batches():
-            rows += batch.rows()
+        rows = all_rows(source)
     if len(header) < 2 or not rows:
         raise InputError(
             f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows"

@@ -225,10 +225,16 @@ def apply(
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it
         # did.
         with stoppable():
+            told: list[str] = []
+
+            def warn(note: str) -> None:
+                told.append(note)
+                reporter.notices((note,))
+
             with reporter.work(activity, unit="B") as work:
-                result = release(progress=work.at)
+                result = release(progress=work.at, warn=warn)
             reporter.finished = True
-            reporter.notices(result.notices)
+            reporter.notices(note for note in result.notices if note not in told)
             if is_mechanism:
                 _answer_mechanism(reporter, result, job, common)
             else:

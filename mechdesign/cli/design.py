@@ -20,6 +20,7 @@ from mechdesign.cli.design_options import (
     OutputOptions,
 )
 from mechdesign.cli.design_rows import (
+    TOTAL,
     TRUTH,
     RowOptions,
     answer_boxes,
@@ -290,14 +291,14 @@ def _text(
 
 def _refuse_with_rows(asked: Asked) -> None:
     """Refuse options that a release of rows does not have."""
-    budget, confidence = asked.budget, asked.confidence
+    budget, confidence, rows = asked.budget, asked.confidence, asked.rows
     refused: list[str] = []
     if budget.average is not None:
         refused.append("--average")
     if budget.keep is not None:
         refused.append("--keep")
-    if budget.max_posterior is not None:
-        refused.append("--max-posterior")
+    if budget.max_posterior is not None and confidence.confidence is not None:
+        refused.append("--max-posterior with --confidence")
     if replace(confidence, confidence=None) != o.ConfidenceOptions():
         refused.append("--known-shares, --symbols or --secrets")
     if asked.after.after:
@@ -308,6 +309,22 @@ def _refuse_with_rows(asked: Asked) -> None:
         raise InputError(
             f"{refused[0]} is not built for a release of rows (--release): leave it out"
         )
+    if budget.max_posterior is not None and rows.promise != TOTAL:
+        raise InputError(
+            "--max-posterior is about beliefs, and a relative promise says how much they change "
+            "where the given columns are known: take --promise total, or --at-most-times"
+        )
+
+
+def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
+    """What a release of rows promises; the lifts of a total promise are those of one column."""
+    if budget.max_posterior is None:
+        return budget.notion_or("alip")
+    from mechdesign.mechanisms.budget import posterior_budget
+    from mechdesign.mechanisms.request import DesignRequest
+
+    request = DesignRequest(joint, budget.kind.at(1.0))
+    return budget.notion_or("alip", posterior_budget(request, budget.max_posterior))
 
 
 def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
@@ -322,7 +339,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
         design = designed(
             joint,
             rows,
-            asked.budget.notion_or("alip"),
+            _row_notion(asked.budget, joint),
             objective=asked.objective.objective or TRUTH,
             bins=parsing.bins_of(table.bins),
             time_limit=search.seconds,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mechdesign.tables.joint import Joint
 
 TRUTH, INFORMATION = "truth", "information"
+TOTAL = "total"
 
 
 @dataclass(frozen=True, kw_only=True)

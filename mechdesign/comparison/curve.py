@@ -17,7 +17,7 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.posteriors import check_convex
+from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LARGEST_BUDGET, Notion
@@ -230,7 +230,7 @@ def _has_optimum(design: Design) -> bool:
     if joint is None:
         return False
     try:
-        check_convex(design.notion, joint)
+        check_optimum(design.notion, joint)
     except InputError:
         return False
     return True

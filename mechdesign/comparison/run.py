@@ -27,7 +27,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.posteriors import check_convex, check_polytope
+from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.confidence import check_counts, check_level
@@ -45,8 +45,8 @@ CHUNK = 8
 SECONDS_BETWEEN_WRITES = 1.0
 """A crash costs the rows of so many seconds; each write waits for the disk."""
 
-NEED_CONVEX = (OPTIMAL, "subset-response")
-"""Mechanisms that serve only notions whose posteriors are convex."""
+NEED_OPTIMUM = (OPTIMAL, "subset-response")
+"""Mechanisms that serve only notions whose optimum can be computed."""
 
 FinishedRow: TypeAlias = tuple[ComparisonRow, Sequence[str]]
 """A finished row and the messages about it."""
@@ -398,8 +398,8 @@ def _servable(
         try:
             if case.confidence is not None:
                 lift_limits(case.promise())
-            elif case.mechanism in NEED_CONVEX:
-                check_convex(case.promise(), joint)
+            elif case.mechanism in NEED_OPTIMUM:
+                check_optimum(case.promise(), joint)
             elif case.mechanism in OBJECTIVES:
                 check_polytope(case.promise(), joint)
             possible.append(curve)

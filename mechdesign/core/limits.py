@@ -44,6 +44,7 @@ class LiftLimits:
     mean: ClassVar[None] = None
     no_polytope: ClassVar[None] = None
     not_convex: ClassVar[None] = None
+    no_optimum: ClassVar[None] = None
 
     @property
     def loosest(self) -> LiftLimits:
@@ -132,6 +133,10 @@ def _inverses(lifts: Array) -> Array:
 
     with np.errstate(divide="ignore"):
         return 1.0 / lifts
+
+
+COVERED_POWERS = (1, 2)
+"""Powers of |1/l - 1| for which `mechanisms.inverse_means` has convex functions below it."""
 
 
 @dataclass(frozen=True)
@@ -302,6 +307,16 @@ class MeanLimits:
             f"the posteriors that {self.mean.name} with its inverse allows are not convex for "
             "three or more sensitive symbols (eps_l inf drops the inverse)"
         )
+
+    @property
+    def no_optimum(self) -> str | None:
+        """Why no optimum can be computed for three or more secrets; None if it can.
+
+        Sets that are not convex are covered by convex ones for the powers of l1 and chi2.
+        """
+        if isinstance(self.mean, DistanceMean) and self.mean.power in COVERED_POWERS:
+            return None
+        return self.not_convex
 
     def condition(self, sensitive: str) -> str:
         """The limits in words; at least one of them must be finite."""

@@ -90,6 +90,14 @@ def open_source(
         return CsvSource(raw, options or TextOptions(), repeated_names=repeated_names)
 
 
+def all_rows(source: Source) -> list[list[str]]:
+    """All cells of a source as text, row by row: for tables that are small, such as matrices."""
+    rows: list[list[str]] = []
+    for batch in source.batches():
+        rows += batch.rows()
+    return rows
+
+
 def packing_of(
     source: Source,
     target: PathLike,

@@ -88,6 +88,8 @@ class _Drawn:
         The check of the key, and the names of the identifiers.
     columns : tuple of str
         The names that the useful columns have in the table.
+    header : set of str
+        The names of all of its columns.
     content : Content
         The records.
     beginning : array of hashes
@@ -97,6 +99,7 @@ class _Drawn:
     channel: str
     identity: tuple[str, ...]
     columns: tuple[Any, ...]
+    header: set[Any]
     content: Content
     beginning: Hashes
 
@@ -105,6 +108,14 @@ class _Drawn:
         if other.content.unordered == self.content.unordered:
             return True
         return self.content.share_in([other.content.sample()]) >= KNOWN
+
+    def is_of_another_column(self, other: _Drawn) -> bool:
+        """Whether another release was of a column that this table has beside its own, and so had
+        draws of its own.
+        """
+        if self.columns == other.columns or not {*other.columns} <= self.header:
+            return False
+        return not self.begins_like(other)
 
     def begins_like(self, other: _Drawn) -> bool:
         """Whether the first records have the same symbols."""
@@ -132,6 +143,7 @@ def warnings_of_draws(
             channel=release.digest,
             identity=(check_of(recipe.keys[0]), *recipe.options.identifiers),
             columns=tuple(drawer.header[at] for at in places),
+            header={*drawer.header},
             content=content,
             beginning=_HASHER.columns(first_cells, size),
         )
@@ -150,12 +162,12 @@ def _warning(drawn: _Drawn, earlier: _Drawn, has_places: bool) -> str | None:
     """What an earlier release of this process means for a new one."""
     if earlier.channel != drawn.channel:
         return None
+    if drawn.is_of_another_column(earlier):
+        return None
     if earlier.identity != drawn.identity:
         if drawn.has_the_records_of(earlier):
             return _TWICE
         return None
-    if earlier.columns != drawn.columns:
-        return _TWO_COLUMNS
     if has_places and not drawn.begins_like(earlier):
         return _ROWS
     return None
@@ -165,12 +177,6 @@ _TWICE = (
     "these records were released through this channel before in this process, and have now been "
     "drawn a second time, which can tell far more than the budget: give one key (key=..) and, if "
     "their order changes, what identifies them (identity=..), or a ledger (ledger=..)"
-)
-
-_TWO_COLUMNS = (
-    "this key was used with this channel on another column: a record gets the same random numbers "
-    "for both, so that together the released columns can tell far more than either; give each "
-    "column a key of its own (key=..)"
 )
 
 _ROWS = (

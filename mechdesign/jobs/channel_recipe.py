@@ -14,10 +14,14 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
-from mechdesign.jobs.column_plan import ColumnGroup, Plan
+from mechdesign.jobs.column_plan import ColumnGroup
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe
-from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_in_options
+from mechdesign.jobs.keyed_recipe import (
+    KeyedRecipe,
+    key_for_columns,
+    key_in_options,
+)
 from mechdesign.jobs.manifest import ReleasedColumn, released_column
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
@@ -28,12 +32,6 @@ from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
-
-ONE_KEY = (
-    "the random numbers depend on the key, the channel and the record, and not on the column: "
-    "another column of these records needs a key of its own, or both would be released with the "
-    "same numbers (a ledger keeps them apart)"
-)
 
 
 @runtime_checkable
@@ -105,7 +103,9 @@ class ChannelRecipe(KeyedRecipe):
         key, keyless = key_in_options(options)
         return cls(
             channels=channels,
-            keys=(key,) * len(channels),
+            keys=tuple(
+                key_for_columns(key, each.useful.columns, options) for each in channels
+            ),
             options=replace(options, key=None),
             keyless=keyless,
         )
@@ -126,28 +126,6 @@ class ChannelRecipe(KeyedRecipe):
                 sensitive = channel.sensitive.columns
             groups.append(ColumnGroup(channel.useful.columns, sensitive, merged))
         return groups
-
-    def plan(self, header: Sequence[Any]) -> Plan:
-        """What becomes of each column of a table."""
-        plan = super().plan(header)
-        if self._may_meet_another_column:
-            return replace(plan, notices=(*plan.notices, ONE_KEY))
-        return plan
-
-    @property
-    def _may_meet_another_column(self) -> bool:
-        """Whether the key may be used for another column, and nothing would see it.
-
-        The random numbers of a record depend on key, channel and record, not on the column: with
-        the column they would be others than in the releases that were made so far, and every record
-        of these be drawn a second time. A ledger refuses a second column.
-        """
-        options = self.options
-        has_key = not self.keyless and options.insecure_seed is None
-        if not has_key or options.ledger is not None:
-            return False
-        renamed = [channel.useful.columns for channel in self.channels]
-        return any(name in options.renamed for names in renamed for name in names)
 
     def drawer(self, header: Sequence[Any]) -> ChannelDrawer:
         """Ready for the parts of a table with this header."""

@@ -343,7 +343,10 @@ def _released_names(
     """Names of the released columns of a group."""
     if group.names:
         return _in_table(group.names, options)
-    return tuple(",".join(names) for names in replaced)
+    # Of one column the name as it is, which may be no text in a frame.
+    return tuple(
+        names[0] if len(names) == 1 else ",".join(map(str, names)) for names in replaced
+    )
 
 
 def _replaced(

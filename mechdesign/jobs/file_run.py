@@ -194,6 +194,7 @@ class FileRun:
         sources: Sequence[PathLike] = (),
         leftover: bool = False,
         again: bool = False,
+        repeatable: bool = False,
     ) -> Target:
         """The target, to be used in a `with` block; `sources` are further files that it must not
         replace.
@@ -209,6 +210,7 @@ class FileRun:
             private=private,
             leftover=leftover,
             again=again,
+            repeatable=repeatable,
         )
 
     def draw(

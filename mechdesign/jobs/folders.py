@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -103,12 +103,14 @@ def sanitise_path(
     force: bool = False,
     strict: bool = False,
     progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
     **options: Unpack[FileKeywords],
 ) -> Released:
     """What `sanitise_file` does, for a file or for all files of a folder or glob; or only check
     that it can be done.
 
-    `key_from` is the key of the ledger, where it is kept elsewhere.
+    `key_from` is the key of the ledger, where it is kept elsewhere. `warn` is called, before
+    anything is read, with what an existing folder is about to lose.
     """
     source = local(source)
     target = local(target)
@@ -125,6 +127,7 @@ def sanitise_path(
         force=force,
         strict=strict,
         progress=progress,
+        warn=warn,
     )
     if is_folder(source):
         if is_url(target):
@@ -252,7 +255,7 @@ class _FolderRelease:
         leaving = sorted({*held} - {*self.outputs})
         if not leaving:
             return ()
-        verb = "would leave" if self.dry_run else "left"
+        verb = "would leave" if self.dry_run else "leave"
         note = (
             f"{len(leaving)} of {len(held)} files {verb} {self.target}, since the input has them "
             f"no more: {leaving[0]}"
@@ -261,6 +264,9 @@ class _FolderRelease:
             note += f" to {leaving[-1]}"
         if self.files.strict:
             raise InputError(f"a note, which --strict makes an error: {note}")
+        if self.files.warn is not None:
+            # While the files are still there: drawing takes its time, and can be stopped.
+            self.files.warn(note)
         return (note,)
 
     def _exists(self) -> InputError:

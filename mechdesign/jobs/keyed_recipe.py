@@ -49,6 +49,25 @@ def key_in_options(options: ReleaseOptions) -> tuple[Key, bool]:
     return key_of(key, options.insecure_seed), keyless
 
 
+def key_for_columns(key: Key, columns: Sequence[str], options: ReleaseOptions) -> Key:
+    """The key of a channel whose columns may have other names in the table.
+
+    A draw is a function of key, channel, column and record. Under the channel's own names the
+    column is in the channel. In a ledger a job has a key and one column for each channel; seeds
+    draw for tests, where names do not matter.
+    """
+    named = tuple(options.renamed.get(name, name) for name in columns)
+    if named == tuple(columns):
+        return key
+    if options.ledger is not None or options.insecure_seed is not None:
+        return key
+    labels: list[str] = []
+    for name in named:
+        # The number 1 and the text "1" can name two columns of a frame.
+        labels += ["text" if isinstance(name, str) else "other", str(name)]
+    return key.derived("columns", *labels)
+
+
 @dataclass(frozen=True)
 class _DrawnFile:
     """A file that was drawn by a job: its records, and what the ledger knows of them."""

@@ -6,7 +6,7 @@ keyword arguments, which the TypedDicts declare to type checkers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, TypeAlias, TypedDict, cast
@@ -52,6 +52,8 @@ class FileOptions:
         Whether any note for the user is an error, and nothing is written.
     progress : Progress, optional
         Called with the bytes read; the input is read twice.
+    warn : function, optional
+        Called with what the user should know before the work begins.
     """
 
     text: TextOptions | None = None
@@ -61,6 +63,7 @@ class FileOptions:
     force: bool = False
     strict: bool = False
     progress: Progress | None = None
+    warn: Callable[[str], None] | None = None
 
 
 class FileKeywords(TypedDict, total=False):

@@ -21,7 +21,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.jobs.column_plan import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
-from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_in_options
+from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_for_columns, key_in_options
 from mechdesign.jobs.manifest import ReleasedColumn, released_boxes, released_rows
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
@@ -64,7 +64,7 @@ class RowRecipe(KeyedRecipe):
         key, keyless = key_in_options(options)
         return cls(
             channel=channel,
-            keys=(key,),
+            keys=(key_for_columns(key, channel.released_columns, options),),
             options=replace(options, key=None),
             keyless=keyless,
         )

@@ -9,6 +9,7 @@ not take over.
 from __future__ import annotations
 
 import errno
+import filecmp
 import hashlib
 import os
 import stat
@@ -64,6 +65,9 @@ class Target:
         Whether a killed run may have left sides of this output, which may be replaced.
     again : bool
         Whether the target has these very bytes already, and may be replaced by them.
+    repeatable : bool
+        Whether the job gives the same bytes as often as it runs: where the output and all sides are
+        there, `refuse_others` decides when they are known again.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Target:
         private: Sequence[PathLike] = (),
         leftover: bool = False,
         again: bool = False,
+        repeatable: bool = False,
     ) -> None:
         self._standard = os.fspath(path) == STANDARD
         self._remote = Remote(path) if is_url(path) else None
@@ -96,6 +101,7 @@ class Target:
         self._side_names = [Path(side) for side in sides]
         self._sides = {side: part_file(real_path(side)) for side in self._side_names}
         self._private_parts = {part_file(real_path(side)) for side in private}
+        self._is_repeated = repeatable and self._are_all_there()
         # What is written for standard output or a URL, which have no temporary file of their own.
         self._spool: NamelessFile | None = None
         self._locks: dict[Path, int] = {}
@@ -122,6 +128,24 @@ class Target:
     def part_of_side(self, side: PathLike) -> Path:
         """Where to write what will be `side`, one of `sides`."""
         return self._sides[Path(side)]
+
+    def _are_all_there(self) -> bool:
+        """Whether an earlier run may have written all of this."""
+        if self._standard or self._remote is not None or self._force:
+            return False
+        return all(place.is_file() for place in (self._path, *self._sides))
+
+    def refuse_others(self) -> None:
+        """Refuse files that are there and that differ from what has been written now.
+
+        To be called before anything is recorded; all is written then.
+        """
+        if not self._is_repeated:
+            return
+        parts = {self._asked_path: self.part, **self._sides}
+        for place, part in parts.items():
+            if not filecmp.cmp(place, part, shallow=False):
+                check_target(place, force=False, sources=self._sources)
 
     def seal(self) -> str:
         """SHA-256 of what has been written, which is on disk when this returns; write no more
@@ -234,13 +258,15 @@ class Target:
         if self._remote is not None:
             self._remote.check_free(force=self._force or self._again)
         elif not self._standard:
-            check_target(self._asked_path, force=self._force, sources=self._sources)
+            force = self._force or self._is_repeated
+            check_target(self._asked_path, force=force, sources=self._sources)
 
     def _check_names(self) -> None:
         self._check_free()
         places = {self._path}
         for side in self._side_names:
-            check_target(side, force=self._replace_sides, sources=self._sources)
+            force = self._replace_sides or self._is_repeated
+            check_target(side, force=force, sources=self._sources)
             if real_path(side) in places:
                 raise InputError(
                     f"{side} would be written twice; choose another name for one of the two"

@@ -1,4 +1,5 @@
-"""The posteriors that a notion on averages allows: a convex set, or an interval for two secrets.
+"""The posteriors that a notion on averages allows: a convex set, or an interval for two secrets;
+where they are not convex, `inverse_means` has the functions.
 
 The lift of an output with posterior v is w = A v, and sum_s P(s) w_s = 1. The averages
 
@@ -33,25 +34,33 @@ from mechdesign.auditing.leakages import OutputMasses
 from mechdesign.auditing.verdict import budget_used
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import DistanceMean, DivergenceMean, MeanLimits, PowerMean
+from mechdesign.mechanisms.inverse_means import (
+    OUTWARDS,
+    InverseDistanceFunction,
+    largest_lifts,
+)
 from mechdesign.tables.joint import Joint
-from solvers import Array, ConvexFunction, ConvexSet, Cut
-
-OUTWARDS = 2.0**-48
-"""Relative widening of the bound of an average: its exponential and powers are wrong by a few units
-in the last place."""
+from solvers import Array, ConvexFunction, ConvexSet, CoveredSet, Cut
 
 TINY = 1e-300
 """Floor of lifts whose logarithm a cut needs; a cut holds for every positive lift in its place."""
 
 
-def convex_set(joint: Joint, limits: MeanLimits) -> ConvexSet:
-    """The allowed posteriors as a convex set, for limits whose set is convex."""
-    functions: list[ConvexFunction] = []
+def allowed_set(joint: Joint, limits: MeanLimits) -> ConvexSet | CoveredSet:
+    """The allowed posteriors: a convex set, or one that is not, where distances of inverses are
+    limited (`inverse_means`).
+    """
+    convex: list[ConvexFunction] = []
+    mean = limits.mean
     if math.isfinite(limits.upper):
-        functions.append(_upper_function(joint.p_s, limits))
-    if math.isfinite(limits.lower):
-        functions.append(_lower_function(joint.p_s, limits))
-    return ConvexSet(joint.lift, functions)
+        convex.append(_upper_function(joint.p_s, limits))
+    if not math.isfinite(limits.lower):
+        return ConvexSet(joint.lift, convex)
+    if not isinstance(mean, DistanceMean):
+        return ConvexSet(joint.lift, [*convex, _lower_function(joint.p_s, limits)])
+    inverse = InverseDistanceFunction(joint.p_s, mean, limits.lower)
+    high = largest_lifts(joint, mean, limits.upper)
+    return CoveredSet(joint.lift, [*convex, inverse], inverse.least, high)
 
 
 def _upper_function(p_s: Array, limits: MeanLimits) -> ConvexFunction:

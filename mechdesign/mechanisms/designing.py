@@ -24,7 +24,7 @@ from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.population import PopulationRules, confident
-from mechdesign.mechanisms.posteriors import check_convex, check_polytope
+from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.purposes import for_queries, for_task
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
@@ -210,7 +210,7 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     if request.has_purpose:
         check_polytope(rules.notion, rules.joint)
         return for_queries(rules, request.objective, request.search, started)
-    check_convex(rules.notion, rules.joint)
+    check_optimum(rules.notion, rules.joint)
     if request.fallback:
         return _optimal_or_merging(rules, request, started)
     return optimal(rules, request.search)

@@ -24,7 +24,7 @@ from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
@@ -252,7 +252,7 @@ def read_costs(
         )
     with open_source(path, text, repeated_names=True) as source:
         header = list(source.header[1:])
-        rows = [row for batch in source.batches() for row in batch.rows()]
+        rows = all_rows(source)
     first_column = [row[0] for row in rows]
     for labels in (header, first_column):
         repeated = [name for name, times in Counter(labels).items() if times > 1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -123,6 +123,14 @@ def _below(numerator: int, denominator: int) -> float:
     return -quotient_above(-numerator, denominator)
 
 
+def _floats(ends: Sequence[Sequence[int]]) -> Array:
+    """Ends over `SCALE` as doubles."""
+    rows: list[list[float]] = []
+    for row in ends:
+        rows.append([end / SCALE for end in row])
+    return np.array(rows)
+
+
 class PopulationLifts(MergedSets):
     """Merged sets of symbols judged by their extreme lifts over a confidence set.
 
@@ -134,8 +142,8 @@ class PopulationLifts(MergedSets):
     def __init__(
         self, joint: Joint, limits: LiftLimits, populations: ConfidenceSet
     ) -> None:
-        lower = np.array([[end / SCALE for end in row] for row in populations.lower])
-        upper = np.array([[end / SCALE for end in row] for row in populations.upper])
+        lower = _floats(populations.lower)
+        upper = _floats(populations.upper)
         self.p_x = joint.p_x
         self.given_s = np.vstack([lower, upper])
         self._totals = lower.sum(axis=1)[:, None], upper.sum(axis=1)[:, None]
@@ -450,8 +458,10 @@ def records_needed(
             zip(joint.sensitive.symbols, populations.share_lower, strict=True)
         )
     for k in range(1, MOST_DOUBLINGS + 1):
-        counts = tuple(tuple(count << k for count in row) for row in joint.counts)
-        larger = replace(joint, counts=counts)
+        counts: list[tuple[int, ...]] = []
+        for row in joint.counts:
+            counts.append(tuple(count << k for count in row))
+        larger = replace(joint, counts=tuple(counts))
         if time.perf_counter() > end:
             return None
         larger_set = confidence_set(

@@ -134,11 +134,11 @@ def check_polytope(notion: Notion, joint: Joint) -> None:
     )
 
 
-def check_convex(notion: Notion, joint: Joint) -> None:
-    """Raise InputError unless the posteriors that the notion allows are convex, which optimal and
-    subset-response need.
+def check_optimum(notion: Notion, joint: Joint) -> None:
+    """Raise InputError unless the posteriors that the notion allows are convex, or can be covered
+    by convex sets, which optimal and subset-response need.
     """
-    reason = notion.limits.not_convex
+    reason = notion.limits.no_optimum
     if reason is None or len(joint.sensitive) == TWO_SECRETS:
         return
     raise InputError(

@@ -20,7 +20,7 @@ from mechdesign.core.errors import InputError, SolverFailure, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
@@ -177,7 +177,7 @@ def read_queries(
     """
     with open_source(path, text, repeated_names=True) as source:
         header = list(source.header)
-        rows = [row for batch in source.batches() for row in batch.rows()]
+        rows = all_rows(source)
     with errors_naming(source.name):
         repeated = sorted({name for name in header if header.count(name) > 1})
         if repeated:

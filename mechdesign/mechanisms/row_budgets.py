@@ -11,7 +11,9 @@ a relative promise,
 
 likewise below, and for quotients of lifts with r, the largest quotient within the stratum, r + c_j
 (epsilon - r). So bounds grow from level to level, and a constant, which leaves all lifts as they
-are, is possible at every node (docs/explanation/rows-theory.md, propositions 1, 2 and 7).
+are, is possible at every node (docs/explanation/rows-theory.md, propositions 1, 2 and 7). The
+outputs of the first of two levels may have a share each: every c up to 1 leaves a constant possible
+below.
 """
 
 from __future__ import annotations
@@ -42,13 +44,26 @@ miss, and worth less than a billionth of the information."""
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Bounds of the lifts of the outputs of a node: (|S|,) arrays, and the largest quotient of two
-    lifts.
+    """Bounds of the lifts of the outputs of a node, (|S|, k) arrays, and the largest quotient of
+    two lifts, (k,); k is 1 where all outputs have the same, else there is a column for each output.
     """
 
     lower: Array
     upper: Array
-    ratio: float
+    ratio: Array
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether quotients are bounded."""
+        return math.isfinite(self.ratio[0])
+
+    def of_outputs(self, outputs: NDArray[np.int64]) -> Bounds:
+        """Those of some outputs."""
+        if len(self.ratio) == 1:
+            return self
+        return Bounds(
+            self.lower[:, outputs], self.upper[:, outputs], self.ratio[outputs]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,24 +83,27 @@ class Stratum:
     eps_u: Array
     ratio: float
 
-    def bounds(self, share: float) -> Bounds:
-        """What a level may use whose cumulative share of the budgets is `share`."""
+    def bounds(self, *shares: float) -> Bounds:
+        """What a level may use whose cumulative share of the budgets is given: one share for all
+        outputs, or one for each.
+        """
         with np.errstate(divide="ignore"):
             start = np.log(self.start)
-        upper = np.full(len(start), math.inf)
-        lower = np.zeros(len(start))
+        share = np.array(shares)
+        upper = np.full((len(start), len(share)), math.inf)
+        lower = np.zeros((len(start), len(share)))
         for s in np.flatnonzero(self.protected).tolist():
             if math.isfinite(self.eps_u[s]):
                 used = max(float(start[s]), 0.0)
-                upper[s] = math.exp(used + share * (self.eps_u[s] - used))
+                upper[s] = np.exp(used + share * (self.eps_u[s] - used))
             if math.isfinite(self.eps_l[s]):
                 used = max(-float(start[s]), 0.0)
-                lower[s] = math.exp(-used - share * (self.eps_l[s] - used))
+                lower[s] = np.exp(-used - share * (self.eps_l[s] - used))
         if math.isinf(self.ratio):
-            return Bounds(lower, upper, math.inf)
+            return Bounds(lower, upper, np.full(len(share), math.inf))
         some = start[self.protected]
         used = float(some.max() - some.min())
-        return Bounds(lower, upper, math.exp(used + share * (self.ratio - used)))
+        return Bounds(lower, upper, np.exp(used + share * (self.ratio - used)))
 
 
 def check_promise(promise: str) -> None:

@@ -131,11 +131,13 @@ class RowGrowth:
         self,
         shares: Sequence[float],
         *,
+        own: Sequence[float] = (),
         least_mass: float,
         end: float = math.inf,
         slack: float = 0.0,
     ) -> Grown:
-        """The tree for cumulative shares of the budgets, one for each level, the last one 1.
+        """The tree for cumulative shares of the budgets, one for each level, the last one 1; `own`
+        are those of the outputs of the first level, with the objective truth one for each symbol.
 
         `slack` is a relative distance that all bounds keep beside the usual one, `end` a time of
         `time.perf_counter`.
@@ -145,6 +147,9 @@ class RowGrowth:
             [_narrowed(stratum.bounds(share), slack) for share in shares]
             for stratum in self.strata
         ]
+        if own:
+            for stratum, by_level in zip(self.strata, bounds, strict=True):
+                by_level[0] = _narrowed(stratum.bounds(*own), slack)
         roots = [0] * len(self.strata)
         # The ticket decides between equal masses, so that prefixes are never compared.
         heap: list[tuple[float, int, Prefix]] = []
@@ -203,7 +208,7 @@ class RowGrowth:
         part = growth.parts[level]
         codes = self._codes[level][prefix.rows]
         inputs, mass, table = self._law(prefix, codes)
-        rows = self._programs.channel(table, bounds, end)
+        rows = self._programs.channel(table, bounds.of_outputs(inputs), end)
         used = np.flatnonzero(rows.any(axis=0))
         rows = rows[:, used]
         if self.objective == TRUTH:

@@ -90,12 +90,12 @@ class NodeTable:
 
 def reachable(bounds: Bounds, own: Array, margin: float) -> Bounds:
     """Bounds moved inwards by a relative margin, as far as the node's own lifts allow."""
-    lower = np.minimum(bounds.lower * (1.0 + margin), own)
-    upper = np.maximum(bounds.upper * (1.0 - margin), own)
+    lower = np.minimum(bounds.lower * (1.0 + margin), own[:, None])
+    upper = np.maximum(bounds.upper * (1.0 - margin), own[:, None])
     ratio = bounds.ratio
-    if math.isfinite(ratio):
+    if bounds.has_ratio:
         some = own[own > 0.0]
-        ratio = max(ratio * (1.0 - margin), float(some.max() / some.min()))
+        ratio = np.maximum(ratio * (1.0 - margin), float(some.max() / some.min()))
     return Bounds(lower, upper, ratio)
 
 
@@ -193,21 +193,23 @@ class NodePrograms:
 
 
 def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
-    """The posteriors v over x whose lifts A v keep the bounds; quotients by an auxiliary t <= A v
-    <= ratio t.
+    """The posteriors v over x whose lifts A v keep the bounds, the same for all outputs; quotients
+    by an auxiliary t <= A v <= ratio t.
     """
     count = len(lifts)
+    least = bounds.lower[:, 0]
+    most = bounds.upper[:, 0]
     rows: list[Array] = []
     lower: list[Array] = []
     upper: list[Array] = []
     auxiliary: list[Array] = []
-    if (bounds.lower > 0.0).any() or np.isfinite(bounds.upper).any():
-        bounded = (bounds.lower > 0.0) | np.isfinite(bounds.upper)
+    if (least > 0.0).any() or np.isfinite(most).any():
+        bounded = (least > 0.0) | np.isfinite(most)
         rows.append(lifts[bounded])
-        lower.append(np.where(bounds.lower > 0.0, bounds.lower, -math.inf)[bounded])
-        upper.append(bounds.upper[bounded])
+        lower.append(np.where(least > 0.0, least, -math.inf)[bounded])
+        upper.append(most[bounded])
         auxiliary.append(np.zeros(int(bounded.sum())))
-    if math.isfinite(bounds.ratio):
+    if bounds.has_ratio:
         # Symbols that do not occur here have lift zero in every output; a relative promise says
         # nothing of them.
         present = lifts.any(axis=1)
@@ -215,9 +217,9 @@ def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
         rows += [lifts[present], lifts[present]]
         lower += [np.zeros(count), np.full(count, -math.inf)]
         upper += [np.full(count, math.inf), np.zeros(count)]
-        auxiliary += [np.full(count, -1.0), np.full(count, -bounds.ratio)]
+        auxiliary += [np.full(count, -1.0), np.full(count, -bounds.ratio[0])]
     column = None
-    if math.isfinite(bounds.ratio):
+    if bounds.has_ratio:
         column = np.concatenate(auxiliary)[:, None]
     return Polytope(
         np.vstack(rows), np.concatenate(lower), np.concatenate(upper), column
@@ -265,18 +267,20 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     p = table.masses
     n = len(p)
     matrix, auxiliary = _output_rows(table.lifts, bounds)
-    m = len(matrix)
-    has_ratio = math.isfinite(bounds.ratio)
-    pattern = _pattern(n, m, has_ratio)
+    outputs, m, _ = matrix.shape
+    pattern = _pattern(n, m, bounds.has_ratio)
     value = np.empty((n * n, 1 + m))
     value[:, 0] = 1.0
     ratio_of_masses = (p[pattern.x] / p[pattern.y])[:, None]
-    value[:, 1:] = ratio_of_masses * matrix.T[pattern.x]
+    # One matrix for all outputs, or that of each.
+    of_output = pattern.y if outputs > 1 else 0
+    value[:, 1:] = ratio_of_masses * matrix[of_output, :, pattern.x]
     values = value.ravel()
     columns = n * n
-    if has_ratio:
+    if bounds.has_ratio:
         columns += n
-        values = np.concatenate([values, np.tile(auxiliary, n)])
+        weights = np.broadcast_to(auxiliary, (n, m))
+        values = np.concatenate([values, weights.ravel()])
     # What changes costs its mass; the diagonal, W(x|x), costs nothing.
     cost = np.zeros(columns)
     cost[: n * n] = p[pattern.x]
@@ -285,24 +289,30 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
 
 
 def _output_rows(lifts: Array, bounds: Bounds) -> tuple[Array, Array]:
-    """Rows G (m, n) and g (m,) with sum_x G[r, x] p(x) W(y|x) + g[r] t_y <= 0 for every output y.
+    """Rows G (k, m, n) and g (k, m) with sum_x G[y, r, x] p(x) W(y|x) + g[y, r] t_y <= 0 for every
+    output y; k is 1 where all outputs have the same bounds.
 
     A bound that no symbol's own lift breaks holds for every mixture, and is left out.
     """
-    above = np.flatnonzero((lifts > bounds.upper[:, None]).any(axis=1))
-    below = np.flatnonzero((lifts < bounds.lower[:, None]).any(axis=1))
+    largest = lifts.max(axis=1, keepdims=True)
+    smallest = lifts.min(axis=1, keepdims=True)
+    above = np.flatnonzero((largest > bounds.upper).any(axis=1))
+    below = np.flatnonzero((smallest < bounds.lower).any(axis=1))
+    count = len(bounds.ratio)
+    # (k, m, n): bounds of some outputs may be infinite only where all are.
     general = [
-        lifts[above] - bounds.upper[above, None],
-        bounds.lower[below, None] - lifts[below],
+        lifts[above] - bounds.upper[above].T[:, :, None],
+        bounds.lower[below].T[:, :, None] - lifts[below],
     ]
-    weights = [np.zeros(len(above)), np.zeros(len(below))]
-    if math.isfinite(bounds.ratio):
+    weights = [np.zeros((count, len(above))), np.zeros((count, len(below)))]
+    if bounds.has_ratio:
         # t_y lies between all lifts and their largest over exp(epsilon).
-        present = lifts.any(axis=1)
-        general += [-lifts[present], lifts[present]]
-        count = int(present.sum())
-        weights += [np.ones(count), np.full(count, -bounds.ratio)]
-    return np.vstack(general), np.concatenate(weights)
+        present = lifts[lifts.any(axis=1)]
+        whole = (count, *present.shape)
+        general += [np.broadcast_to(-present, whole), np.broadcast_to(present, whole)]
+        ratios = np.broadcast_to(-bounds.ratio[:, None], (count, len(present)))
+        weights += [np.ones((count, len(present))), ratios]
+    return np.concatenate(general, axis=1), np.concatenate(weights, axis=1)
 
 
 def _highs_program(pattern: Pattern, cost: Array, values: Array, n: int, m: int) -> Any:
@@ -329,9 +339,9 @@ def _highs_program(pattern: Pattern, cost: Array, values: Array, n: int, m: int)
 
 def _symbols_keep(lifts: Array, bounds: Bounds) -> bool:
     """Whether every symbol may be released as it is."""
-    if (lifts > bounds.upper[:, None]).any() or (lifts < bounds.lower[:, None]).any():
+    if (lifts > bounds.upper).any() or (lifts < bounds.lower).any():
         return False
-    if math.isinf(bounds.ratio):
+    if not bounds.has_ratio:
         return True
     present = lifts[lifts.any(axis=1)]
     return bool((present.max(axis=0) <= bounds.ratio * present.min(axis=0)).all())
@@ -344,25 +354,25 @@ def _excess(table: NodeTable, rows: Array, bounds: Bounds) -> Array:
     of these; `_room` has the same order.
     """
     masses, scaled = table.of_outputs(rows)
-    free = np.isinf(bounds.upper)[:, None]
-    upper = np.where(free, 0.0, bounds.upper[:, None])
+    free = np.isinf(bounds.upper)
+    upper = np.where(free, 0.0, bounds.upper)
     over = np.where(free, 0.0, scaled - upper * masses)
-    under = bounds.lower[:, None] * masses - scaled
+    under = bounds.lower * masses - scaled
     excess = [over, under]
-    if math.isfinite(bounds.ratio):
+    if bounds.has_ratio:
         present = scaled[table.lifts.any(axis=1)]
         excess += [own - bounds.ratio * present for own in present]
     return np.concatenate(excess)
 
 
 def _room(table: NodeTable, bounds: Bounds) -> Array:
-    """What a unit of weight on all rows gives back to each bound, (bounds,): the slack of the node
-    itself.
+    """What a unit of weight on all rows gives back to each bound, (bounds, k): the slack of the
+    node itself.
     """
-    own = table.own_lifts()
+    own = table.own_lifts()[:, None]
     room = [np.where(np.isinf(bounds.upper), 1.0, bounds.upper - own)]
     room.append(own - bounds.lower)
-    if math.isfinite(bounds.ratio):
+    if bounds.has_ratio:
         present = own[table.lifts.any(axis=1)]
         room += [bounds.ratio * present - lift for lift in present]
     return np.concatenate(room)
@@ -384,10 +394,10 @@ def _repaired(table: NodeTable, shares: Array, bounds: Bounds) -> Integers | Non
         if not broken.any():
             return rows
         room = _room(table, bounds)
-        if (room[broken.any(axis=1)] <= 0.0).any():
+        if ((room <= 0.0) & broken).any():
             return None
         # An output that fails by e and has c to spare at a constant needs the weight e / c.
-        slack = np.where(room > 0.0, room, 1.0)[:, None]
+        slack = np.where(room > 0.0, room, 1.0)
         needed = np.where(broken, excess / slack, 0.0)
         weight = np.maximum(needed.max(axis=0), 4.0 / DENOMINATOR)
         failing = broken.any(axis=0)

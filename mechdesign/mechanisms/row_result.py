@@ -18,7 +18,8 @@ class LevelSummary:
 
     `truth` is the expected share of unchanged rows of its columns' cells, by column (None with free
     outputs), `kept` I(X; Y_j | K, Y_1 .. Y_{j-1}) as a share of H(X | K), `spent` the exact
-    log-lifts of prefixes up to here.
+    log-lifts of prefixes up to here, `share` that of the budgets, from which the outputs of the
+    first of two levels may differ.
     """
 
     columns: tuple[str, ...]

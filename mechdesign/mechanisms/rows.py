@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import mechdesign
 from mechdesign.auditing.demands import own_budgets
@@ -45,6 +46,7 @@ from mechdesign.mechanisms.row_splits import (
     Trial,
     best_split,
     cumulative,
+    own_shares,
 )
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.joint import Joint
@@ -398,9 +400,13 @@ class RowSearch:
             coarse = max(coarse, COARSE_MASS)
         end = self.end(SEARCH_SHARE)
 
-        def value(order: tuple[int, ...], split: tuple[float, ...]) -> float:
+        def value(
+            order: tuple[int, ...],
+            split: tuple[float, ...],
+            own: tuple[float, ...] = (),
+        ) -> float:
             grown = self.growth(order).grow(
-                cumulative(split), least_mass=coarse, end=end
+                cumulative(split), own=own, least_mass=coarse, end=end
             )
             self._trials += 1
             worth = self.value_of(grown)
@@ -415,7 +421,24 @@ class RowSearch:
             return worth
 
         tries_orders = self.request.order == BEST and 1 < self.count <= MOST_ORDERED
-        return best_split(value, self.count, orders=tries_orders, end=end)
+        best = best_split(value, self.count, orders=tries_orders, end=end)
+        if self.count != 2 or self.request.objective != TRUTH:
+            return best
+        masses = self._first_masses(best.order)
+        return own_shares(
+            lambda own: value(best.order, best.split, own),
+            best,
+            np.argsort(-masses).tolist(),
+            len(masses),
+            end=end,
+        )
+
+    def _first_masses(self, order: tuple[int, ...]) -> NDArray[np.float64]:
+        """The masses of the symbols of the first level."""
+        place = self.request.given + order[0]
+        codes = self.records.codes[:, place]
+        size = len(self.records.groups[place])
+        return np.bincount(codes, self.records.masses, size).astype(np.float64)
 
     def verified(self, trial: Trial) -> tuple[Grown, RowChannel, RowAudit]:
         """The final tree, once the exact audit passes it."""
@@ -441,6 +464,7 @@ class RowSearch:
         """The tree of the best trial, grown as far as the least mass and the time allow."""
         grown = self.growth(trial.order).grow(
             cumulative(trial.split),
+            own=trial.own,
             least_mass=self.least_mass,
             end=self.end(GROWTH_SHARE),
             slack=slack,

@@ -31,7 +31,7 @@ from mechdesign.core.integers import IntegerRows
 from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.classes import Classes, classes
-from mechdesign.mechanisms.convex_means import convex_set
+from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.other_method import envelope_by_any_method
 from mechdesign.mechanisms.partitions import (
     ZERO_LIFT_RISK,
@@ -55,10 +55,12 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns
 from solvers import (
     Array,
+    CoveredSet,
     Envelope,
     Points,
     Polytope,
     convex_envelope,
+    covered_envelope,
 )
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-5, 1e-3, 1e-1)
@@ -192,17 +194,20 @@ class Rules:
                 f"method vertices needs a polytope, and {self.notion.name} has none: use auto or "
                 "columns (--method columns)"
             )
-        allowed = convex_set(self.reduced.joint, limits)
+        allowed = allowed_set(self.reduced.joint, limits)
         p_x = self.reduced.joint.p_x
 
         def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
             options |= search.options(self.joint, end)
-            if members is None:
-                return convex_envelope(allowed, p_x, margin=margin, **options)
-            # The face on which only the members have mass, at P(X | T): eq. (25).
-            point = p_x[members] / p_x[members].sum()
-            face = allowed.restrict(members)
-            return convex_envelope(face, point, margin=margin, **options)
+            inside = allowed
+            point = p_x
+            if members is not None:
+                # The face on which only the members have mass, at P(X | T): eq. (25).
+                point = p_x[members] / p_x[members].sum()
+                inside = allowed.restrict(members)
+            if isinstance(inside, CoveredSet):
+                return covered_envelope(inside, point, margin=margin, **options)
+            return convex_envelope(inside, point, margin=margin, **options)
 
         return solve
 

@@ -34,7 +34,7 @@ from mechdesign.core.wording import listed
 from mechdesign.mechanisms import partitions
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk
-from mechdesign.mechanisms.posteriors import check_convex
+from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules, check_sensitive, table_rules
@@ -307,7 +307,7 @@ def subset_response(
     smaller budgets keep the promise, too, and the best of all is returned.
     """
     started = time.perf_counter()
-    check_convex(rules.notion, rules.joint)
+    check_optimum(rules.notion, rules.joint)
     if not rules.has_faces:
         raise InputError(
             f"{RESPONSE} with symbols of no record is not built: an output of a few "

@@ -71,6 +71,7 @@ class Asked(TypedDict, total=False):
     mechanism_path: PathLike | None
     force: bool
     progress: Progress | None
+    warn: Callable[[str], None]
     ledger: PathLike | None
     key_from: Key | None
     dry_run: bool
@@ -200,6 +201,7 @@ PASSED_ON = (
     "compression",
     "force",
     "progress",
+    "warn",
     "key_from",
     "dry_run",
     "strict",
@@ -275,6 +277,8 @@ def _release_groups(
             force=asked.get("force", False),
             sources=(*opened.paths, *keep),
             sides=sides,
+            # Nothing is drawn, so the same job writes the same bytes.
+            repeatable=True,
         )
         stack.enter_context(out)
         ledger = stack.enter_context(
@@ -293,6 +297,7 @@ def _release_groups(
         for path in sides:
             text = document_text(result.mechanism.document)
             out.part_of_side(path).write_text(text, encoding="utf-8")
+        out.refuse_others()
         # A rehearsal leaves the ledger by an exception, with nothing entered.
         with suppress(Rehearsed):
             if ledger is not None:

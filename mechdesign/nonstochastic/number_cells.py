@@ -132,7 +132,8 @@ class NumbersRecipe(FileRecipe):
         census: RecordCensus | None = None
         if ledger is not None:
             census = RecordCensus(ledger.hasher)
-        with run.opened_target(sources=run.sides.channel_files) as out:
+        # Nothing is drawn, so the same job writes the same bytes.
+        with run.opened_target(sources=run.sides.channel_files, repeatable=True) as out:
             drawer = self.drawer(run.table.header)
             if census is None:
                 run.draw(out, drawer)
@@ -146,6 +147,7 @@ class NumbersRecipe(FileRecipe):
                 text = document_text(result.mechanism.document)
                 place = out.part_of_side(run.sides.manifest)
                 place.write_text(text, encoding="utf-8")
+            out.refuse_others()
             if ledger is not None and census is not None:
                 try:
                     result = charged(

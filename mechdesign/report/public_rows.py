@@ -9,7 +9,12 @@ from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
 from mechdesign.report.content import VERDICTS
 from mechdesign.report.document import BANNERS, VERIFIED
-from mechdesign.report.rows_page import COVERS, COVERS_RELATIVE, LIMITS
+from mechdesign.report.rows_page import (
+    COVERS,
+    COVERS_RELATIVE,
+    LIMITS,
+    POPULATION_CARD,
+)
 
 WITHHELD = (
     "Not shown in this version, because it is computed from the table: what is kept of every "
@@ -45,6 +50,7 @@ def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Documen
         lead=f"{released} are released together; {sensitive} is protected.",
         highlights=(
             ("Times as likely as before", _factors(channel, " to ")),
+            POPULATION_CARD,
             ("Promise", channel.notion.text),
             ("Verified", VERIFIED[satisfied]),
         ),

@@ -37,6 +37,9 @@ LIMITS = (
     "It hides the protected column, not who somebody is: a released row may still be unusual.",
 )
 
+POPULATION_CARD = ("The same for the population", "not promised")
+"""A card for readers of the cards alone; `LIMITS` has the sentence."""
+
 COVERS = (
     "It covers a released row and every part of it, against an observer who knows this table and "
     "the channel."
@@ -288,6 +291,7 @@ def _highlights(report: RowReport) -> tuple[tuple[str, str], ...]:
         verified = "yes, exactly"
     cards = [
         ("Times as likely as before", _factors(achieved.eps_l, achieved.eps_u)),
+        POPULATION_CARD,
         ("Promise", report.audit.notion.text),
         ("Verified", verified),
     ]

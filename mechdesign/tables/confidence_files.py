@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import FileError
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.tables.confidence import unprotected
 from mechdesign.tables.joint import Joint
 
@@ -19,10 +19,7 @@ def _rows(path: str, header: Sequence[str]) -> list[list[str]]:
             raise FileError(
                 path, f"{path} must begin with the header {','.join(header)}"
             )
-        rows: list[list[str]] = []
-        for batch in source.batches():
-            rows.extend(batch.rows())
-        return rows
+        return all_rows(source)
 
 
 def unseen_symbols(path: str, joint: Joint) -> int:

@@ -17,7 +17,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode
 from mechdesign.formats.column_names import require_column, separators
 from mechdesign.formats.folders import files_of, is_folder
-from mechdesign.formats.opening import Batch, Source, open_source
+from mechdesign.formats.opening import Batch, Source, all_rows, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.tables.exact_table import Entry, exact_table, refuse_margins
 from mechdesign.tables.joint import Joint
@@ -278,9 +278,7 @@ def _read_wide(
         errors_naming(source.name),
     ):
         header = source.header
-        rows: list[list[str]] = []
-        for batch in source.batches():
-            rows.extend(batch.rows())
+        rows = all_rows(source)
         joint = _joint_of_wide(
             header, rows, _one_name(sensitive), _one_name(useful), what, missing
         )

@@ -14,11 +14,13 @@ from mechdesign.formats.csv_rows import Splitter
 from mechdesign.formats.digests import Census, RowHasher
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.keys import check_of, key_of_draw, read_key
 from mechdesign.jobs.shuffling import random_words, shuffle_file
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
 from mechdesign.release.row_drawing import RowRelease, row_channel_digest
+from mechdesign.tables.variable import Variable
 
 sip_hash = _rowhash.mix
 blake_words = _rowhash.words
@@ -36,6 +38,7 @@ __all__ = [
     "RowRelease",
     "Splitter",
     "TextOptions",
+    "Variable",
     "blake_words",
     "channel_digest",
     "check_of",
@@ -46,6 +49,7 @@ __all__ = [
     "random_words",
     "read_key",
     "row_channel_digest",
+    "sanitise",
     "shuffle_file",
     "sip_hash",
 ]

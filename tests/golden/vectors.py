@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import datetime
 import tempfile
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from tests.golden.entry import (
@@ -29,6 +31,7 @@ from tests.golden.entry import (
     RowRelease,
     Splitter,
     TextOptions,
+    Variable,
     blake_words,
     channel_digest,
     check_of,
@@ -37,6 +40,7 @@ from tests.golden.entry import (
     open_source,
     random_words,
     row_channel_digest,
+    sanitise,
     shuffle_file,
     sip_hash,
 )
@@ -329,6 +333,42 @@ def row_releases() -> dict[str, Any]:
     return drawn
 
 
+COLUMNS = ["job", "u1", "u2", "1", 1]
+"""Names of the useful column of the stored channel in a table."""
+
+
+def columns() -> dict[str, Any]:
+    """Draws of the same records and symbols in columns of several names, in frames and by key."""
+    half = 2**52
+    channel = Channel(
+        Variable(("job",), (("clerk",), ("smith",))),
+        ("x", "y", "z"),
+        ((half, half // 2, half // 2), (half // 4, half // 4, half + half // 2)),
+    )
+    values: dict[str, Any] = {}
+    symbols = ["clerk", "smith", "smith"] * 16
+    names = [f"person {i}" for i in range(48)]
+    for column in COLUMNS:
+        frame = pd.DataFrame({column: symbols, "id": names})
+        named = {} if column == "job" else {"job": column}
+        for identity in (None, "id"):
+            with warnings.catch_warnings():
+                # That these records come again and again.
+                warnings.simplefilter("ignore", UserWarning)
+                released = sanitise(
+                    frame,
+                    channel,
+                    key=Key(SECRET),
+                    columns=named,
+                    identity=identity,
+                    keep_order=True,
+                )
+            kind = "rows" if identity is None else "identifiers"
+            label = f"{type(column).__name__} {column} by {kind}"
+            values[label] = released[column].tolist()
+    return values
+
+
 def shuffles() -> dict[str, Any]:
     """Random words of rows, and the order in which a shuffled file has its records."""
     key = Key(SECRET).derived("shuffle")
@@ -370,6 +410,7 @@ VECTORS: dict[str, Callable[[], dict[str, Any]]] = {
     "draws": draws,
     "releases": releases,
     "row_releases": row_releases,
+    "columns": columns,
     "shuffles": shuffles,
     "splits": splits,
 }

@@ -55,3 +55,11 @@ def test_every_released_label_has_its_boxes(table):
         assert any(name in text for text in result.boxes)
     assert all("box" in meaning.behind for meaning in result.meanings)
     assert all(meaning.group == "" for meaning in result.meanings)
+
+
+def test_the_downloads_have_a_report_with_every_box(table):
+    result = designed(table, 1)
+    texts = {file.name: file.text for file in result.files}
+    assert "<html" in texts["report.html"]
+    for name in ("clerk", "cook", "nurse"):
+        assert name in texts["report.html"]

@@ -196,16 +196,6 @@ def test_bad_options_of_design(refused, arguments, words):
     assert all(word in message for word in words), message
 
 
-@pytest.mark.parametrize("mechanism", ["optimal", "subset-response"])
-@pytest.mark.parametrize("notion", ["l1", "chi2"])
-def test_inverses_that_are_not_convex(folder, refused, notion, mechanism):
-    (folder / "three.csv").write_text("g,x,y,z\na,5,2,1\nb,1,4,2\nc,2,2,6\n")
-    options = ("--contingency", *EPS, "--notion", notion, "--mechanism", mechanism)
-    message = refused("design", "three.csv", *options)
-    words = (notion, "not convex", "eps_l inf", "subset-merging")
-    assert all(word in message for word in words), message
-
-
 def test_a_convex_set_has_no_vertices(folder, refused):
     (folder / "three.csv").write_text("g,x,y,z\na,5,2,1\nb,1,4,2\nc,2,2,6\n")
     options = ("--contingency", "--eps-l", "inf", "--eps-u", "0.1", "--notion", "chi2")

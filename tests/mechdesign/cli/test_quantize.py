@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from fractions import Fraction
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -270,9 +271,23 @@ def test_data_on_a_threshold_are_not_rounded(tmp_path):
 
 def test_overwriting(meters, run):
     assert run("quantize", "meters.csv", "o.csv", *BASIC).code == 0
-    again = run("quantize", "meters.csv", "o.csv", *BASIC)
-    assert (again.code, again.out) == (2, "")
-    assert "--force" in again.err
+    written = Path("o.csv").read_bytes()
+    # The same job again writes the same bytes, and nothing is lost.
+    assert run("quantize", "meters.csv", "o.csv", *BASIC).code == 0
+    assert Path("o.csv").read_bytes() == written
+    for name in ("o.csv", "o.csv.mechanism.json"):
+        kept = Path(name).read_bytes()
+        Path(name).write_bytes(kept + b"\n")
+        again = run("quantize", "meters.csv", "o.csv", *BASIC, "--ledger", "l.db")
+        assert (again.code, again.out) == (2, "")
+        assert f"{name} exists" in again.err
+        assert "--force" in again.err
+        assert Path(name).read_bytes() == kept + b"\n"
+        Path(name).write_bytes(kept)
+    # Nothing was entered of what was refused.
+    assert "No release is known" in run("releases", "--ledger", "l.db").out
+    Path("o.csv.mechanism.json").unlink()
+    assert run("quantize", "meters.csv", "o.csv", *BASIC).code == 2
     assert run("quantize", "meters.csv", "o.csv", *BASIC, "--force").code == 0
     other = run(
         "quantize", "meters.csv", "p.csv", *BASIC, "--mechanism", "o.csv.mechanism.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 
 import mechdesign as md
 from tests.mechdesign.analysis.test_row_frequencies import people
+from tests.oracles import released_rows as oracle
 
+RELATIVE = ("--release", "a", "--given", "b", "--promise", "relative")
 DESIGN = ("design", "people.csv", "--sensitive", "secret", "--epsilon", "0.8")
 
 
@@ -120,12 +123,50 @@ def test_releases_of_different_columns_need_the_table(table, run):
 
 
 def test_relative_releases_name_what_they_are_relative_to(table, run):
-    relative = ("--release", "a", "--given", "b", "--promise", "relative")
-    run(*DESIGN, *relative, "--output", "given.json")
+    run(*DESIGN, *RELATIVE, "--output", "given.json")
     told = run("compose", "given.json", "given.json")
     assert "Relative to somebody who knows b, which tells eps_l" in told.out
     mixed = run("compose", "given.json", "row.json")
     assert "Everything is measured against the whole table" in mixed.out
+
+
+def test_no_belief_above_a_share(table, run):
+    """The upper budget of the most frequent value; judged here in fractions, on every released row."""
+    design = ("design", "people.csv", "--sensitive", "secret", "--release", "a,b")
+    made = run(*design, "--max-posterior", "0.62", "--output", "most.json", "--json")
+    assert made.code == 0, made.err
+    channel = md.RowChannel.load("most.json")
+    law = oracle.joint_law(channel, channel.table)
+    by_row = oracle.summed(law, lambda entry: entry[2])
+    both = oracle.summed(law, lambda entry: (entry[0], entry[2]))
+    beliefs = [mass / by_row[released] for (_, released), mass in both.items()]
+    assert max(beliefs) <= Fraction(62, 100)
+    assert max(beliefs) > Fraction(61, 100)
+    frequent = table["secret"].value_counts(normalize=True).max()
+    impossible = run(*design, "--max-posterior", str(round(frequent - 0.01, 4)))
+    assert impossible.code == 1
+    assert "before anything is released" in impossible.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--release", "a,b", "--keep", "0.8"), "--keep is not built for a release"),
+        (
+            ("--release", "a,b", "--max-posterior", "0.8", "--confidence", "0.9"),
+            "--max-posterior with --confidence is not built for a release of rows",
+        ),
+        (
+            (*RELATIVE, "--max-posterior", "0.8"),
+            "take --promise total, or --at-most-times",
+        ),
+        (("--release", "a,b", "--max-posterior", "2"), "--max-posterior"),
+    ],
+)
+def test_budgets_that_rows_do_not_have(table, run, options, message):
+    refused = run("design", "people.csv", "--sensitive", "secret", *options)
+    assert refused.code == 2
+    assert message in refused.err
 
 
 def test_boxes_are_not_composed(table, run):

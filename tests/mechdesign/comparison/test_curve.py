@@ -88,6 +88,13 @@ def test_beside_a_heuristic_stands_the_optimum_with_its_bound_at_the_chosen_budg
         row.upper_bound_nmi for row in found.rows if row.epsilon == found.chosen.epsilon
     )
     assert found.chosen.nmi <= found.chosen.upper_bound_nmi
+
+
+def test_a_notion_without_an_optimum_has_the_heuristic_alone(monkeypatch):
+    def refuse(*_):
+        raise md.InputError("no optimum is known")
+
+    monkeypatch.setattr(curve, "check_optimum", refuse)
     alone, _ = through(md.Chi2Lift(0.4, 0.4), "complete-merging")
     assert {row.mechanism for row in alone.rows} == {"complete-merging"}
     assert all(row.upper_bound_nmi is None for row in alone.rows)

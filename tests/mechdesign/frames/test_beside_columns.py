@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -182,19 +183,31 @@ def test_notes_of_the_user_are_left_out(channel):
     assert b"secret" not in ipc_bytes(released)
 
 
-def test_one_key_on_two_columns_is_warned_of(channel):
-    """Both columns got the same random numbers, so that their draws depended on each other."""
+def test_one_key_on_two_columns_draws_them_apart(channel):
+    """A draw is a function of key, channel, column and record."""
     frame = people(300)
-    frame = frame.assign(
-        u1=frame["job"], u2=frame["job"].sample(frac=1, random_state=1).tolist()
-    )
+    other = frame["job"].sample(frac=1, random_state=1).tolist()
+    frame = frame.assign(u1=frame["job"], u2=other, job=frame["job"])
     options = {"key": KEY, "identity": "id"}
-    first = sanitise(frame, channel, columns={"job": "u1"}, **options)
-    with pytest.warns(
-        UserWarning, match="this key was used with this channel on another"
-    ):
-        second = sanitise(frame, channel, columns={"job": "u2"}, **options)
-    # The golden rule of these draws: key, channel and record fix them, whatever the column's name.
     names = frame["id"].tolist()
-    assert first["u1"].tolist() == drawn_by_hand(channel, frame["u1"], names)
-    assert second["u2"].tolist() == drawn_by_hand(channel, frame["u2"], names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        own = sanitise(frame, channel, **options)
+        second = sanitise(frame, channel, columns={"job": "u2"}, **options)
+    # The channel's own column has the draws of key, channel and record.
+    assert own["job"].tolist() == drawn_by_hand(channel, frame["job"], names)
+    key = KEY.derived("columns", "text", "u2")
+    assert second["u2"].tolist() == drawn_by_hand(channel, other, names, key)
+    # u1 is the same column under another name: its records are drawn a second time.
+    with pytest.warns(UserWarning, match="have now been drawn a second time"):
+        first = sanitise(frame, channel, columns={"job": "u1"}, **options)
+    assert first["u1"].tolist() != own["job"].tolist()
+
+
+def test_a_renamed_table_is_the_same_column(channel):
+    """There is no other column of the old name, so it is not beside the new one."""
+    frame = people(300)
+    sanitise(frame, channel, key=KEY)
+    renamed = frame.rename(columns={"job": "work"}).iloc[::-1]
+    with pytest.warns(UserWarning, match="have now been drawn a second time"):
+        sanitise(renamed, channel, columns={"job": "work"}, key=KEY)

@@ -272,7 +272,10 @@ def test_columns_may_have_another_name_in_the_frame(kind, channel):
         kind(renamed), channel, key=KEY, columns={"job": "occupation"}, keep="all"
     )
     assert names(released) == list(renamed.columns)
-    assert cells(released, "occupation") == drawn_by_hand(channel, frame["job"])
+    key = KEY.derived("columns", "text", "occupation")
+    assert cells(released, "occupation") == drawn_by_hand(
+        channel, frame["job"], key=key
+    )
 
 
 def test_several_channels_at_once_draw_as_each_alone(kind, channels):

@@ -605,9 +605,16 @@ def test_files_that_leave_the_target_are_noted_before_and_after(place):
     rehearsed = release(force=True, dry_run=True)
     assert note.format("would leave") in rehearsed.notices
     with pytest.raises(
-        InputError, match=r"which strict makes an error: .* files left out"
+        InputError, match=r"which strict makes an error: .* files leave out"
     ):
         release("in/dt=2/*.csv", force=True, strict=True, keep=["id", "pay"])
     assert Path("out/dt=1/a.csv").exists()
-    assert note.format("left") in release(force=True).notices
+    told = []
+
+    def warn(text):
+        told.append(text)
+        assert Path("out/dt=1/a.csv").exists()
+
+    assert note.format("leave") in release(force=True, warn=warn).notices
+    assert told == [note.format("leave")]
     assert not Path("out/dt=1/a.csv").exists()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits
 from mechdesign.mechanisms import design
-from mechdesign.mechanisms.convex_means import convex_set, lift_interval
+from mechdesign.mechanisms.convex_means import allowed_set, lift_interval
 from mechdesign.notions import KL, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from solvers import Points
@@ -244,7 +244,7 @@ def test_cuts_hold_for_all_members_whatever_their_normal(seed, name, epsilon):
     joint = Joint.from_counts(rng.integers(1, 100, (m, n)))
     limits = notion.limits
     assert isinstance(limits, MeanLimits)
-    allowed = convex_set(joint, limits)
+    allowed = allowed_set(joint, limits)
     outside = rng.dirichlet(np.full(n, 0.3), 60)
     center = (joint.lift @ joint.p_x)[:, None]
     shares = allowed.shares_inside(center, joint.lift @ outside.T, 0.0)
@@ -370,7 +370,7 @@ def test_least_cost_works_for_two_secrets_and_is_refused_for_more(adult):
 def test_columns_outside_come_back_as_members(adult):
     limits = KL(0.05, 0.05).limits
     assert isinstance(limits, MeanLimits)
-    allowed = convex_set(adult, limits)
+    allowed = allowed_set(adult, limits)
     rng = np.random.default_rng(3)
     points = rng.dirichlet(np.full(len(adult.useful), 0.5), 50)
     moved = allowed.repaired(points, 1e-12)

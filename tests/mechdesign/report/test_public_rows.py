@@ -11,6 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign.report.pages import html_page, markdown
 from mechdesign.report.public_rows import public_row_page
+from mechdesign.report.rows_page import report_page, row_report
 
 
 def table(seed, records):
@@ -41,6 +42,9 @@ def test_it_states_the_promise_and_not_the_use(design):
     assert "by a factor between 0.6 and 1.29" in text
     assert "Verified in exact arithmetic" in text
     assert "illness" in text
+    assert "The same for the population: **not promised**" in text
+    internal = markdown(report_page(row_report(design.channel), pictures=False))
+    assert "The same for the population: **not promised**" in internal
     assert "VIOLATED" in markdown(public_row_page(design.channel, satisfied=False))
 
 

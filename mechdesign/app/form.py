@@ -1,0 +1,49 @@
+"""The choice that a form of the page sends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mechdesign.app.choice import (
+    INFORMATION,
+    LEAVE_OUT,
+    MISSING,
+    OBJECTIVES,
+    PROMISES,
+    ROLES,
+    TOTAL,
+    Choice,
+)
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
+
+
+def choice_of_form(columns: tuple[str, ...], form: Mapping[str, str]) -> Choice:
+    """The choice that a form of the page sends.
+
+    Columns are numbered in the form, because their names may be any text.
+    """
+    roles: dict[str, str] = {}
+    bins: dict[str, str] = {}
+    for number, name in enumerate(columns):
+        roles[name] = _one_of(ROLES, form.get(f"role-{number}", LEAVE_OUT), "role")
+        bins[name] = form.get(f"bins-{number}", "").strip()
+    missing: Any = _one_of(MISSING, form.get("missing", "refuse"), "empty cells")
+    return Choice(
+        roles=roles,
+        bins=bins,
+        factor=form.get("factor", "2").strip(),
+        objective=_one_of(OBJECTIVES, form.get("objective", INFORMATION), "objective"),
+        promise=_one_of(PROMISES, form.get("promise", TOTAL), "promise"),
+        missing=missing,
+        level=form.get("level", "").strip(),
+        merge_rare=form.get("merge_rare", "").strip(),
+        time_limit=form.get("time_limit", "30").strip(),
+    )
+
+
+def _one_of(allowed: Mapping[str, str], value: str, what: str) -> str:
+    if value not in allowed:
+        raise InputError(f"{what}: {quoted(value)} is none of {', '.join(allowed)}")
+    return value

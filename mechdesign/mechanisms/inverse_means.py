@@ -1,0 +1,219 @@
+"""The average of |1/w - 1|^k, which is not convex in the lifts w, and convex functions below it.
+
+phi(w) = |1/w - 1|^k falls to zero at w = 1 and grows from there on. It is convex below 1; above, it
+is concave for k = 1, and for k = 2 convex up to 3/2 and concave beyond (phi'' = (6 - 4 w) / w^4).
+On an interval [a, b] a convex function below it follows phi up to a bend and then a line to (b,
+phi(b)):
+
+    k = 1, a < 1 < b    the line from (1, 0)
+    k = 2, b > 3/2      the line that touches phi, between 1 and 3/2
+    else                phi itself where it is convex on [a, b], and the chord where the line would
+                        touch before a
+
+Proof: the line meets phi at b and is nowhere above it at the bend; where phi is concave it lies
+above its chords, where it is convex above its tangents.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mechdesign.core.limits import DistanceMean
+from mechdesign.tables.joint import Joint
+from solvers import Array, Cut
+
+OUTWARDS = 2.0**-48
+"""Relative widening of the bound of an average: its exponential and powers are wrong by a few units
+in the last place."""
+
+TURN = 1.5
+"""Where (1/w - 1)^2 turns from convex to concave."""
+
+HALVINGS = 60
+"""Bisections for the place where the line touches."""
+
+LEAST_LIFT = 1e-12
+"""Tangents touch here at the least; lifts of members are larger at all but absurd budgets."""
+
+
+LARGEST_BOUND = 1e100
+"""Averages of members are at most this: with larger ones, at budgets of hundreds of nats, doubles
+overflow."""
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDistanceFunction:
+    """sum_s P(s) |1/w_s - 1|^k for a budget in nats."""
+
+    p_s: Array
+    mean: DistanceMean
+    budget: float
+
+    @property
+    def allowed(self) -> float:
+        """The largest average allowed, rounded up; possibly inf."""
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.mean.bound(self.budget)) * (1.0 + OUTWARDS))
+
+    @property
+    def bound(self) -> float:
+        """The largest average of members here; cuts have that of `allowed`."""
+        return min(self.allowed, LARGEST_BOUND)
+
+    def values(self, images: Array) -> Array:
+        """The average of every column, inf where a lift is zero."""
+        return self.mean.inverse_average(self.p_s, np.maximum(images, 0.0))
+
+    def gradients(self, images: Array) -> Array:
+        """The gradient at every column."""
+        return self.p_s[:, None] * _slope(images, self.mean.power)
+
+    def terms(self, images: Array) -> Array:
+        """P(s) |1/w_s - 1|^k."""
+        lifts = np.maximum(images, LEAST_LIFT)
+        return self.p_s[:, None] * _phi(lifts, self.mean.power)
+
+    def cut(self, image: Array) -> Cut | None:
+        """None: only the functions below it have cuts."""
+        return None
+
+    def below(self, low: Array, high: Array) -> BelowInverseDistance:
+        """The convex function below it on a box of lifts."""
+        return BelowInverseDistance(self, low, high)
+
+    @cached_property
+    def least(self) -> Array:
+        """No lift of a member is below: P(s) phi(w_s) is at most the bound; rounded down."""
+        root = (self.allowed / self.p_s) ** (1.0 / self.mean.power)
+        return (1.0 - OUTWARDS) / (1.0 + root)
+
+
+def largest_lifts(joint: Joint, mean: DistanceMean, upper: float) -> Array:
+    """No lift of an output is above: (|S|,), rounded up.
+
+    It is at most that of a single symbol. With d = w_s - 1 and sum_t P(t) (w_t - 1) = 0, the others
+    have P(s) d to make up for: 2 P(s) d <= sum P |w - 1|, and by Cauchy and Schwarz
+    d^2 P(s) / (1 - P(s)) <= sum P (w - 1)^2.
+    """
+    largest = joint.lift.max(axis=1)
+    if math.isfinite(upper):
+        bound = mean.bound(upper)
+        if mean.power == 1:
+            with np.errstate(over="ignore"):
+                distance = bound / (2.0 * joint.p_s)
+        else:
+            # Odds first: bounds of hundreds of nats would overflow.
+            distance = np.sqrt(bound) * np.sqrt((1.0 - joint.p_s) / joint.p_s)
+        largest = np.minimum(largest, 1.0 + distance)
+    return largest * (1.0 + OUTWARDS)
+
+
+def _phi(lifts: Array, power: int) -> Array:
+    return np.abs(1.0 / lifts - 1.0) ** power
+
+
+def _slope(lifts: Array, power: int) -> Array:
+    distance = 1.0 / lifts - 1.0
+    return -power * np.abs(distance) ** (power - 1) * np.sign(distance) / lifts**2
+
+
+@dataclass(frozen=True, eq=False)
+class BelowInverseDistance:
+    """sum_s P(s) g_s(w_s): phi up to the bend of each lift, a line beyond.
+
+    Below `LEAST_LIFT`, where nothing is asked of it, g is the tangent there.
+    """
+
+    whole: InverseDistanceFunction
+    low: Array
+    high: Array
+
+    @property
+    def bound(self) -> float:
+        """The largest average allowed; where it is inf there are no cuts."""
+        return self.whole.allowed
+
+    def values(self, images: Array) -> Array:
+        """The sum of every column."""
+        return self.terms(images).sum(axis=0)
+
+    def terms(self, images: Array) -> Array:
+        """P(s) g_s(w_s)."""
+        heights, _ = self._heights(images)
+        return self.whole.p_s[:, None] * heights
+
+    def gradients(self, images: Array) -> Array:
+        """A subgradient at every column."""
+        _, slopes = self._heights(images)
+        return self.whole.p_s[:, None] * slopes
+
+    def cut(self, image: Array) -> Cut | None:
+        """sum P (g(r) + g'(r) (w - r)) <= c, with a tangent of every term."""
+        heights, slopes = self._heights(image[:, None])
+        normal = self.whole.p_s * slopes[:, 0]
+        terms = self.whole.p_s * heights[:, 0]
+        offset = self.bound - float(terms.sum()) + float(normal @ image)
+        size = self.bound + float(np.abs(terms).sum() + np.abs(normal) @ np.abs(image))
+        return Cut(normal, offset, size)
+
+    def _heights(self, images: Array) -> tuple[Array, Array]:
+        """g and its slope, (m, k)."""
+        bend, start, base, rise = (part[:, None] for part in self._lines)
+        power = self.whole.mean.power
+        touch = np.maximum(np.minimum(images, bend), LEAST_LIFT)
+        curve_slope = _slope(touch, power)
+        curve = _phi(touch, power) + curve_slope * (images - touch)
+        line = base + rise * (images - start)
+        beyond = images > bend
+        return np.where(beyond, line, curve), np.where(beyond, rise, curve_slope)
+
+    @cached_property
+    def _lines(self) -> tuple[Array, Array, Array, Array]:
+        """For each lift the bend, and a line by a place, its height there and its slope."""
+        power = self.whole.mean.power
+        bend = np.full(len(self.low), np.inf)
+        start = np.ones(len(self.low))
+        rise = np.zeros(len(self.low))
+        for s, (a, b) in enumerate(zip(self.low, self.high, strict=True)):
+            if b <= (1.0 if power == 1 else TURN):
+                # phi is convex on the whole interval; beyond it the tangent at b goes on.
+                bend[s] = start[s] = b
+                rise[s] = _slope(np.array(b), power)
+                continue
+            touch = 1.0 if power == 1 else _touching(b)
+            if touch > a:
+                bend[s] = start[s] = touch
+                if power == 1:
+                    rise[s] = 1.0 / b
+                else:
+                    rise[s] = _slope(np.array(touch), power)
+            else:
+                # The chord between the ends.
+                bend[s] = 0.0
+                start[s] = a
+                fall = float(_phi(np.array(b), power) - _phi(np.array(a), power))
+                rise[s] = fall / (b - a)
+        return bend, start, _phi(start, power), rise
+
+
+def _touching(b: float) -> float:
+    """The place t whose tangent of (1/w - 1)^2 passes through (b, phi(b)), or a little below it.
+
+    The tangent at t has the height phi(t) + phi'(t) (b - t) at b, which grows with t up to `TURN`.
+    """
+    low = 1.0
+    high = TURN
+    goal = (1.0 / b - 1.0) ** 2
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        place = np.array(middle)
+        height = float(_phi(place, 2) + _slope(place, 2) * (b - middle))
+        if height > goal:
+            high = middle
+        else:
+            low = middle
+    return low

@@ -1,0 +1,295 @@
+"""The lower convex envelope of the entropy over a set that is not convex, by convex sets that cover
+it.
+
+As `solvers.convex`, with one change. The set lies in a union of regions: a box of images, and in it
+cuts around a convex set (`CoveredSet.around`). Prices y and a number m with H(v) - y.v >= m on
+every region give the bound y.p + m for all decompositions into members, because the weights of any
+one sum to one. So pricing searches the regions in turn, and the least of their bounds counts.
+
+Where a column left the convex set of its region, a cut removes it. Where it did not, and is no
+member, the region is divided between its image and the next one, in the coordinate whose term errs
+most there.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from solvers.concave import ConcaveSearch, SearchCounts, SearchResult, SearchStatus
+from solvers.convex import Cuts, EnvelopeSearch, run_search
+from solvers.convex_set import ConvexSet, Cut
+from solvers.covered_set import CoveredSet, TermsBelow
+from solvers.envelope import Incumbents, concluded
+from solvers.errors import EmptyPolytope
+from solvers.generation import Generation
+from solvers.points import Array, Points
+from solvers.polytope import Polytope
+from solvers.results import Envelope, Progress
+
+MEMBER = 1e-9
+"""Excess, as a share of the bound, up to which a column counts as one of a convex set: columns lie
+on its cuts."""
+
+INNER_SHARE = 0.1
+"""Share of a box that lies between its ends and the place where it is divided."""
+
+NARROWEST = 1e-6
+"""Boxes are not divided below this width, relative to their upper end."""
+
+MOST_REGIONS = 2000
+"""Regions beyond which none is divided any more."""
+
+MOST_DIVISIONS = 60
+"""Columns that may divide regions in one round, those of most weight first."""
+
+
+@dataclass(eq=False)
+class _Region:
+    """A box of images with cuts that hold for all members in it."""
+
+    low: Array
+    high: Array
+    around: ConvexSet
+    below: list[TermsBelow]
+    cuts: Cuts
+    bounded: np.ndarray[Any, Any]
+    """Which images have a row for each end, (m, 2)."""
+    search: ConcaveSearch | None = None
+    is_empty: bool = False
+    divided: bool = field(default=False)
+
+    def holds(self, image: Array) -> bool:
+        """Whether the image lies between the ends that have rows, up to rounding.
+
+        The others are those of all members, and cuts remove what is beyond.
+        """
+        slack = MEMBER * (1.0 + self.high)
+        below = self.bounded[:, 0] & (image < self.low - slack)
+        above = self.bounded[:, 1] & (image > self.high + slack)
+        return not bool((below | above).any())
+
+    def polytope(self) -> Polytope:
+        """The cuts, and the ends of the box where it was divided."""
+        cuts = self.cuts.polytope
+        divided = self.bounded.any(axis=1)
+        if not divided.any():
+            return cuts
+        matrix = self.around.matrix
+        # The images of a probability vector are wrong by less.
+        room = self.around.roundoff * np.abs(matrix).max(axis=1)
+        low = np.where(self.bounded[:, 0], self.low - room, -np.inf)[divided]
+        high = np.where(self.bounded[:, 1], self.high + room, np.inf)[divided]
+        return Polytope(
+            np.vstack([cuts.rows, matrix[divided]]),
+            np.concatenate([cuts.lower, low]),
+            np.concatenate([cuts.upper, high]),
+        )
+
+
+def covered_envelope(
+    covered: CoveredSet,
+    point: Array,
+    *,
+    margin: float = 0.0,
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    workers: int = 1,
+    start: Points | None = None,
+    dual: ArrayLike | None = None,
+    incumbents: Incumbents = tuple,
+    progress: Callable[[Progress], None] | None = None,
+) -> Envelope:
+    """Decompose `point` into members of the set at least entropy, with a proven bound.
+
+    Parameters and errors are those of `convex_envelope`.
+    """
+    return run_search(
+        _RegionSearch(covered, point, margin),
+        gap=gap,
+        time_limit=time_limit,
+        workers=workers,
+        start=start,
+        dual=dual,
+        incumbents=incumbents,
+        progress=progress,
+    )
+
+
+class _RegionSearch(EnvelopeSearch):
+    """`EnvelopeSearch` over regions that cover the set."""
+
+    def __init__(self, covered: CoveredSet, point: Array, margin: float) -> None:
+        self._covered = covered
+        around, below = covered.around(covered.low, covered.high)
+        nothing = np.zeros((len(covered.low), 2), bool)
+        whole = _Region(covered.low, covered.high, around, below, Cuts(around), nothing)
+        self._regions = [whole]
+        super().__init__(covered, point, margin)
+
+    def envelope_around(
+        self,
+        gap: float,
+        seconds: float | None,
+        workers: int,
+        progress: Callable[[Progress], None] | None,
+    ) -> Envelope:
+        """The envelope over the union of all regions."""
+        started = time.monotonic()
+        end = math.inf if seconds is None else started + seconds
+        for region in self._regions:
+            if region.search is None and not region.is_empty:
+                try:
+                    region.search = ConcaveSearch(
+                        region.polytope(), workers=workers, tightening=0.0
+                    )
+                except EmptyPolytope:
+                    region.is_empty = True
+        searches = [
+            region.search for region in self._regions if region.search is not None
+        ]
+        run = Generation(
+            self._point,
+            _UnionPricer(searches).run,
+            self._first_columns(),
+            gap,
+            end - time.monotonic(),
+            over_uncertain_set=True,
+            guess=self.dual,
+            progress=progress,
+        )
+        return concluded(run, started, "columns", interrupted=False)
+
+    def cut(self, outside: Points) -> list[Cut]:
+        """Cuts for each column outside, in the regions that it lies in."""
+        added: list[Cut] = []
+        for image in outside.images(self._covered.matrix):
+            for region in self._regions:
+                if region.holds(image):
+                    added += self._cut_region(region, image)
+        return added
+
+    def refined(self, outside: Points) -> bool:
+        """Cuts, and divisions of the regions in whose convex sets the columns lie."""
+        changed = len(self.cut(outside)) > 0
+        fresh: list[_Region] = []
+        for image in outside.images(self._covered.matrix):
+            for region in self._regions:
+                may = self._may_divide(fresh) and not region.divided
+                if may and region.holds(image) and self._is_around(region, image):
+                    halves = self._halves(region, image)
+                    region.divided = len(halves) > 0
+                    fresh += halves
+        self._regions = [region for region in self._regions if not region.divided]
+        self._regions += fresh
+        return changed or len(fresh) > 0
+
+    def _is_around(self, region: _Region, image: Array) -> bool:
+        """Whether the region's convex set holds the image."""
+        return bool(region.around.excess_of(image[:, None], 0.0)[0] <= MEMBER)
+
+    def _may_divide(self, fresh: list[_Region]) -> bool:
+        total = len(self._regions) + len(fresh)
+        return total < MOST_REGIONS and len(fresh) < 2 * MOST_DIVISIONS
+
+    def _cut_region(self, region: _Region, image: Array) -> list[Cut]:
+        """Add cuts of the region's convex set that remove the image; none where it is a member."""
+        if self._is_around(region, image):
+            return []
+        column = image[:, None]
+        touch = image
+        if region.around.excess_of(self._center, 0.0)[0] <= 0.0:
+            share = region.around.shares_inside(self._center, column, 0.0)
+            touch = (self._center + share * (column - self._center))[:, 0]
+        found = region.around.cuts_at(touch)
+        cuts = [cut for cut in found if float(cut.normal @ image) > cut.offset]
+        if cuts:
+            region.cuts.add(cuts)
+            region.search = None
+        return cuts
+
+    def _halves(self, region: _Region, image: Array) -> list[_Region]:
+        """The region divided where the functions below err most at the image."""
+        column = image[:, None]
+        errors = np.zeros(len(image))
+        for function, below in zip(self._covered.nonconvex, region.below, strict=True):
+            error = function.terms(column) - below.terms(column)
+            errors += error[:, 0] / function.bound
+        width = region.high - region.low
+        errors[width <= NARROWEST * region.high] = -np.inf
+        s = int(np.argmax(errors))
+        if not errors[s] > 0.0:
+            return []
+        least = region.low[s] + INNER_SHARE * width[s]
+        most = region.high[s] - INNER_SHARE * width[s]
+        place = float(np.clip(image[s], least, most))
+        halves: list[_Region] = []
+        for side in (0, 1):
+            low = region.low.copy()
+            high = region.high.copy()
+            if side == 0:
+                low[s] = place
+            else:
+                high[s] = place
+            bounded = region.bounded.copy()
+            bounded[s, side] = True
+            around, below = self._covered.around(low, high)
+            cuts = region.cuts.copy(around)
+            halves.append(_Region(low, high, around, below, cuts, bounded))
+        return halves
+
+
+class _UnionPricer:
+    """`ConcaveSearch.run` for a union of polytopes: the least bound, and the columns of all."""
+
+    def __init__(self, searches: list[ConcaveSearch]) -> None:
+        self._searches = searches
+
+    def run(
+        self,
+        prices: Array,
+        *,
+        cutoff: float,
+        tolerance: float,
+        slack: float,
+        time_limit: float,
+        progress: Callable[[float], None] | None = None,
+        **options: Any,
+    ) -> SearchResult:
+        """As `ConcaveSearch.run`; `progress` is left out, for no region knows the others'
+        bounds.
+        """
+        end = time.monotonic() + time_limit
+        bound = math.inf
+        best = math.inf
+        status = SearchStatus.DONE
+        counts = SearchCounts()
+        parts = [Points.units(np.arange(0), len(prices))]
+        for search in self._searches:
+            # Nothing above what another region has is of any use.
+            reach = cutoff
+            if best < math.inf:
+                reach = min(cutoff, best - tolerance - slack * abs(best))
+            result = search.run(
+                prices,
+                cutoff=reach,
+                tolerance=tolerance,
+                slack=slack,
+                time_limit=max(0.0, end - time.monotonic()),
+                **options,
+            )
+            bound = min(bound, result.bound)
+            counts += result.counts
+            if len(result.points):
+                reduced = result.points.entropies() - result.points.dot(prices)
+                best = min(best, float(reduced.min()))
+                parts.append(result.points)
+            if result.status is not SearchStatus.DONE:
+                status = result.status
+        return SearchResult(status, bound, Points.concatenate(parts), counts)
