@@ -125,6 +125,7 @@ class BoxQuestion:
             unbiased=unbiased,
             records=frequencies.records,
             level=frequencies.level,
+            unresolved=np.zeros(len(self.symbols)),
             unidentified=0.0,
         )
 
@@ -163,6 +164,7 @@ class BoxQuestion:
             unbiased=middle,
             records=frequencies.records,
             level=frequencies.level,
+            unresolved=np.maximum(most - least, 0.0),
             unidentified=float(min(shares[mixed].sum(), 1.0)),
         )
 
