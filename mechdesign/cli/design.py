@@ -80,11 +80,6 @@ class Asked:
         return wants_file or self.common.as_json
 
     @property
-    def row_report(self) -> str | None:
-        """The path of the report on a channel of rows or of boxes."""
-        return self.reports.row_report if self.reports.asked else None
-
-    @property
     def as_if_written(self) -> OutputOptions:
         """The output options for the line that makes the channel again, which names a file."""
         return replace(self.output, output=self.output.output or o.PUBLIC_CHANNEL)
@@ -338,6 +333,8 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     from mechdesign.mechanisms.box_result import BoxDesign
 
     _refuse_with_rows(asked)
+    if level is not None:
+        asked.reports.check_boxes()
     table, rows, search = asked.table, asked.rows, asked.search
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
@@ -365,7 +362,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
         public=asked.output.public,
         force=asked.force,
         groups=groups,
-        report_path=asked.row_report,
+        reports=asked.reports,
     )
 
 
@@ -379,6 +376,7 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
             "--merge-rare needs --confidence: without it no symbol is too rare"
         )
     _refuse_with_rows(asked)
+    asked.reports.check_boxes()
     rows, search = asked.rows, asked.search
     with reporter.work("reading the table"):
         joint, bins = asked.table.read_before_auto()
@@ -434,7 +432,7 @@ def _answer_boxes(
         public=asked.output.public,
         force=asked.force,
         groups=groups,
-        report_path=asked.row_report,
+        reports=asked.reports,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
+from mechdesign.cli.report import ReportOptions, save_rows
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 
@@ -226,7 +227,7 @@ def answer_rows(
     public: bool,
     force: bool,
     groups: tuple[object, ...],
-    report_path: str | None = None,
+    reports: ReportOptions,
 ) -> int:
     """Write the file of a row channel and its report, and print its promise."""
     from mechdesign.report.rows import row_design_record, row_design_text
@@ -241,16 +242,12 @@ def answer_rows(
     if output is not None:
         channel.save(output, overwrite=force, public=public)
         end = f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"
-    report_record: dict[str, Any] = {}
-    if report_path is not None:
-        from mechdesign.report.rows_page import save_row_report
-
-        save_row_report(channel, report_path, overwrite=force)
-        end += f"\nInternal report: {report_path}."
-        report_record = {"report": report_path}
+    if reports.asked:
+        save_rows(channel, output or "the channel", reports, force=force)
+        end += f"\n{reports.text()}"
     reporter.done("designed", end)
     common.answer(
-        lambda: row_design_record(design, output) | report_record,
+        lambda: row_design_record(design, output) | _written(reports),
         lambda: f"{row_design_text(design)}\n\n{end}",
     )
     return 0 if design.audit.satisfied else NO
@@ -265,7 +262,7 @@ def answer_boxes(
     public: bool,
     force: bool,
     groups: tuple[object, ...],
-    report_path: str | None = None,
+    reports: ReportOptions,
 ) -> int:
     """Write the file of a channel for boxes of rows and its report, and print its promise."""
     line = command_line("design", *groups, public=True)
@@ -276,16 +273,17 @@ def answer_boxes(
     if output is not None:
         channel.save(output, overwrite=force, public=public)
         end = f"Written to {output}. To release a file:  mechdesign apply {output} IN.csv OUT.csv"
-    report_record: dict[str, Any] = {}
-    if report_path is not None:
-        from mechdesign.report.boxes_page import save_box_report
-
-        save_box_report(channel, report_path, overwrite=force)
-        end += f"\nInternal report: {report_path}."
-        report_record = {"report": report_path}
+    if reports.asked:
+        save_rows(channel, output or "the channel", reports, force=force)
+        end += f"\n{reports.text()}"
     reporter.done("designed", end)
     common.answer(
-        lambda: {**design.to_record(), "output": output} | report_record,
+        lambda: {**design.to_record(), "output": output} | _written(reports),
         lambda: f"{design.summary()}\n\n{end}",
     )
     return 0
+
+
+def _written(reports: ReportOptions) -> dict[str, Any]:
+    """The paths of the reports that are written, for the record of a design."""
+    return {name: path for name, path in reports.files.items() if path is not None}

@@ -11,7 +11,7 @@ import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
@@ -22,8 +22,6 @@ from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.auditing.boxes import BoxAudit
-    from mechdesign.auditing.rows import RowAudit
     from mechdesign.report.record import Command, Report
 
 
@@ -59,19 +57,11 @@ class ReportOptions:
         """Whether any report is asked for."""
         return self.report is not None or self.public_report is not None
 
-    @property
-    def row_report(self) -> str:
-        """The path of the report on a channel of whole rows, which has no public one."""
-        self.check_rows()
-        if self.report is None:
-            raise InputError("--report FILE writes the report on a channel of rows")
-        return self.report
-
-    def check_rows(self) -> None:
-        """Refuse a public report on a channel of whole rows."""
+    def check_boxes(self) -> None:
+        """Refuse a public report on a channel for boxes of rows."""
         if self.public_report is not None:
             raise InputError(
-                "a channel of whole rows has no public report: leave --public-report "
+                "a channel for boxes of rows has no public report: leave --public-report "
                 "out; --report FILE writes the internal one"
             )
 
@@ -225,44 +215,81 @@ def _report_rows(
     force: bool,
 ) -> int:
     """Write the report of a channel of whole rows."""
-    path = reports.row_report
     started = time.perf_counter()
     with reporter.work("reporting"):
-        audit = save_rows(channel, name, path, force=force)
-    reporter.done(
-        "reported", reports.text(), **reports.files, satisfied=audit.satisfied
-    )
+        verdict = save_rows(channel, name, reports, force=force)
+    satisfied = verdict.satisfied
+    reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
     seconds = time.perf_counter() - started
     promise = "Nothing but the given columns is released"
-    if audit.notion is not None:
-        promise = audit.notion.text
+    if verdict.notion is not None:
+        promise = verdict.notion.text
     common.answer(
-        lambda: {**reports.files, "satisfied": audit.satisfied, "seconds": seconds},
-        lambda: f"{promise}: {VERDICTS[audit.satisfied]}.\n{reports.text()}",
+        lambda: {**reports.files, "satisfied": satisfied, "seconds": seconds},
+        lambda: f"{promise}: {VERDICTS[satisfied]}.\n{reports.text()}",
     )
-    return 0 if audit.satisfied else NO
+    return NO if satisfied is False else 0
+
+
+class RowVerdict(NamedTuple):
+    """What a channel of whole rows promises, and whether it keeps it.
+
+    `notion` is None where nothing but given columns is released, `satisfied` where a public channel
+    lacks the table.
+    """
+
+    notion: md.Notion | None
+    satisfied: bool | None
 
 
 def save_rows(
-    channel: md.RowChannel | md.BoxChannel, name: str, path: str, *, force: bool
-) -> RowAudit | BoxAudit:
-    """Write the report of a channel of whole rows from the file `name`; its exact verdict."""
-    from mechdesign.report.boxes_page import save_box_report
+    channel: md.RowChannel | md.BoxChannel,
+    name: str,
+    reports: ReportOptions,
+    *,
+    force: bool,
+) -> RowVerdict:
+    """Write the reports of a channel of whole rows from the file `name`; its exact verdict."""
+    if isinstance(channel, md.BoxChannel):
+        return _save_boxes(channel, name, reports, force=force)
+    from mechdesign.auditing.rows import audit_rows
+    from mechdesign.report.public_rows import save_public_row_report
     from mechdesign.report.rows_page import save_row_report
 
-    if isinstance(channel, md.BoxChannel):
-        if channel.utility is None:
-            raise InputError(
-                f"{name} is a public channel without its counts, and the report of a channel for "
-                "boxes is computed from them: report on the file that has them"
-            )
-        return save_box_report(channel, path, overwrite=force).audit
-    if channel.table is None:
+    satisfied: bool | None = None
+    if channel.table is not None:
+        satisfied = audit_rows(channel).satisfied
+    elif reports.report is not None:
         raise InputError(
             f"{name} is a public channel without its table, and the report of a row "
-            "channel is computed from the table: report on the file that has it"
+            "channel is computed from the table: report on the file that has it, or give "
+            "--public-report FILE"
         )
-    return save_row_report(channel, path, overwrite=force).audit
+    if reports.report is not None:
+        save_row_report(channel, reports.report, overwrite=force)
+    if reports.public_report is not None:
+        save_public_row_report(
+            channel, reports.public_report, satisfied=satisfied, overwrite=force
+        )
+    return RowVerdict(channel.notion, satisfied)
+
+
+def _save_boxes(
+    channel: md.BoxChannel, name: str, reports: ReportOptions, *, force: bool
+) -> RowVerdict:
+    """Write the report of a channel for boxes of rows."""
+    from mechdesign.report.boxes_page import save_box_report
+
+    reports.check_boxes()
+    if reports.report is None:
+        raise InputError("--report FILE writes the report on a channel for boxes")
+    if channel.utility is None:
+        raise InputError(
+            f"{name} is a public channel without its counts, and the report of a channel for "
+            "boxes is computed from them: report on the file that has them"
+        )
+    audit = save_box_report(channel, reports.report, overwrite=force).audit
+    return RowVerdict(audit.notion, audit.satisfied)
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:

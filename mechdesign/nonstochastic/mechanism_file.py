@@ -185,7 +185,7 @@ class MechanismFile:
     epsilon
         The budget of one answer, in bits.
     mechanisms
-        One for each size of group.
+        One for each size of group; none until `sizes` has placed thresholds for those of a table.
     outside
         The treatment of a value outside the domain, one of `OUTSIDE`.
     guarantee, provenance
@@ -203,6 +203,11 @@ class MechanismFile:
     outside: Outside = "refuse"
     guarantee: dict[str, Any] = field(default_factory=dict[str, Any])
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def is_designed(self) -> bool:
+        """Whether it has quantisers; before the sizes of groups are known it has none."""
+        return bool(self.mechanisms)
 
     @property
     def outputs(self) -> int:

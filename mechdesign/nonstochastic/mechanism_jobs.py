@@ -451,7 +451,7 @@ class Answering:
             # The ledger knows a record by all its cells.
             whole=self._ledger is not None,
             # The treatment of empty cells is in a mechanism file, and a command cannot change it.
-            advise=not self.mechanism.mechanisms,
+            advise=not self.mechanism.is_designed,
         )
         for batch, rows, columns in records:
             if self.census is not None:

@@ -83,10 +83,9 @@ class NumbersRecipe(FileRecipe):
             "changed": options.changed != plain.changed,
             "fresh_draw": options.fresh_draw != plain.fresh_draw,
         }
-        if any(of_draws.values()):
-            raise InputError(
-                f"a mechanism draws nothing: leave out {', '.join(of_draws)}"
-            )
+        given = [name for name, is_given in of_draws.items() if is_given]
+        if given:
+            raise InputError(f"a mechanism draws nothing: leave out {', '.join(given)}")
         if len(options.identifiers) > 1:
             raise InputError(
                 "a mechanism has one column that identifies individuals; name one (--identity)"
@@ -295,7 +294,7 @@ class NumbersDrawer(Drawer):
         self._folder_tally = recipe.tally
         self.tally = Tally(mechanism, name)
         self._missing = mechanism.provenance.get("missing", REFUSE)
-        self._advise = not mechanism.mechanisms
+        self._advise = not mechanism.is_designed
         self._quantizer = self.tally.quantizer(1)
         self._middles = np.array(
             [float(middle) for middle in self._quantizer.midpoints]

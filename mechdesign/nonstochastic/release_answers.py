@@ -128,7 +128,7 @@ class Tally:
         self.people = Groups()
         self.sized = {m.individuals: m for m in mechanism.mechanisms}
         self.largest: dict[int, int] | None = None
-        self.fresh = not mechanism.mechanisms
+        self.fresh = not mechanism.is_designed
         self._used: set[int] = set()
         self._new: list[int] = []
         self._layout_notices: list[str] = []

@@ -220,20 +220,30 @@ def _write_row_report(
     curve: float | None,
     overwrite: bool,
 ) -> None:
-    """The internal report on a channel of whole rows; it has no public one and no curve."""
+    """A report on a channel of whole rows; none has a curve, and one for boxes is internal."""
+    from mechdesign.auditing.rows import audit_rows
     from mechdesign.report.boxes_page import save_box_report
+    from mechdesign.report.public_rows import save_public_row_report
     from mechdesign.report.rows_page import save_row_report
     from mechdesign.report.writing import check_report
 
-    if public or curve is not None:
-        raise InputError(
-            "a channel of whole rows has no public report and no curve: leave public and curve out"
-        )
+    if curve is not None:
+        raise InputError("a channel of whole rows has no curve: leave curve out")
     check_report(path, force=overwrite)
+    name = os.fspath(path)
     if isinstance(channel, BoxChannel):
-        save_box_report(channel, os.fspath(path), overwrite=overwrite)
+        if public:
+            raise InputError(
+                "a channel for boxes of rows has no public report: leave public out"
+            )
+        save_box_report(channel, name, overwrite=overwrite)
+    elif public:
+        satisfied = None
+        if channel.table is not None:
+            satisfied = audit_rows(channel).satisfied
+        save_public_row_report(channel, name, satisfied=satisfied, overwrite=overwrite)
     else:
-        save_row_report(channel, os.fspath(path), overwrite=overwrite)
+        save_row_report(channel, name, overwrite=overwrite)
 
 
 def _curve_seconds(curve: float | None) -> float | None:

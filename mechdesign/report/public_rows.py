@@ -4,23 +4,29 @@ channel itself, which a public channel file holds too.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
 from mechdesign.report.content import VERDICTS
 from mechdesign.report.document import BANNERS, VERIFIED
+from mechdesign.report.rows import row_channel_record
 from mechdesign.report.rows_page import (
     COVERS,
     COVERS_RELATIVE,
     LIMITS,
     POPULATION_CARD,
 )
+from mechdesign.report.writing import document_text, save_text
 
 WITHHELD = (
     "Not shown in this version, because it is computed from the table: what is kept of every "
     "column, unchanged cells, the rows that change a probability most, and the budgets actually "
     "used."
 )
+
+FORMAT, VERSION = "mechdesign.public-row-report", 1
 
 
 def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Document:
@@ -57,6 +63,24 @@ def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Documen
         sections=sections,
         footer="Written by mechdesign.",
     )
+
+
+def save_public_row_report(
+    channel: RowChannel, path: str, *, satisfied: bool | None, overwrite: bool
+) -> None:
+    """Write the report for everybody, as HTML, Markdown or JSON by the ending of `path`."""
+    record = {
+        "format": FORMAT,
+        "version": VERSION,
+        "satisfied": satisfied,
+        **row_channel_record(channel.public()),
+    }
+    text = document_text(
+        record,
+        lambda: public_row_page(channel, satisfied=satisfied),
+        Path(path).suffix.lower(),
+    )
+    save_text(path, text, overwrite=overwrite)
 
 
 def _factors(channel: RowChannel, between: str) -> str:

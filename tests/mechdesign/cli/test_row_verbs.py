@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -222,9 +223,29 @@ def test_reports_on_rows(table, run):
     refused = run("report", "public.json", "--report", "p.html")
     assert refused.code == 2
     assert "public channel without its table" in refused.err
-    public = run("report", "row.json", "--public-report", "p.html")
-    assert public.code == 2
-    assert "has no public report" in public.err
+
+
+def test_public_reports_on_rows(table, run):
+    written = run("report", "row.json", "--public-report", "p.html", "--report", "r.md")
+    assert written.code == 0
+    assert "satisfied" in written.out
+    page = Path("p.html").read_text(encoding="utf-8")
+    assert "Verified" in page
+    assert "Before and after" not in page
+    # The holder of the public file alone has the same page, but for the verdict.
+    md.load("row.json").save("public.json", public=True)
+    assert run("report", "public.json", "--public-report", "q.json").code == 0
+    record = json.loads(Path("q.json").read_text(encoding="utf-8"))
+    assert record["satisfied"] is None
+    assert record["achieved"] is None
+    designed = run(*DESIGN, "--release", "a,b", "--public-report", "d.md", "--json")
+    assert designed.record["public_report"] == "d.md"
+    md.report(md.load("row.json"), "python.md", public=True)
+    assert Path("python.md").read_text(encoding="utf-8").count("#") > 3
+    run(*DESIGN, "--release", "a,b", "--confidence", "0.9", "--output", "boxes.json")
+    refused = run("report", "boxes.json", "--public-report", "b.html")
+    assert refused.code == 2
+    assert "boxes of rows has no public report" in refused.err
 
 
 JOB = """\
@@ -301,7 +322,6 @@ def test_check_and_estimate_of_released_boxes(table, run):
             ("check", "out.csv", "--original", "people.csv"),
             "leave --original out",
         ),
-        ((), ("estimate", "out.csv", "--of", "a"), "--of names columns"),
     ],
 )
 def test_what_check_and_estimate_have_not_for_boxes(

@@ -130,7 +130,10 @@ def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
         (("--release", "a", "--objective", "distance"), "must be truth or information"),
         (("--release", "a", "--cells", "4"), "give a confidence level too"),
         (("--release", "a", "--after", "c.json"), "--after is not built"),
-        (("--release", "a", "--public-report", "r.html"), "has no public report"),
+        (
+            ("--release", "a", "--confidence", "0.9", "--public-report", "r.html"),
+            "has no public report",
+        ),
         (("--useful", "a", "--given", "k"), "belong to a release of rows"),
     ],
 )

@@ -155,11 +155,17 @@ def test_another_release_is_another_channel(job, run):
     assert "was not designed with the options of this section" in refused.err
 
 
-def test_a_public_report_is_refused_before_anything_is_written(job, run, folder):
+def test_a_public_report_is_written_beside_the_release(job, run, folder):
     job.write_text(JOB + 'public-report = "public.html"\n')
+    assert run("run", job).code == 0
+    assert "Verified" in (folder / "public.html").read_text(encoding="utf-8")
+
+
+def test_boxes_have_no_public_report_which_is_said_first(job, run, folder):
+    text = JOB.replace("[design]\n", "[design]\nconfidence = 0.9\n")
+    job.write_text(text + 'public-report = "public.html"\n')
     before = contents(folder)
     refused = run("run", job)
     assert refused.code == 2
-    line = JOB.count("\n") + 1
-    assert f"line {line}: a channel of whole rows has no public report" in refused.err
+    assert "boxes of rows has no public report" in refused.err
     assert contents(folder) == before

@@ -368,9 +368,9 @@ def test_frames_are_charged_to_the_ledger(table):
     [
         (
             {"policy": Policy(unknown="marginal")},
-            "a mechanism draws nothing: leave out key, form, policy",
+            "a mechanism draws nothing: leave out policy",
         ),
-        ({"form": "posterior-draw"}, "a mechanism draws nothing"),
+        ({"form": "posterior-draw"}, "a mechanism draws nothing: leave out form$"),
         ({"row_numbers": "house"}, "a mechanism draws nothing"),
         ({"key": Key.fresh()}, "a mechanism draws nothing: leave out key"),
         ({"first_row": 3}, "a mechanism draws nothing: leave out first_row"),
