@@ -33,8 +33,10 @@ makes.
 
 WORTH_SAYING = 0.95
 """Share of the budget that is used up to which what merging leaves is worth showing."""
-"""Outputs merged in an attempt to show what merging gives (more is a new design, which `confidence`
-makes), and the share of the budget that is used up to which what it leaves is worth showing.
+
+MOST_TRIED = 1_000_000
+"""Outputs times cells of the table up to which merging is tried: some seconds of integer sums. The
+figures that are promised do not depend on it.
 """
 
 HALF = 0.5
@@ -98,12 +100,18 @@ def population_promise(
     *,
     chosen: ConfidenceSet | None = None,
 ) -> PopulationPromise:
-    """What `channel` promises of the population that the counts of `joint` are a sample of."""
+    """What `channel` promises of the population that the counts of `joint` are a sample of.
+
+    `chosen` is the set that a channel with confidence was designed for: then nothing is to be
+    mended, and no merging is tried.
+    """
     joint = released_part(channel, joint)
     released = Released(
         channel.outputs, columns_on(channel, joint), channel.denominator
     )
-    return promise_of(released, joint, notion, chosen or confidence_set(joint))
+    if chosen is None:
+        return promise_of(released, joint, notion, confidence_set(joint))
+    return promise_of(released, joint, notion, chosen, mended=False)
 
 
 def promise_of(
@@ -111,16 +119,24 @@ def promise_of(
     joint: Joint,
     notion: Notion | None,
     confidence: ConfidenceSet,
+    *,
+    mended: bool = True,
 ) -> PopulationPromise:
-    """`population_promise` of a channel that is given in integers."""
+    """`population_promise` of a channel that is given in integers; `mended` tries to merge outputs,
+    unless there are too many.
+    """
     population = Population(confidence, joint.useful_counts)
     worst = population.worst(released.columns)
+    size = len(released.columns) * len(joint.sensitive) * len(joint.useful)
+    merged: Merged | None = None
+    if mended and size <= MOST_TRIED:
+        merged = _remedy(released, joint, notion, population)
     return PopulationPromise(
         level=confidence.level,
         achieved=achieved_of(worst),
         largest=_cause(released, joint, confidence, worst.high, rising=True),
         smallest=_cause(released, joint, confidence, worst.low, rising=False),
-        merged=_remedy(released, joint, notion, population),
+        merged=merged,
     )
 
 

@@ -48,6 +48,9 @@ class BoxPart:
     fill : tuple of (columns) tuples of (symbols) tuples of int
         For each box and each released column, records of the slice with each symbol; empty without
         filling.
+    inside : tuple of (columns) tuples of (symbols) tuples of int
+        The same of the records that the promise was proven on, for estimates; empty in a public
+        channel.
     """
 
     stratum: tuple[int, ...]
@@ -55,6 +58,7 @@ class BoxPart:
     together: tuple[tuple[int, ...], ...] = ()
     channel: Channel | None = None
     fill: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    inside: tuple[tuple[tuple[int, ...], ...], ...] = ()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -136,6 +140,8 @@ class BoxChannel(Described):
             )
         if part.fill and len(part.fill) != len(part.boxes):
             raise InputError("there must be symbols to fill every box")
+        if part.inside and len(part.inside) != len(part.boxes):
+            raise InputError("there must be counts of the symbols in every box")
 
     def __repr__(self) -> str:
         columns = ", ".join(variable.brief for variable in self.columns)
@@ -295,25 +301,37 @@ class BoxChannel(Described):
     def box_texts(self, part: BoxPart) -> list[str]:
         """Every box of a part in words: 'box 1: education Bachelors, Masters; hours not 40'."""
         texts: list[str] = []
-        for box, conditions in enumerate(part.boxes.sets()):
+        for box, members in enumerate(self.members(part)):
             pieces: list[str] = []
-            for column, sets in sorted(conditions.items()):
+            for column, (inside, is_closed) in sorted(members.items()):
                 variable = self.columns[column]
-                inside = set(range(len(variable)))
-                is_named = False
-                for is_inside, symbols in sets:
-                    if is_inside:
-                        inside &= set(symbols)
-                        is_named = True
-                    else:
-                        inside -= set(symbols)
                 names = [variable.names[x] for x in sorted(inside)]
-                if not is_named:
+                if not is_closed:
                     # Symbols that the slice has not seen are on this side of every split.
                     names.append("any other")
                 pieces.append(f"{','.join(variable.columns)} {{{', '.join(names)}}}")
             texts.append(f"{box_name(box)}: {'; '.join(pieces) or 'every row'}")
         return texts
+
+    def members(self, part: BoxPart) -> list[dict[int, tuple[set[int], bool]]]:
+        """For every box the symbols of each column that it splits on, and whether these are all;
+        else symbols that the slice has not seen are in it, too.
+        """
+        boxes: list[dict[int, tuple[set[int], bool]]] = []
+        for conditions in part.boxes.sets():
+            members: dict[int, tuple[set[int], bool]] = {}
+            for column, sets in conditions.items():
+                inside = set(range(len(self.columns[column])))
+                is_closed = False
+                for is_inside, symbols in sets:
+                    if is_inside:
+                        inside &= set(symbols)
+                        is_closed = True
+                    else:
+                        inside -= set(symbols)
+                members[column] = (inside, is_closed)
+            boxes.append(members)
+        return boxes
 
     @cached_property
     def _part_of(self) -> dict[tuple[int, ...], BoxPart]:
@@ -386,7 +404,7 @@ class BoxChannel(Described):
             channel = part.channel
             if channel is not None:
                 channel = channel.public()
-            parts.append(replace(part, channel=channel, fill=()))
+            parts.append(replace(part, channel=channel, fill=(), inside=()))
         kept = ("tool", "version", "command")
         provenance = {k: self.provenance[k] for k in kept if k in self.provenance}
         return replace(

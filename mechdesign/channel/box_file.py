@@ -47,6 +47,7 @@ class PartRecord(Record):
     splits: tuple[SplitRecord, ...]
     together: tuple[tuple[int, ...], ...]
     fill: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    inside: tuple[tuple[tuple[int, ...], ...], ...] = ()
     channel: dict[str, Any] | None = None
 
 
@@ -94,6 +95,7 @@ def content(channel: BoxChannel) -> dict[str, Any]:
                 "splits": splits,
                 "together": part.together,
                 "fill": part.fill,
+                "inside": part.inside,
                 "channel": own,
             }
         )
@@ -129,7 +131,14 @@ def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
         if record.channel is not None:
             own = file.channel_of(record.channel)
         parts.append(
-            BoxPart(record.stratum, Boxes(splits), record.together, own, record.fill)
+            BoxPart(
+                record.stratum,
+                Boxes(splits),
+                record.together,
+                own,
+                record.fill,
+                record.inside,
+            )
         )
     return BoxChannel(
         sensitive=variable_of(document.sensitive, "sensitive"),

@@ -299,15 +299,21 @@ def _refuse_with_rows(asked: Asked) -> None:
         refused.append("--keep")
     if budget.max_posterior is not None and confidence.confidence is not None:
         refused.append("--max-posterior with --confidence")
-    if replace(confidence, confidence=None) != o.ConfidenceOptions():
-        refused.append("--known-shares, --symbols or --secrets")
+    if confidence.known_shares is not None:
+        refused.append("--known-shares")
+    if confidence.symbols is not None:
+        raise InputError(
+            "boxes have a place for every symbol that no record has, so the promise covers them "
+            "without a list: leave --symbols out"
+        )
     if asked.after.after:
         refused.append("--after")
     if asked.search.mechanism != "optimal":
         refused.append("--mechanism")
     if refused:
         raise InputError(
-            f"{refused[0]} is not built for a release of rows (--release): leave it out"
+            f"{refused[0]} is not built for a release of rows (--release, --merge-rare): leave "
+            "it out"
         )
     if budget.max_posterior is not None and rows.promise != TOTAL:
         raise InputError(
@@ -335,6 +341,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     table, rows, search = asked.table, asked.rows, asked.search
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
+        _check_listed(asked.confidence.secrets, joint)
     with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
         design = designed(
             joint,
@@ -375,6 +382,7 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
     rows, search = asked.rows, asked.search
     with reporter.work("reading the table"):
         joint, bins = asked.table.read_before_auto()
+        _check_listed(asked.confidence.secrets, joint)
         if bins is not None:
             raise InputError(
                 "--merge-rare and --bin auto exclude each other: leave one out"
@@ -400,7 +408,9 @@ def _row_groups(asked: Asked, level: float | None, *more: object) -> tuple[objec
     """The groups of options that the line of a design of rows or boxes repeats."""
     confident = o.ConfidenceOptions()
     if level is not None:
-        confident = o.ConfidenceOptions(confidence=repr(level))
+        confident = o.ConfidenceOptions(
+            confidence=repr(level), secrets=asked.confidence.secrets
+        )
     return (
         asked.table,
         asked.budget,
@@ -426,6 +436,14 @@ def _answer_boxes(
         groups=groups,
         report_path=asked.row_report,
     )
+
+
+def _check_listed(secrets: str | None, joint: md.Joint) -> None:
+    """Compare the list of sensitive values, if there is one, with the table."""
+    from mechdesign.tables.confidence_files import check_secrets
+
+    if secrets is not None:
+        check_secrets(secrets, joint)
 
 
 def _after(

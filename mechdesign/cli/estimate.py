@@ -5,6 +5,7 @@ released file.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,9 +13,12 @@ import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli import released as f
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.line import option
+from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.analysis.row_frequencies import RowFrequencies
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
@@ -43,7 +47,11 @@ class EstimateOptions:
     )
     of: str | None = option(
         "COL[,COL..]",
-        "For released rows: the column to estimate, or several together; default: each by itself.",
+        "For released rows: the column to estimate, or several together; default: each by itself. "
+        "For released boxes: a column, or several one after the other; default: the boxes.",
+    )
+    any_data: bool = flag(
+        "For a column of released boxes: do not expect the population of the channel's own table."
     )
 
 
@@ -71,6 +79,14 @@ def estimate(
     from mechdesign.report import releases
 
     loaded = load(channel)
+    if isinstance(loaded, BoxChannel) and asked.of is not None:
+        arguments = reading.arguments()
+        _estimate_boxes(reporter, released, loaded, text, asked, arguments, common)
+        return
+    if asked.any_data:
+        raise InputError(
+            "--any-data is for the columns of released boxes (--of COL): leave it out"
+        )
     if isinstance(loaded, BoxChannel):
         # Frequencies of boxes; `show` says which rows each of them has.
         loaded = loaded.single()
@@ -110,6 +126,65 @@ def estimate(
     )
 
 
+def _estimate_boxes(
+    reporter: Reporter,
+    released: str,
+    channel: md.BoxChannel,
+    text: o.TextFormat,
+    asked: EstimateOptions,
+    reading: dict[str, Any],
+    common: o.CommonOptions,
+) -> None:
+    """Frequencies of columns from released boxes, each by itself."""
+    from mechdesign.analysis.box_frequencies import box_question
+    from mechdesign.analysis.files import estimate_file
+    from mechdesign.analysis.joint_frequencies import JointFrequencies
+    from mechdesign.report.rows import (
+        box_estimate_note,
+        row_frequencies_record,
+        row_frequencies_text,
+    )
+
+    if asked.method != "unbiased" or asked.target != "population" or asked.by:
+        raise InputError(
+            "frequencies of columns from boxes are unbiased, for the population, and of one "
+            "column: leave --method, --target and --by out"
+        )
+    level = number("--level", asked.level)
+    estimates: list[RowFrequencies] = []
+    is_bounded = asked.any_data
+    with reporter.work("counting", unit="records") as advance:
+        for name in (asked.of or "").split(","):
+            question = box_question(channel, name)
+            is_bounded = is_bounded or question.counts is None
+            frequencies = estimate_file(
+                released,
+                channel.single(),
+                level=level,
+                functionals=question.functionals,
+                text=text.text(),
+                advance=advance,
+                **reading,
+            )
+            if isinstance(frequencies, JointFrequencies):
+                # Only a kept column (--by) makes joint ones, and it is refused above.
+                raise InputError("leave --by out")
+            answer = question.answer(frequencies, any_data=asked.any_data)
+            estimates.append(answer)
+    records = estimates[0].records
+    reporter.done("estimated", f"{released} is counted", records=records)
+    note = box_estimate_note(is_bounded=is_bounded)
+    common.answer(
+        lambda: {
+            "records": records,
+            "level": level,
+            "any_data": is_bounded,
+            "frequencies": [row_frequencies_record(each) for each in estimates],
+        },
+        lambda: "\n\n".join([*map(row_frequencies_text, estimates), note]),
+    )
+
+
 def _estimate_rows(
     reporter: Reporter,
     released: str,
@@ -122,7 +197,7 @@ def _estimate_rows(
     from mechdesign.analysis.row_frequencies import estimate_rows
     from mechdesign.formats.cells import Encoded
     from mechdesign.leaks.coded_table import coded_table
-    from mechdesign.report.rows import row_frequencies_text
+    from mechdesign.report.rows import row_frequencies_record, row_frequencies_text
 
     if asked.method != "unbiased" or asked.target != "population":
         raise InputError(
@@ -149,14 +224,7 @@ def _estimate_rows(
         lambda: {
             "records": table.records,
             "level": level,
-            "frequencies": [
-                {
-                    "columns": estimate.columns,
-                    "unidentified": estimate.unidentified,
-                    "rows": estimate.rows(),
-                }
-                for estimate in estimates
-            ],
+            "frequencies": [row_frequencies_record(each) for each in estimates],
         },
         lambda: "\n\n".join(row_frequencies_text(each) for each in estimates),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain, islice, pairwise
 from typing import Any, BinaryIO, Literal
 
@@ -201,11 +201,17 @@ class CsvBatch(TextBlock):
         """How many records."""
         return len(self.starts)
 
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        """The positions of the columns by name, the first one of equal names."""
+        places = range(len(self.names) - 1, -1, -1)
+        return {self.names[place]: place for place in places}
+
     def column(self, name: str, /) -> Any:
         """The texts of a column, as codes if `CsvSource.batches` was asked to encode it."""
         import pyarrow as pa
 
-        cells = self.texts(self.names.index(name))
+        cells = self.texts(self._positions[name])
         if name not in self.encode:
             return cells
         _, offsets, data = cells.buffers()

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
-from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
+from mechdesign.formats.arrow_arrays import arrow_integers, arrow_offsets, integers_of
 
 PATTERN = (
     r"^(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -31,6 +32,9 @@ PATTERN = (
 
 PROBED = 64
 """Texts of a column that are tried before all of them are."""
+
+SHORTEST = len("2026-11-23")
+"""Characters, and so bytes, of the shortest moment."""
 
 DAY = 86_400
 HOUR = 3_600
@@ -99,6 +103,12 @@ def _present(column: Any) -> Integers:
     return np.flatnonzero(integers_of(column.is_valid().cast("uint8")))
 
 
+@lru_cache
+def _probed(count: int) -> Integers:
+    """The positions of the cells that are looked at first, of so many."""
+    return np.linspace(0, count - 1, PROBED).astype(np.int64)
+
+
 def _moments_in_texts(texts: Any) -> Moments | None:
     import pyarrow as pa
     import pyarrow.compute
@@ -108,7 +118,11 @@ def _moments_in_texts(texts: Any) -> Moments | None:
 
     if not len(texts):
         return None
-    probed = np.linspace(0, len(texts) - 1, PROBED).astype(np.int64)
+    probed = _probed(len(texts))
+    offsets, _ = arrow_offsets(texts)
+    # Most columns are shown by their lengths to hold no dates, and there may be thousands.
+    if (offsets[probed + 1] - offsets[probed] < SHORTEST).all():
+        return None
     probe = texts.take(arrow_integers(probed))
     if not pc.any(pc.match_substring_regex(probe, PATTERN)).as_py():
         return None

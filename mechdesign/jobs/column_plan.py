@@ -362,10 +362,11 @@ def _replaced(
             old = parts[k][part][0]
             replacements[old] = OutputColumn(name, header.index(old), (k, part))
     columns: list[OutputColumn] = []
+    stays = set(kept)
     for at, name in enumerate(header):
         if name in replacements:
             columns.append(replacements[name])
-        elif name in kept:
+        elif name in stays:
             columns.append(OutputColumn(name, at))
     return columns
 

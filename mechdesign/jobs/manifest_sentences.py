@@ -12,11 +12,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
+from mechdesign.auditing.boxes import audit_boxes
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.wording import (
+    at_most,
     factor_at_least,
     factor_at_most,
     listed,
@@ -55,7 +57,7 @@ def covers(
 ) -> list[str]:
     """What the promise for one channel's columns is."""
     if isinstance(channel, BoxChannel):
-        return box_sentences(column, channel)
+        return box_sentences(column, channel, internal=internal)
     if isinstance(channel, RowChannel):
         return str(_template().covers_rows(column, internal)).splitlines()
     confidence = channel.record.confidence
@@ -76,11 +78,16 @@ def covers(
 
 
 def box_sentences(
-    column: InternalColumn | InternalRows, channel: BoxChannel
+    column: InternalColumn | InternalRows, channel: BoxChannel, *, internal: bool
 ) -> list[str]:
-    """What the promise of a channel of boxes is, and which sensitive symbols are one value in it."""
+    """What the promise of a channel of boxes is, and which sensitive symbols are one value in it.
+
+    Insiders read the exact figures for the population and for the table.
+    """
     text = _template().covers_boxes(column, percent_of(channel.level), channel.fills)
     sentences = str(text).splitlines()
+    if internal and channel.utility is not None:
+        sentences.append(_box_figures(channel))
     sentences.append(uncovered_sentence(channel.level))
     for part in channel.parts:
         for group in channel.together_texts(part):
@@ -88,6 +95,18 @@ def box_sentences(
             if sentence not in sentences:
                 sentences.append(sentence)
     return sentences
+
+
+def _box_figures(channel: BoxChannel) -> str:
+    """What holds for the population and for the table, side by side."""
+    verdict = audit_boxes(channel)
+    population = verdict.achieved
+    table = verdict.on_table
+    return (
+        f"In the population: eps_l {at_most(population.eps_l)}, eps_u {at_most(population.eps_u)}; "
+        f"on the {verdict.records:,} records of the proof: eps_l {at_most(table.eps_l)}, "
+        f"eps_u {at_most(table.eps_u)} (nats, rounded up)."
+    )
 
 
 class ReleaseFacts(Protocol):

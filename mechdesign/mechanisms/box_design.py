@@ -39,7 +39,7 @@ from mechdesign.mechanisms.optimal import X_IS_PRIVATE
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
-from mechdesign.tables.confidence import check_counts, check_level
+from mechdesign.tables.confidence import check_counts, check_level, unprotected
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
@@ -128,12 +128,15 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     Raises
     ------
     InputError
-        If the counts are weights, or there are too few records.
+        If the counts are weights, there are too few records, or a sensitive value was listed
+        without a record.
     SolverFailure
         If no channel could be verified.
     """
     started = time.perf_counter()
     check_counts(records)
+    if records.empty_sensitive:
+        raise unprotected(records.empty_sensitive)
     if len(records.sensitive) < 2:
         raise InputError(
             f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single symbol: "
@@ -327,11 +330,12 @@ class _Parts:
             return silent, None
         left = started + seconds - time.perf_counter()
         best = self._design(joint, level, max(left, 0.2))
+        sizes = [len(variable) for variable in records.groups[request.given :]]
         fill: tuple[tuple[tuple[int, ...], ...], ...] = ()
         if request.fill:
-            sizes = [len(variable) for variable in records.groups[request.given :]]
-            fill = _fill(boxes, codes[seen], learning[seen], sizes)
-        return BoxPart(stratum, boxes, together, best.channel, fill), best
+            fill = _symbols_by_box(boxes, codes[seen], learning[seen], sizes)
+        inside = _symbols_by_box(boxes, codes, proving, sizes)
+        return BoxPart(stratum, boxes, together, best.channel, fill, inside), best
 
     def _design(
         self, joint: Joint, level: float, seconds: float, gap: float | None = None
@@ -490,10 +494,10 @@ def level_of_share(level: float, shares: int) -> float:
     return own
 
 
-def _fill(
+def _symbols_by_box(
     boxes: Boxes, codes: Integers, counts: Integers, sizes: Sequence[int]
 ) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Records of the slice with each symbol of each column, by box."""
+    """Some of the records with each symbol of each column, by box."""
     places = boxes.of(codes)
     filled: list[tuple[tuple[int, ...], ...]] = []
     for box in range(len(boxes)):

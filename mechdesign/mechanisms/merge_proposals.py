@@ -140,13 +140,8 @@ def _merged_symbols(channel: BoxChannel) -> tuple[tuple[str, ...], ...]:
     (part,) = channel.parts
     (variable,) = channel.columns
     merged: list[tuple[str, ...]] = []
-    for conditions in part.boxes.sets():
-        inside = set(range(len(variable)))
-        for is_inside, symbols in conditions.get(0, []):
-            if is_inside:
-                inside &= set(symbols)
-            else:
-                inside -= set(symbols)
+    for members in channel.members(part):
+        inside, _ = members.get(0, (set[int](), False))
         if len(inside) > 1:
             merged.append(tuple(variable.names[x] for x in sorted(inside)))
     return tuple(merged)

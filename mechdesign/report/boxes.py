@@ -23,6 +23,12 @@ from mechdesign.tables.uncovered_values import uncovered_sentence
 TENTH = Decimal("0.1")
 """The last decimal of a percentage that people say."""
 
+LITTLE = 0.5
+"""Kept share below which the rarest sensitive values are named."""
+
+MOST_RARE = 3
+"""Of these values, how many."""
+
 NOTHING_RELEASED = (
     "Nothing but the given columns is released: no part of the table has enough "
     "records for boxes."
@@ -93,6 +99,39 @@ def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
     )
 
 
+def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
+    """What rare sensitive values make impossible, and which they are where little is kept."""
+    limit = utility.limit
+    if limit is None:
+        return []
+    text = limit.text(channel.level)
+    if limit.information < utility.entropy:
+        return [text]
+    if utility.nmi >= LITTLE:
+        # More than the columns have: the limit excludes nothing, and nothing is missing.
+        return []
+    lines: list[str] = []
+    own = channel.parts[0].channel
+    if own is not None and own.joint is not None:
+        counts = own.joint.sensitive_counts
+        order = sorted(range(len(counts)), key=lambda s: counts[s])
+        rarest: list[str] = []
+        for s in order[:MOST_RARE]:
+            name = w.label(own.joint.sensitive.names[s])
+            rarest.append(f"{name} ({w.count(counts[s], 'record')})")
+        lines.append(
+            "The promised values with the fewest records in the proof are "
+            f"{', '.join(rarest)}. Little is known of their population, which costs most; "
+            "--rare N promises values of fewer than N records together."
+        )
+    lines.append(
+        f"The limit that rare values set to every method is {w.at_most(limit.information)} nats "
+        f"(of {w.label(limit.value)}, Proposition 6); the columns have {utility.entropy:.4g}, so "
+        "it excludes nothing here."
+    )
+    return lines
+
+
 def part_lines(channel: BoxChannel) -> list[str]:
     """Strata that release nothing, and sensitive values that are one value in the promise."""
     lines: list[str] = []
@@ -155,8 +194,7 @@ def box_design_text(design: BoxDesign) -> str:
         slice_sentence(design.utility, channel),
         *part_lines(channel),
     ]
-    if design.limit is not None:
-        sentences.append(design.limit.text(channel.level))
+    sentences += rare_lines(channel, design.utility)
     for text in (*sentences, *map(_sentence, design.messages)):
         lines += _lines(text)
     lines += ["", "Not covered"]

@@ -176,8 +176,7 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
     promise = [b.Text(text) for text in boxes.promise_lines(report.audit)]
     promise += [b.Text(text) for text in boxes.part_lines(channel)]
     kept = [b.Text(text) for text in boxes.kept_lines(report.utility, channel)[:1]]
-    if report.utility.limit is not None:
-        kept.append(b.Text(report.utility.limit.text(channel.level)))
+    kept += [b.Text(text) for text in boxes.rare_lines(channel, report.utility)]
     learned = b.Text(boxes.slice_sentence(report.utility, channel))
     scope = boxes.scope_items(channel, report.audit.notion, report.utility)
     return b.Document(

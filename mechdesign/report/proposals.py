@@ -51,9 +51,9 @@ def proposal_lines(
     each = f"{100 * level_for_all(level, count):.6g}"
     together = percent_of(level_of_all(level, count))
     lines += w.paragraph(
-        f"Each is a promise of its own with {percent_of(level)} confidence, and draws its own "
-        f"slice. Whoever chooses among {count} after a look at all has {together}, or "
-        f"{percent_of(level)} if each of them has {each} %.",
+        "With the whole time limit it may be more. Each is a promise of its own with "
+        f"{percent_of(level)} confidence, on a slice of its own. Whoever chooses among {count} "
+        f"after a look at all has {together}, or {percent_of(level)} if each of them has {each} %.",
         "",
     ).split("\n")
     return lines

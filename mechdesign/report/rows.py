@@ -319,6 +319,32 @@ def row_channel_record(channel: RowChannel) -> dict[str, Any]:
     }
 
 
+OWN_POPULATION = (
+    "These estimates take the released records for draws from the population of the channel's own "
+    "table, whose records say how symbols share a box; --any-data does without that, and has "
+    "wider intervals."
+)
+
+ANY_DATA = (
+    "The intervals hold for all data: a symbol has at least the records of the boxes that hold it "
+    "alone, and at most those of all boxes that may hold it. The estimate is the middle."
+)
+
+
+def box_estimate_note(*, is_bounded: bool) -> str:
+    """What the estimates of columns from boxes rest on."""
+    return w.paragraph(ANY_DATA if is_bounded else OWN_POPULATION, "")
+
+
+def row_frequencies_record(frequencies: RowFrequencies) -> dict[str, Any]:
+    """One of the `frequencies` of `estimate --json` on released rows and boxes."""
+    return {
+        "columns": frequencies.columns,
+        "unidentified": frequencies.unidentified,
+        "rows": frequencies.rows(),
+    }
+
+
 def row_frequencies_text(frequencies: RowFrequencies) -> str:
     """The text of `estimate` on released rows, without a final newline."""
     names = [w.label(name) for name in frequencies.columns]

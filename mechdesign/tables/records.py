@@ -54,6 +54,8 @@ class Records:
         False where the counts are weights and not numbers of records.
     notices : tuple of str
         Changes on the way in, such as dropped records.
+    empty_sensitive : tuple of str
+        Sensitive symbols that were listed without a record.
     """
 
     sensitive: Variable
@@ -63,6 +65,7 @@ class Records:
     counts: tuple[int, ...]
     is_counts: bool = True
     notices: tuple[str, ...] = ()
+    empty_sensitive: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shape = (len(self.counts), len(self.groups))
@@ -252,6 +255,7 @@ class Records:
             counts=tuple(counts[key] for key in keys),
             is_counts=joint.is_counts,
             notices=joint.notices,
+            empty_sensitive=joint.empty_sensitive,
         )
 
     def on(self, sensitive: Variable, groups: Sequence[Variable]) -> Records:

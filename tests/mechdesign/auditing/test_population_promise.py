@@ -11,7 +11,7 @@ from mechdesign import InputError, Joint, design
 from mechdesign.auditing.population import audit_population
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
-from mechdesign.notions import ALIP, LDP, Chi2Lift
+from mechdesign.notions import ALIP, LDP, LIP, Chi2Lift
 from mechdesign.tables.confidence import confidence_set
 
 TABLE = [[2000, 1500, 2, 900, 700], [1500, 2100, 9, 800, 600], [900, 800, 1, 700, 900]]
@@ -101,3 +101,21 @@ def test_probabilities_have_no_population() -> None:
     joint = Joint.from_probabilities([[0.25, 0.25], [0.25, 0.25]])
     with pytest.raises(InputError, match="confidence needs counts of records"):
         population_promise(design(joint, LDP(1.0)).channel, joint)
+
+
+def test_nothing_is_merged_for_a_design_with_confidence_or_with_too_many_outputs(
+    monkeypatch,
+):
+    """What is promised does not depend on it; only the remedy is left out."""
+    rows = np.array([[60, 40, 3, 2], [40, 60, 1, 4]])
+    joint = Joint.from_counts(rows)
+    confident = design(joint, LIP(0.5), confidence=0.95)
+    assert confident.population is not None
+    assert confident.population.merged is None
+    channel = design(joint, LIP(0.5)).channel
+    tried = population_promise(channel, joint)
+    assert tried.merged is not None
+    monkeypatch.setattr("mechdesign.auditing.population_promise.MOST_TRIED", 0)
+    untried = population_promise(channel, joint)
+    assert untried.merged is None
+    assert untried.achieved == tried.achieved

@@ -81,6 +81,19 @@ def test_the_promises_are_the_first_three_lines(folder, run):
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "side"),
+    [(("--at-most-times", "2"), "most"), (("--at-least-times", "0.5"), "least")],
+)
+def test_the_population_has_the_side_that_was_asked_for(folder, run, options, side):
+    line = run("design", "records.csv", *MICRO, *options).out.split("\n")[2]
+    assert re.fullmatch(
+        rf"Population \(95 % confidence\): at {side} [\d.]+ times as probable; "
+        r"--confidence 0.95 protects it\.",
+        line,
+    )
+
+
 def test_many_values_and_long_reports_fit_too(wide, run):
     for options in (
         ("--useful", "job", "--epsilon", "1"),

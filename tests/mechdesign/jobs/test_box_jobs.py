@@ -229,6 +229,10 @@ def test_manifests_and_codebook(stratified, channel, frame, tmp_path):
     assert "It does not cover sensitive values" in told
     assert "levels" not in public["released"][0]
     internal = json.loads((tmp_path / "internal.json").read_text())
+    figures = " ".join(internal["covers"])
+    assert "In the population: eps_l 0." in figures
+    assert "records of the proof: eps_l 0." in figures
+    assert "In the population" not in told
     levels = internal["released"][0]["levels"]
     released = pd.read_csv(tmp_path / "out.csv")
     outputs = {entry["value"][0]: entry["records"] for entry in levels[-1]["outputs"]}

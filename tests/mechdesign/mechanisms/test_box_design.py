@@ -325,3 +325,36 @@ def test_the_limit_names_the_value_and_its_records() -> None:
     assert limit.value == "rare"
     assert "'rare' has 9 records" in limit.text(0.95)
     assert rare_limit([("a", 5), ("b", 5)], np.inf, 0.95) is None
+
+
+def test_where_little_is_kept_the_rarest_values_are_named_with_the_limit() -> None:
+    design = designed(sample(truth([0.7, 0.27, 0.03]), 800, 2), cells=6)
+    assert design.nmi < 0.5
+    assert design.limit is not None
+    text = " ".join(design.summary().split())
+    counts = design.channel.parts[0].channel.joint.sensitive_counts
+    assert f"s2 ({min(counts)} records)" in text
+    if design.limit.information < design.entropy:
+        assert "So no procedure that is right with 95 % confidence" in text
+    else:
+        assert "excludes nothing here" in text
+    # Where most is kept there is nothing to explain.
+    much = designed(sample(truth([0.6, 0.3, 0.1]), 60_000, 2))
+    assert much.nmi > 0.5
+    assert "fewest records" not in much.summary()
+
+
+def test_one_sided_notions_name_the_side_that_they_bound() -> None:
+    design = md.design_rows(
+        sample(truth([0.6, 0.3, 0.1]), 2000, 4),
+        sensitive="s",
+        release=["a", "b"],
+        notion=md.MaxLift(0.5),
+        confidence=0.95,
+        cells=4,
+        slice_seed=5,
+        time_limit=1.0,
+    )
+    first = " ".join(design.summary().splitlines()[1:3])
+    assert "makes any s at most 1." in first
+    assert " to " not in first.split("(max-lift")[0]

@@ -1,0 +1,259 @@
+"""Frequencies of columns from rows that were released as boxes.
+
+The released labels tell the frequency pi_b of every box without bias (or of groups of boxes that
+the channel cannot tell apart, which are boxes here). A column has the symbol x with
+
+    P(x) = sum over b of pi_b P(x | b),
+
+and a box of several symbols does not tell its P(x | b). Two answers follow.
+
+- With the counts n_xb of the records that the promise was proven on, p_b = n_xb / n_b estimates
+  P(x | b) of the population that they are a sample of. If the released records come from the same
+  population, the errors of p and of the estimates of pi are uncorrelated, because given the boxes
+  of all records the symbols inside them are independent draws with the mean P(x | b). That holds
+  for the same records, too: the released labels depend on their boxes alone. The variance is
+
+      p' Cov(pi) p + sum over b of pi_b^2 p_b (1 - p_b) / n_b.
+
+- Whatever the data, P(x) lies between the mass of the boxes that hold x alone and the mass of all
+  boxes that may hold it. The interval runs from the lower end for the one to the upper end for the
+  other, each of which fails with half of the probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.analysis.frequencies import (
+    Frequencies,
+    estimate_frequencies,
+    identifiability,
+)
+from mechdesign.analysis.row_frequencies import RowFrequencies
+from mechdesign.channel.box_channel import BOX, BoxChannel, box_name
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed, quoted
+
+Floats = NDArray[np.float64]
+
+PRIOR_RECORDS = 1.0
+"""Records with and without a symbol that are added to a box for the variance of its share, so that
+a share of 0 or 1 among few records is not taken for certain (Agresti and Coull, 1998, add two).
+"""
+
+
+@dataclass(frozen=True)
+class BoxQuestion:
+    """What to ask of the frequencies of boxes to learn those of a column.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    symbols : tuple of str
+    groups : tuple of tuples of str
+        Boxes that the channel can tell apart; several in a tuple cannot be.
+    alone, possible : (symbols, groups) arrays of truth values
+        Whether a group holds this symbol alone, and whether it may hold it.
+    counts : (symbols, groups) array, optional
+        Records of the proof.
+    """
+
+    name: str
+    symbols: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+    alone: NDArray[np.bool_]
+    possible: NDArray[np.bool_]
+    counts: Floats | None
+
+    @property
+    def functionals(self) -> dict[str, dict[str, float]]:
+        """Sums of boxes: every group, then for each symbol its lower and its upper mass."""
+        asked: dict[str, dict[str, float]] = {}
+        for g, boxes in enumerate(self.groups):
+            asked[f"group {g}"] = dict.fromkeys(boxes, 1.0)
+        for side, table in (("alone", self.alone), ("possible", self.possible)):
+            for x in range(len(self.symbols)):
+                chosen = self._boxes(table[x])
+                # An empty sum is 0 and a full one is 1, without any estimate.
+                if chosen and not table[x].all():
+                    asked[f"{side} {x}"] = dict.fromkeys(chosen, 1.0)
+        return asked
+
+    def _boxes(self, groups: NDArray[np.bool_]) -> list[str]:
+        names: list[str] = []
+        for g in np.flatnonzero(groups).tolist():
+            names += self.groups[g]
+        return names
+
+    def answer(self, frequencies: Frequencies, *, any_data: bool) -> RowFrequencies:
+        """The frequencies of the column; `any_data` does without the counts of the channel."""
+        if any_data or self.counts is None:
+            return self._bounded(frequencies)
+        return self._estimated(frequencies, self.counts)
+
+    def _estimated(self, frequencies: Frequencies, counts: Floats) -> RowFrequencies:
+        """From the shares of the symbols in each box among the records of the proof."""
+        size = len(self.groups)
+        shares = frequencies.unbiased[:size]
+        covariance = frequencies.covariance[:size, :size]
+        records = counts.sum(axis=0)
+        inside = counts / np.maximum(records, 1.0)
+        smooth = (counts + PRIOR_RECORDS) / (records + 2.0 * PRIOR_RECORDS)
+        # A box that cannot hold a symbol says so for certain.
+        spread = np.where(self.possible, smooth * (1.0 - smooth) / (records + 2.0), 0.0)
+        spread = np.where(self.alone, 0.0, spread)
+        unbiased = inside @ shares
+        variance = np.einsum("xg,gh,xh->x", inside, covariance, inside)
+        variance = np.maximum(variance, 0.0) + spread @ np.maximum(shares, 0.0) ** 2
+        errors = np.sqrt(variance)
+        half = NormalDist().inv_cdf((1.0 + frequencies.level) / 2.0) * errors
+        estimates = np.clip(unbiased, 0.0, 1.0)
+        return RowFrequencies(
+            columns=(self.name,),
+            symbols=tuple((text,) for text in self.symbols),
+            estimates=estimates,
+            standard_errors=errors,
+            lower=np.minimum(np.clip(unbiased - half, 0.0, 1.0), estimates),
+            upper=np.maximum(np.clip(unbiased + half, 0.0, 1.0), estimates),
+            unbiased=unbiased,
+            records=frequencies.records,
+            level=frequencies.level,
+            unresolved=np.zeros(len(self.symbols)),
+            unidentified=0.0,
+        )
+
+    def _bounded(self, frequencies: Frequencies) -> RowFrequencies:
+        """Between the mass of the boxes of this symbol alone, and that of all that may hold it."""
+        place = {name: k for k, name in enumerate(frequencies.names)}
+        size = len(self.symbols)
+        sides: dict[str, tuple[Floats, Floats, Floats, Floats]] = {}
+        for side, table in (("alone", self.alone), ("possible", self.possible)):
+            values: Floats = np.array(table.all(axis=1), dtype=np.float64)
+            low: Floats = values.copy()
+            high: Floats = values.copy()
+            errors: Floats = np.zeros(size)
+            for x in range(size):
+                k = place.get(f"{side} {x}")
+                if k is not None:
+                    values[x] = frequencies.unbiased[k]
+                    low[x] = frequencies.lower[k]
+                    high[x] = frequencies.upper[k]
+                    errors[x] = frequencies.standard_errors[k]
+            sides[side] = (values, low, high, errors)
+        least, lower, _, least_errors = sides["alone"]
+        most, _, upper, most_errors = sides["possible"]
+        middle = (least + most) / 2.0
+        estimates = np.clip(middle, lower, upper)
+        # Boxes of several symbols do not tell these apart.
+        mixed = (self.possible & ~self.alone).any(axis=0)
+        shares = np.clip(frequencies.unbiased[: len(self.groups)], 0.0, 1.0)
+        return RowFrequencies(
+            columns=(self.name,),
+            symbols=tuple((text,) for text in self.symbols),
+            estimates=estimates,
+            standard_errors=np.maximum(least_errors, most_errors),
+            lower=lower,
+            upper=upper,
+            unbiased=middle,
+            records=frequencies.records,
+            level=frequencies.level,
+            unresolved=np.maximum(most - least, 0.0),
+            unidentified=float(min(shares[mixed].sum(), 1.0)),
+        )
+
+
+def box_question(channel: BoxChannel, name: str) -> BoxQuestion:
+    """What the frequencies of boxes must tell for those of the column `name`.
+
+    Raises
+    ------
+    InputError
+        If the channel has no such column, or given columns, or fills its boxes with symbols.
+    """
+    single = channel.single()
+    (part,) = channel.parts
+    place = _column_of(channel, name)
+    variable = channel.columns[place]
+    within = variable.columns.index(name)
+    symbols = tuple(dict.fromkeys(symbol[within] for symbol in variable.symbols))
+    number = {text: x for x, text in enumerate(symbols)}
+    of_code = [number[symbol[within]] for symbol in variable.symbols]
+    groups = identifiability(single).group_names
+    boxes = {box_name(box): box for box in range(len(part.boxes))}
+    members = channel.members(part)
+    alone = np.zeros((len(symbols), len(groups)), dtype=np.bool_)
+    possible = np.zeros_like(alone)
+    for g, names in enumerate(groups):
+        held: set[int] = set()
+        is_closed = True
+        for box in names:
+            whole = (set(range(len(variable))), False)
+            codes, closed = members[boxes[box]].get(place, whole)
+            held |= {of_code[code] for code in codes}
+            is_closed = is_closed and closed
+        possible[sorted(held), g] = True
+        if len(held) == 1 and is_closed:
+            alone[sorted(held), g] = True
+    counts: Floats | None = None
+    if part.inside:
+        counts = np.zeros(alone.shape)
+        for g, names in enumerate(groups):
+            for box in names:
+                np.add.at(counts[:, g], of_code, part.inside[boxes[box]][place])
+    return BoxQuestion(name, symbols, groups, alone, possible, counts)
+
+
+def _column_of(channel: BoxChannel, name: str) -> int:
+    """The position of the variable that has this column."""
+    columns: list[str] = []
+    for place, variable in enumerate(channel.columns):
+        if name in variable.columns:
+            return place
+        columns += variable.columns
+    raise InputError(
+        f"the channel has no column {quoted(name)} in its boxes (it has {listed(columns)}); leave "
+        f"--of out for the frequencies of the boxes, which are in the column {quoted(BOX)}"
+    )
+
+
+def estimate_box_column(
+    channel: BoxChannel,
+    released: Any | Mapping[str, int],
+    name: str,
+    *,
+    level: float = 0.95,
+    any_data: bool = False,
+) -> RowFrequencies:
+    """Estimate the frequencies of a column from released boxes.
+
+    Parameters
+    ----------
+    channel : BoxChannel
+        Without given columns and without filling.
+    released : column of labels, or mapping of label to count
+    name : str
+        A column that the boxes are made of.
+    level : float
+        Confidence level of each interval, in (0, 1).
+    any_data : bool
+        Do not take the released records for draws from the population of the channel's own table:
+        intervals are then bounds that hold for all data, and wide where boxes hold many symbols. A
+        public channel has these alone.
+
+    Raises
+    ------
+    InputError
+        As `estimate_frequencies`, and if the channel has no such column.
+    """
+    question = box_question(channel, name)
+    frequencies = estimate_frequencies(
+        channel.single(), released, level=level, functionals=question.functionals
+    )
+    return question.answer(frequencies, any_data=any_data)
