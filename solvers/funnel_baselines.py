@@ -66,9 +66,9 @@ def greedy_merging(
 ) -> BaselineChannel:
     """Merge, from the identity on, the two outputs whose union leaks least for what it loses.
 
-    With a `budget`, until the channel leaks no more; of all channels on the way, thinned to the budget,
-    the one that keeps most is returned. With `keep`, as long as I(X;Y) >= keep H(X). `end` (on the
-    clock of `time.monotonic`) stops it earlier.
+    With a `budget`, until the channel leaks no more; of all channels on the way, thinned to the
+    budget, the one that keeps most is returned. With `keep`, as long as I(X;Y) >= keep H(X). `end`
+    (on the clock of `time.monotonic`) stops it earlier.
     """
     groups = [[x] for x in range(joint.shape[1])]
     best = measured(joint, measure, _membership(groups, joint.shape[1]))

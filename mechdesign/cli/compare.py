@@ -8,6 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import mechdesign as md
 from mechdesign.cli import options as o
@@ -17,6 +18,9 @@ from mechdesign.cli.console import Interrupted, Reporter, listen
 from mechdesign.cli.design_rows import TRUTH, RowColumns
 from mechdesign.cli.line import flag, option
 from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.comparison.recommending import Recommendation
 
 EXAMPLE = (
     "Example:  mechdesign compare people.csv --sensitive relationship --useful "
@@ -151,8 +155,6 @@ def compare(
     it was verified exactly. With --release it compares a row channel at one budget with
     the two ways of today, with --average the optimum with the funnel's local methods.
     """
-    from mechdesign.comparison.workers import pool
-
     search.check()
     if rows.asked:
         _refuse_with_rows(grid, confidence, search, files)
@@ -171,34 +173,104 @@ def compare(
         _refuse_with_average(grid, budgets, confidence, search, files)
         answer_average_comparison(reporter, table, grid.average, search, common)
         return
-    epsilons = grid.budgets
-    lams = grid.splits
-    own_budgets = budgets.own
-    population = confidence.read()
-    if files.recommend and budgets.budget:
+    _compare_mechanisms(
+        reporter,
+        Asked(
+            table=table,
+            grid=grid,
+            budgets=budgets,
+            confidence=confidence,
+            search=search,
+            files=files,
+            common=common,
+            force=force,
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What stands on the command line of a comparison of mechanisms, in its groups."""
+
+    table: o.InputTable
+    grid: GridOptions
+    budgets: o.BudgetOptions
+    confidence: o.ConfidenceOptions
+    search: SweepOptions
+    files: OutputOptions
+    common: o.CommonOptions
+    force: bool
+
+
+def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
+    """Compare mechanisms for one column over budgets; write, draw and print the curves."""
+    files = asked.files
+    # Read before the table is: a grid that is no grid is refused at once.
+    grid = _Grid(asked.grid.budgets, asked.grid.splits, asked.budgets.own)
+    population = asked.confidence.read()
+    if files.recommend and asked.budgets.budget:
         raise InputError(
             "--recommend speaks of all sensitive symbols alike: leave out --budget"
         )
-    files.check((table.table,), force=force)
-    prepare = partial(listen, reporter.quiet, reporter.log_json)
+    files.check((asked.table.table,), force=asked.force)
     with reporter.work("reading the table"):
-        joint = table.joint(table.table)
-        unseen = confidence.unseen(joint)
-    from mechdesign.comparison.recommending import recommend
-
+        joint = asked.table.joint(asked.table.table)
+        unseen = asked.confidence.unseen(joint)
     started = time.perf_counter()
+    result = _compared(reporter, asked, joint, grid, population, unseen)
+    advice: tuple[Recommendation, ...] | None = None
+    if files.recommend:
+        from mechdesign.comparison.recommending import recommend
+
+        advice = recommend(
+            joint,
+            result.rows,
+            time_limit=asked.search.seconds,
+            confidence=population.level,
+            known_shares=population.known_shares,
+            unseen=unseen,
+        )
+    if files.plot is not None:
+        from mechdesign.report.plots import save_plot
+
+        save_plot(result.rows, files.plot, overwrite=asked.force)
+    reporter.notices((*joint.notices, *result.notices))
+    _answer(reporter, asked, result, advice, time.perf_counter() - started)
+
+
+class _Grid(NamedTuple):
+    """The budgets of a comparison, in nats."""
+
+    epsilons: tuple[float, ...]
+    lams: tuple[float, ...] | None
+    own: dict[str, tuple[float, float]]
+
+
+def _compared(
+    reporter: Reporter,
+    asked: Asked,
+    joint: md.Joint,
+    grid: _Grid,
+    population: o.Population,
+    unseen: int,
+) -> md.Comparison:
+    """Every mechanism at every budget."""
+    from mechdesign.comparison.workers import pool
+
+    search = asked.search
+    prepare = partial(listen, reporter.quiet, reporter.log_json)
     work = reporter.work("comparing", unit="rows")
     with (
-        _interruptible(files.output),
+        _interruptible(asked.files.output),
         work,
         pool(search.processes, prepare) as executor,
     ):
-        result = md.compare(
+        return md.compare(
             joint,
-            epsilons=epsilons,
-            lams=lams,
-            mechanisms=_names(grid.mechanisms),
-            notions=grid.notions.split(","),
+            epsilons=grid.epsilons,
+            lams=grid.lams,
+            mechanisms=_names(asked.grid.mechanisms),
+            notions=asked.grid.notions.split(","),
             method=search.method,
             gap=search.smallest_gap,
             time_limit=search.seconds,
@@ -207,43 +279,38 @@ def compare(
             confidence=population.level,
             known_shares=population.known_shares,
             unseen=unseen,
-            budgets=own_budgets,
-            objectives=_names(grid.objectives),
-            keep_frequencies=grid.keep_frequencies,
-            distance=grid.distance,
+            budgets=grid.own,
+            objectives=_names(asked.grid.objectives),
+            keep_frequencies=asked.grid.keep_frequencies,
+            distance=asked.grid.distance,
             executor=executor,
-            output=files.output,
-            force=force,
+            output=asked.files.output,
+            force=asked.force,
             progress=work.at,
         )
-    advice = None
-    if files.recommend:
-        advice = recommend(
-            joint,
-            result.rows,
-            time_limit=search.seconds,
-            confidence=population.level,
-            known_shares=population.known_shares,
-            unseen=unseen,
-        )
-    if files.plot is not None:
-        from mechdesign.report.plots import save_plot
 
-        save_plot(result.rows, files.plot, overwrite=force)
-    reporter.notices((*joint.notices, *result.notices))
+
+def _answer(
+    reporter: Reporter,
+    asked: Asked,
+    result: md.Comparison,
+    advice: tuple[Recommendation, ...] | None,
+    seconds: float,
+) -> None:
+    """Print the comparison as text or as one JSON object."""
+    from mechdesign.report.comparing import comparison_record, comparison_text
+
+    files = asked.files
     places = {"output": files.output, "plot": files.plot}
     said = f"{len(result.rows)} rows are compared"
     reporter.done("compared", said, rows=len(result.rows), kept=result.kept, **places)
-    from mechdesign.report.comparing import comparison_record, comparison_text
-
-    took = time.perf_counter() - started
 
     def text() -> str:
         written = _written(files.output, files.plot, result.kept)
         return f"{comparison_text(result, advice)}\n\n{written}"
 
-    common.answer(
-        lambda: comparison_record(result, advice) | places | {"seconds": took},
+    asked.common.answer(
+        lambda: comparison_record(result, advice) | places | {"seconds": seconds},
         text,
     )
 

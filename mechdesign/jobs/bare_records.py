@@ -204,8 +204,9 @@ def pairs_bits(apart: int, pairs: int, records: int) -> float:
 class Likeness:
     """How alike two data sets are.
 
-    `bits` is what their agreement is worth as evidence, `whole` whether they have the same rows
-    equally often, or one has them so many times as often, and `shared` the hashes that both have once, as far as the sample has them.
+    `bits` is what their agreement is worth as evidence. `whole` says whether they have the same
+    rows equally often, or one has each row the same number of times as often as the other. `shared`
+    has the hashes that both have once, as far as they are in the sample.
     """
 
     bits: float

@@ -176,7 +176,10 @@ def shared_records_notice(share: float) -> str:
     )
 
 
-FIRST_DRAW = "these records have not been released before: their first draw is a fresh one in any case"
+FIRST_DRAW = (
+    "these records have not been released before: their first draw is a fresh one in "
+    "any case"
+)
 
 SYMBOLS_UNKNOWN = (
     "records were released before on a cluster, or by an earlier version, which left no trace of "

@@ -70,7 +70,10 @@ def name_notes(
     which = ""
     if columns:
         which = f", with {listed(list(columns))}"
-    note = f"names of folders and files stay{which}: see that they, and who shares one, tell nothing"
+    note = (
+        f"names of folders and files stay{which}: see that they, and who shares one, "
+        "tell nothing"
+    )
     if strict:
         raise InputError(f"a note, which --strict makes an error: {note}")
     return (note,)

@@ -65,7 +65,7 @@ MANIFESTS = "_manifests"
 
 
 class ReleasedFolder(FileDocument):
-    """The marker of a complete folder: its data files with hashes, and what may void the promise."""
+    """The marker of a complete folder: its data files with hashes, and what voids the promise."""
 
     FORMAT: ClassVar[str] = "mechdesign.folder"
     WHAT: ClassVar[str] = "marker of a released folder"

@@ -118,6 +118,7 @@ def _with_given(sides: Achieved, given: Achieved | None) -> tuple[Achieved, str]
     """Budgets against the whole table, and what to say of the given columns; `sides` are relative
     to them where there are any.
     """
+    # The audit takes as long to import as a small job.
     from mechdesign.auditing.joint_leakage import sum_above
     from mechdesign.auditing.verdict import Achieved
 

@@ -54,11 +54,13 @@ DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 """SQLite's errors for a file, or for tables, that are damaged."""
 
 TABLES = """
-CREATE TABLE releases (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, target TEXT NOT NULL, entry TEXT NOT NULL);
+CREATE TABLE releases (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL,
+                       target TEXT NOT NULL, entry TEXT NOT NULL);
 CREATE TABLE samples (unordered TEXT PRIMARY KEY, sample BLOB NOT NULL);
 CREATE TABLE keys (job TEXT PRIMARY KEY, path TEXT NOT NULL, fingerprint TEXT NOT NULL);
-CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT NULL, release TEXT NOT NULL,
-                    nonce BLOB NOT NULL, records BLOB NOT NULL, symbols BLOB NOT NULL);
+CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT NULL,
+                    release TEXT NOT NULL, nonce BLOB NOT NULL, records BLOB NOT NULL,
+                    symbols BLOB NOT NULL);
 """
 """`releases` has the entries as JSON; `samples` a sample of the hashes of each data set; `keys`
 where the key of the ledger lies; `known` the hashes of identified records and, encrypted, the

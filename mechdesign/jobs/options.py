@@ -277,7 +277,7 @@ class ReleaseOptions:
         return self.policy or Policy()
 
     def added(self, channels: int) -> tuple[tuple[str, ...], ...] | None:
-        """For each of so many channels the names of the columns to add; None where X is replaced."""
+        """For each of so many channels the names of the columns to add; None if X is replaced."""
         into = self.into
         if into is None:
             return None

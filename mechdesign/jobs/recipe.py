@@ -36,7 +36,7 @@ Frame = TypeVar("Frame")
 Codes = NDArray[np.integer[Any]]
 
 ContentOf = Callable[[RowHasher, Sequence[str]], tuple[Content, Hashes]]
-"""Gives the content of a table, and the hashes of its records without the columns of these names."""
+"""Gives the content of a table, and the hashes of its records without the columns so named."""
 
 Place = tuple[int, int]
 """A released column: the number of its releasable, and its number among the columns that this one

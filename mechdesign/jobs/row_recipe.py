@@ -1,4 +1,4 @@
-"""A channel of rows or of boxes as a recipe: it replaces several columns of each record by one draw.
+"""A channel of rows or of boxes as a recipe: it replaces several columns of a record by one draw.
 
 The given and the released columns are one group with one key. Given columns count as released ones:
 they are always in the output, as they are.

@@ -139,12 +139,14 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
         raise unprotected(records.empty_sensitive)
     if len(records.sensitive) < 2:
         raise InputError(
-            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single symbol: "
+            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single "
+            "symbol: "
             "there is nothing to protect"
         )
     if records.total < FEWEST_RECORDS:
         raise InputError(
-            f"the table has {records.total} records: at least {FEWEST_RECORDS} are needed, a part of them for the boxes"
+            f"the table has {records.total} records: at least {FEWEST_RECORDS} are needed, a part "
+            "of them for the boxes"
         )
     seed = request.seed
     if seed is None:
@@ -449,7 +451,8 @@ def stopped_sentence(stopped: int, parts: Sequence[BoxPart], limit: float) -> st
     if len(parts) > 1:
         where = f" in {stopped} of {len(parts)} strata"
     return (
-        f"The time limit ({limit:g} s) ended the search{where}. The channel is the best one verified "
+        f"The time limit ({limit:g} s) ended the search{where}. The channel is the best one "
+        "verified "
         "within it, and the bound on what any channel for these boxes keeps is proven."
     )
 

@@ -221,6 +221,7 @@ def _write_row_report(
     overwrite: bool,
 ) -> None:
     """A report on a channel of whole rows; none has a curve, and one for boxes is internal."""
+    # Collecting a report for another renderer needs none of these.
     from mechdesign.auditing.rows import audit_rows
     from mechdesign.report.boxes_page import save_box_report
     from mechdesign.report.public_rows import save_public_row_report
