@@ -181,7 +181,7 @@ def test_prefixes_of_little_mass_release_constants(frame):
     made = designed(frame, release=["sex", "job", "age"], least_mass=0.3)
     assert made.stopped > 0.0
     assert made.audit.satisfied
-    assert "rest of their row is released as a constant" in " ".join(
+    assert "later columns of these records are released as a constant" in " ".join(
         made.summary().split()
     )
     whole = designed(frame, release=["sex", "job", "age"])
