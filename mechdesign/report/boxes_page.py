@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from mechdesign.auditing.boxes import BoxAudit, audit_boxes
@@ -26,7 +25,7 @@ from mechdesign.report import blocks as b
 from mechdesign.report import boxes
 from mechdesign.report import wording as w
 from mechdesign.report.rows_page import ledger_picture
-from mechdesign.report.writing import document_text, save_text
+from mechdesign.report.writing import save_page
 from mechdesign.tables.confidence import set_of_record
 
 FORMAT, VERSION = "mechdesign.box-report", 1
@@ -282,13 +281,10 @@ def _outputs(report: BoxReport) -> list[b.Block]:
 def save_box_report(channel: BoxChannel, path: str, *, overwrite: bool) -> BoxReport:
     """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
     report = box_report(channel)
-    ending = Path(path).suffix.lower()
-    # Markdown shows no pictures, so it needs no matplotlib.
-    has_pictures = ending == ".html"
-    text = document_text(
+    save_page(
+        path,
         report_record(report),
-        lambda: report_page(report, pictures=has_pictures),
-        ending,
+        lambda pictures: report_page(report, pictures=pictures),
+        overwrite=overwrite,
     )
-    save_text(path, text, overwrite=overwrite)
     return report

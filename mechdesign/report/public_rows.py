@@ -4,8 +4,6 @@ channel itself, which a public channel file holds too.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
@@ -18,7 +16,7 @@ from mechdesign.report.rows_page import (
     LIMITS,
     POPULATION_CARD,
 )
-from mechdesign.report.writing import document_text, save_text
+from mechdesign.report.writing import save_page
 
 WITHHELD = (
     "Not shown in this version, because it is computed from the table: what is kept of every "
@@ -75,12 +73,12 @@ def save_public_row_report(
         "satisfied": satisfied,
         **row_channel_record(channel.public()),
     }
-    text = document_text(
+    save_page(
+        path,
         record,
-        lambda: public_row_page(channel, satisfied=satisfied),
-        Path(path).suffix.lower(),
+        lambda pictures: public_row_page(channel, satisfied=satisfied),
+        overwrite=overwrite,
     )
-    save_text(path, text, overwrite=overwrite)
 
 
 def _factors(channel: RowChannel, between: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +22,7 @@ from mechdesign.notions import to_record
 from mechdesign.report import blocks as b
 from mechdesign.report import plots
 from mechdesign.report import wording as w
-from mechdesign.report.writing import document_text, save_text
+from mechdesign.report.writing import save_page
 
 MOST_WORST = 10
 """Rows whose posterior moves most that the page lists."""
@@ -383,15 +382,12 @@ def _scope(report: RowReport) -> b.Bullets:
 def save_row_report(channel: RowChannel, path: str, *, overwrite: bool) -> RowReport:
     """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
     report = row_report(channel)
-    ending = Path(path).suffix.lower()
-    # Markdown shows no pictures, so it needs no matplotlib.
-    has_pictures = ending == ".html"
-    text = document_text(
+    save_page(
+        path,
         report_record(report),
-        lambda: report_page(report, pictures=has_pictures),
-        ending,
+        lambda pictures: report_page(report, pictures=pictures),
+        overwrite=overwrite,
     )
-    save_text(path, text, overwrite=overwrite)
     return report
 
 

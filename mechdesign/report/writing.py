@@ -56,6 +56,22 @@ def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> N
     save_text(path, report_text(report, Path(path).suffix.lower()), overwrite=overwrite)
 
 
+def save_page(
+    path: PathLike,
+    record: Mapping[str, Any],
+    page: Callable[[bool], b.Document],
+    *,
+    overwrite: bool,
+) -> None:
+    """Write a page as HTML, Markdown or JSON by the ending of its path, whole or not at all.
+
+    `page` is asked whether it is to have pictures: Markdown shows none, and needs no matplotlib.
+    """
+    ending = Path(path).suffix.lower()
+    text = document_text(record, lambda: page(ending == HTML), ending)
+    save_text(path, text, overwrite=overwrite)
+
+
 def save_text(path: PathLike, text: str, *, overwrite: bool) -> None:
     """Write a report, whole or not at all."""
     with replacing(path, force=overwrite) as temporary:
