@@ -83,7 +83,7 @@ def _list(
         text = "\n".join(_table(entries))
     reporter.done("listed", f"{len(entries)} releases are known")
     common.answer(
-        lambda: {"ledger": str(path), "releases": [_record(e) for e in entries]},
+        lambda: {"ledger": str(path), "releases": _records(entries)},
         lambda: text,
     )
 
@@ -137,7 +137,7 @@ def _total(
         "share": share,
         **budget,
         "told": sentence,
-        "releases": [_record(entry) for entry in entries],
+        "releases": _records(entries),
     }
     common.answer(lambda: record, lambda: "\n".join(lines))
 
@@ -155,15 +155,38 @@ RECORDED = {
 """Fields of an entry that JSON shows as they are."""
 
 
-def _record(entry: Entry) -> dict[str, Any]:
+def _draw_numbers(entries: Sequence[Entry]) -> list[list[int]]:
+    """The number of each draw of each release, counted from 1 for every channel.
+
+    Releases with the same number of a channel gave a record the same draw.
+    """
+    known: dict[str, dict[tuple[str, int], int]] = {}
+    numbers: list[list[int]] = []
+    for entry in entries:
+        own: list[int] = []
+        for drawn in entry.drawn:
+            draws = known.setdefault(drawn.use.channel, {})
+            own.append(draws.setdefault((drawn.job, drawn.draw), len(draws) + 1))
+        numbers.append(own)
+    return numbers
+
+
+def _records(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """The releases for JSON."""
+    numbers = _draw_numbers(entries)
+    return [_record(entry, own) for entry, own in zip(entries, numbers, strict=True)]
+
+
+def _record(entry: Entry, numbers: Sequence[int]) -> dict[str, Any]:
     channels: list[dict[str, Any]] = []
-    for drawn in entry.drawn:
+    for drawn, number in zip(entry.drawn, numbers, strict=True):
         channels.append(
             {
                 "channel": drawn.use.channel,
                 "file": drawn.channel_file,
                 "columns": drawn.use.columns,
                 "draw": drawn.draw,
+                "number": number,
             }
         )
     return {
@@ -177,21 +200,15 @@ HEADER = ("when (UTC)", "data", "records", "column", "channel", "draw", "from", 
 
 
 def _table(entries: Sequence[Entry]) -> list[str]:
-    """A line for each column of each release.
-
-    The draws of a channel are numbered: releases with the same number gave a record the same draw.
-    """
+    """A line for each column of each release; `_draw_numbers` has its draw."""
     from mechdesign.report.wording import aligned, label
 
     rows: list[tuple[str, ...]] = [HEADER]
-    numbers: dict[str, dict[tuple[str, int], int]] = {}
-    for entry in entries:
+    for entry, numbers in zip(entries, _draw_numbers(entries), strict=True):
         target = label(Path(entry.target).name)
         if not entry.finished:
             target += " (not finished)"
-        for drawn in entry.drawn:
-            draws = numbers.setdefault(drawn.use.channel, {})
-            number = draws.setdefault((drawn.job, drawn.draw), len(draws) + 1)
+        for drawn, number in zip(entry.drawn, numbers, strict=True):
             channel = drawn.use.channel[:8]
             if drawn.channel_file:
                 channel = Path(drawn.channel_file).name

@@ -169,3 +169,6 @@ def test_two_draws_of_renewed_identifiers_have_two_numbers(channel, people, run)
     lines = [line.split()[-3:] for line in total.splitlines()[1:3]]
     assert lines == [["1", "a.csv", "oa.csv"], ["2", "b.csv", "ob.csv"]]
     assert "all 2 draws of a record together" in total
+    record = run("releases", "total", "a.csv", "--json").record
+    numbers = [entry["channels"][0]["number"] for entry in record["releases"]]
+    assert numbers == [1, 2]
