@@ -30,7 +30,7 @@ class RowColumns:
 
     release: list[str] | None = option(
         "COL[*COL][,..]",
-        "Release these columns together, so that the whole row keeps the promise; "
+        "Release whole rows of these columns under one promise; "
         "levels in this order, A*B crosses two columns in one level.",
     )
     given: list[str] | None = option(
