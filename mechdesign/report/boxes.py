@@ -62,10 +62,11 @@ def _change(achieved: Achieved, notion: Notion, secret: str) -> str:
     if isinstance(limits, LiftLimits) and not limits.need_shares:
         factor = w.short_factor(achieved.eps_ldp, upper=True)
         return (
-            f"every released row is at most {factor} times as probable for one {secret} "
-            "as for another"
+            f"every released row is at most {factor} times as probable for one value of "
+            f"{secret} as for another"
         )
-    return f"a released row makes any {secret} {w.times_text(achieved, notion)} as probable"
+    times = w.times_text(achieved, notion)
+    return f"a released row makes any value of {secret} {times} as probable"
 
 
 def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:

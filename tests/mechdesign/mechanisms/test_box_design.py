@@ -356,5 +356,5 @@ def test_one_sided_notions_name_the_side_that_they_bound() -> None:
         time_limit=1.0,
     )
     first = " ".join(design.summary().splitlines()[1:3])
-    assert "makes any s at most 1." in first
+    assert "makes any value of s at most 1." in first
     assert " to " not in first.split("(max-lift")[0]
