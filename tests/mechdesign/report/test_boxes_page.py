@@ -112,8 +112,10 @@ def test_python_writes_all_endings_and_refuses_what_there_is_not(tmp_path):
     assert "<svg" in html or "data:image/svg" in html
     with pytest.raises(InputError, match="exists"):
         md.report(design.channel, tmp_path / "report.md")
-    with pytest.raises(InputError, match="leave public and curve out"):
+    with pytest.raises(InputError, match="leave public out"):
         md.report(design, tmp_path / "other.md", public=True)
+    with pytest.raises(InputError, match="leave curve out"):
+        md.report(design, tmp_path / "other.md", curve=1)
     with pytest.raises(InputError, match="carries no counts"):
         md.report(design.channel.public(), tmp_path / "other.md")
 
