@@ -348,6 +348,7 @@ def test_responses_within_sets_are_between_merging_and_the_optimum(
     assert audit_population(made.channel, JOINT, notion, made.confidence).satisfied
 
 
+@pytest.mark.slow
 def test_responses_within_sets_gain_on_adult(adult: Joint) -> None:
     merged = design(adult, LDP(1.0), mechanism="subset-merging", confidence=0.95)
     made = design(

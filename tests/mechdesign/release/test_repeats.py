@@ -131,6 +131,7 @@ def test_more_identifiers_than_are_remembered_are_told_of(
     ]
 
 
+@pytest.mark.slow
 def test_what_was_known_before_comes_sorted_into_a_table_that_need_not_grow():
     """In one that grows, the first of them would fill one end of it, and each search walk past all of these."""
     hashes = np.sort(
