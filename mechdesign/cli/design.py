@@ -290,8 +290,8 @@ def _refuse_with_rows(asked: Asked) -> None:
     refused: list[str] = []
     if budget.average is not None:
         refused.append("--average")
-    if budget.keep is not None:
-        refused.append("--keep")
+    if budget.keep is not None and confidence.confidence is not None:
+        refused.append("--keep with --confidence")
     if budget.max_posterior is not None and confidence.confidence is not None:
         refused.append("--max-posterior with --confidence")
     if confidence.known_shares is not None:
@@ -319,6 +319,9 @@ def _refuse_with_rows(asked: Asked) -> None:
 
 def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
     """What a release of rows promises; the lifts of a total promise are those of one column."""
+    if budget.keep is not None:
+        # Only the kind of the notion and the ratio of its sides count.
+        return budget.at("1")
     if budget.max_posterior is None:
         return budget.notion_or("alip")
     from mechdesign.mechanisms.budget import posterior_budget
@@ -348,6 +351,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
             bins=parsing.bins_of(table.bins),
             time_limit=search.seconds,
             progress=work.step,
+            keep=asked.budget.keep,
             confidence=level,
         )
     reporter.notices(joint.notices)

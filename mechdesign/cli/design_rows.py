@@ -192,6 +192,7 @@ def designed(
     bins: Any,
     time_limit: float | None,
     progress: Any,
+    keep: str | None = None,
     confidence: float | None = None,
 ) -> RowDesign | BoxDesign:
     """The design of a row channel for a crossed table."""
@@ -209,6 +210,7 @@ def designed(
         least_mass=rows.mass(),
         bins=bins,
         time_limit=time_limit,
+        keep=keep,
         confidence=confidence,
         cells=rows.count("--cells", rows.cells),
         rare=rows.count("--rare", rows.rare),

@@ -62,7 +62,9 @@ def row_design_text(design: RowDesign) -> str:
         )
     lines += ["", "Where the promise ends"]
     lines += [w.item(text) for text in _scope(design)]
-    lines += [w.item(message) for message in design.messages]
+    if design.messages:
+        lines += ["", "Notes"]
+        lines += [w.item(message) for message in design.messages]
     return "\n".join(lines)
 
 
