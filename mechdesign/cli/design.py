@@ -4,6 +4,7 @@ it guarantees.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
@@ -349,7 +350,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
             _row_notion(asked.budget, joint),
             objective=asked.objective.objective or TRUTH,
             bins=parsing.bins_of(table.bins),
-            time_limit=search.seconds,
+            time_limit=_row_seconds(search),
             progress=work.step,
             keep=asked.budget.keep,
             confidence=level,
@@ -368,6 +369,13 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
         groups=groups,
         reports=asked.reports,
     )
+
+
+def _row_seconds(search: DesignOptions) -> float:
+    """The time limit of a design of rows or boxes, whose searches end by themselves without one."""
+    if search.seconds is None:
+        return math.inf
+    return search.seconds
 
 
 def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int:
@@ -398,8 +406,7 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
             seed=rows.count("--slice-seed", rows.slice_seed),
             progress=work.step,
         )
-        if search.seconds is not None:
-            request = replace(request, time_limit=search.seconds)
+        request = replace(request, time_limit=_row_seconds(search))
         records = Records.from_joint(joint, [joint.useful.columns])
         design = design_boxes(records, request)
     reporter.notices(joint.notices)

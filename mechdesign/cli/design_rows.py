@@ -190,7 +190,7 @@ def designed(
     *,
     objective: str,
     bins: Any,
-    time_limit: float | None,
+    time_limit: float,
     progress: Any,
     keep: str | None = None,
     confidence: float | None = None,

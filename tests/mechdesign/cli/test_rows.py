@@ -130,6 +130,7 @@ def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
         (("--release", "a", "--objective", "distance"), "must be truth or information"),
         (("--release", "a", "--cells", "4"), "give a confidence level too"),
         (("--release", "a", "--after", "c.json"), "--after is not built"),
+        (("--release", "a", "--keep", "0.8"), "leave out every other budget"),
         (
             ("--release", "a", "--confidence", "0.9", "--public-report", "r.html"),
             "has no public report",
@@ -141,6 +142,23 @@ def test_refusals(table, run, options, message):
     refused = run(*DESIGN, "--epsilon", "1", *options)
     assert refused.code == 2
     assert message in refused.err
+
+
+def test_the_smallest_budget_that_keeps_a_share(table, run):
+    keep = ("--release", "a,b", "--notion", "lip", "--keep", "80%")
+    # The search ends by itself long before this limit.
+    whole = run(*DESIGN, *keep, "--time-limit", "600", "--output", "row.json", "--json")
+    record = whole.record
+    assert record["nmi"] >= 0.8
+    channel = md.load("row.json")
+    found = channel.record.certificate["kept_at"]
+    assert channel.notion == md.LIP(found)
+    assert record["notion"] == {"name": "lip", "epsilon": found}
+    assert record["messages"][-1].startswith(f"epsilon {found:g} keeps 80 %")
+    assert run("audit", "row.json").code == 0
+    refused = run(*DESIGN, *keep, "--confidence", "0.9")
+    assert refused.code == 2
+    assert "--keep with --confidence is not built for a release of rows" in refused.err
 
 
 def test_show_has_no_matrix_of_rows(table, run):
