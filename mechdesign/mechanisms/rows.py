@@ -168,7 +168,7 @@ def design_rows(
 def _counted(
     table: Any,
     sensitive: tuple[str, ...],
-    groups: Groups,
+    groups: Sequence[tuple[str, ...]],
     weight: str | None,
     missing: Missing,
     bins: Any,
