@@ -160,6 +160,14 @@ class LeafMasses:
         """Level, slots (k,), and N as a (k, |S|) array of Python integers, of prefixes that end in
         these slots.
         """
+        for block, pairs in self.blocks():
+            table = self.channel.tree.levels[block.level]
+            yield block.level, *self._slot_masses(table, pairs, block)
+
+    def blocks(self) -> Iterator[tuple[Block, Integers]]:
+        """All pairs of a row and a prefix, some at a time, each with its pair of node and input in
+        the tree; every node is in one block.
+        """
         tree = self.channel.tree
         nodes = tree.roots[self.strata]
         order = np.argsort(nodes, kind="stable")
@@ -180,7 +188,7 @@ class LeafMasses:
                 continue
             table = tree.levels[block.level]
             pairs = self._pairs(table, block)
-            yield block.level, *self._slot_masses(table, pairs, block)
+            yield block, pairs
             if block.level + 1 < len(tree.levels):
                 waiting.append(self._below(table, pairs, block))
 
@@ -205,7 +213,7 @@ class LeafMasses:
         size = len(self.records.sensitive)
         # One key for (pair of node and input, secret): records with the same key go through
         # the same row of the tree, so their weights are added before it is expanded.
-        keys, weights = _sums(
+        keys, weights = sums_by_key(
             pairs * size + self.records.secrets[block.rows], block.weights
         )
         owner, entries = table.expanded(keys // size)
@@ -213,7 +221,7 @@ class LeafMasses:
         products = weights[owner] * table.rows.values[entries].astype(object)
         # One key for (slot, secret): N(s) of a slot sums over all inputs that reach it.
         reached = table.rows.indices[entries] * size + keys[owner] % size
-        keys, sums = _sums(reached, products)
+        keys, sums = sums_by_key(reached, products)
         slots, place = np.unique(keys // size, return_inverse=True)
         masses = np.zeros((len(slots), size), dtype=object)
         masses[place, keys % size] = sums
@@ -237,7 +245,7 @@ class LeafMasses:
         )
 
 
-def _sums(keys: Integers, values: NDArray[Any]) -> tuple[Integers, NDArray[Any]]:
+def sums_by_key(keys: Integers, values: NDArray[Any]) -> tuple[Integers, NDArray[Any]]:
     """Different keys, ascending, and the exact sum of the values of each."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
+from mechdesign.cli.design_options import OutputOptions
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.report import ReportOptions, save_rows
 from mechdesign.core.errors import InputError
@@ -225,14 +226,20 @@ def answer_rows(
     design: RowDesign,
     common: o.CommonOptions,
     *,
-    output: str | None,
-    public: bool,
+    asked: OutputOptions,
     force: bool,
     groups: tuple[object, ...],
     reports: ReportOptions,
 ) -> int:
     """Write the file of a row channel and its report, and print its promise."""
-    from mechdesign.report.rows import row_design_record, row_design_text
+    from mechdesign.auditing.row_measures import measure_rows
+    from mechdesign.report.rows import (
+        row_design_record,
+        row_design_text,
+        row_measures_text,
+    )
+
+    output = asked.output
 
     channel = design.channel
     line = command_line("design", *groups, public=True)
@@ -242,16 +249,20 @@ def answer_rows(
     design = replace(design, channel=channel)
     end = "Nothing was written; --output channel.json keeps this channel."
     if output is not None:
-        channel.save(output, overwrite=force, public=public)
+        channel.save(output, overwrite=force, public=asked.public)
         end = f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"
     if reports.asked:
         save_rows(channel, output or "the channel", reports, force=force)
         end += f"\n{reports.text()}"
     reporter.done("designed", end)
-    common.answer(
-        lambda: row_design_record(design, output) | _written(reports),
-        lambda: f"{row_design_text(design)}\n\n{end}",
-    )
+
+    def text() -> str:
+        parts = [row_design_text(design)]
+        if asked.all_measures:
+            parts.append(row_measures_text(channel, measure_rows(channel)))
+        return "\n\n".join([*parts, end])
+
+    common.answer(lambda: row_design_record(design, output) | _written(reports), text)
     return 0 if design.audit.satisfied else NO
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.row_frequencies import RowFrequencies
+from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.rows import RowAudit
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RowChannel
@@ -14,6 +15,7 @@ from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import to_record
 from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.report.terminal import measures_text
 
 RELATIVE = "relative"
 
@@ -259,6 +261,19 @@ def row_audit_record(audit: RowAudit) -> dict[str, Any]:
         "leaves": audit.leaves,
         "population": None,
     }
+
+
+def row_measures_text(
+    channel: RowChannel, measures: ChannelMeasures, *, per_output: bool = False
+) -> str:
+    """The text of `audit --all-measures` on a row channel: its outputs are whole released rows."""
+    text = "Every measure compares with the whole table; an output is a whole released row."
+    if channel.given:
+        text = (
+            "Every measure compares with the whole table. An output is a whole released row, and "
+            "its given columns are part of what it reveals; what is kept is beyond these."
+        )
+    return f"{w.paragraph(text, '')}\n\n{measures_text(measures, per_output)}"
 
 
 def row_channel_text(channel: RowChannel) -> str:

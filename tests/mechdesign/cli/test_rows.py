@@ -161,6 +161,45 @@ def test_the_smallest_budget_that_keeps_a_share(table, run):
     assert "--keep with --confidence is not built for a release of rows" in refused.err
 
 
+def test_all_measures_of_a_row_channel(table, run):
+    given = ("--given", "k", "--promise", "relative", "--epsilon", "1")
+    text = run(
+        *DESIGN, "--release", "a", *given, "--output", "row.json", "--all-measures"
+    ).out
+    assert "its given columns are part of what it reveals" in " ".join(text.split())
+    record = run("audit", "row.json", "--all-measures", "--order", "3", "--json").record
+    assert record["satisfied"] is True
+    measures = record["measures"]
+    assert measures["utility"]["nmi"] > 0.0
+    assert "sibson_information[3]" in measures["leakage"]
+    # Against the whole table the given columns leak beside the promise, which is relative to them.
+    assert measures["achieved"]["eps_u"] > record["achieved"]["eps_u"]
+    told = run("audit", "row.json", "--all-measures", "--per-output").out
+    assert "Output by output" in told
+    assert "maximal_leakage" in told
+    alone = run("measure", "row.json", "--alpha", "2", "--alpha", "3", "--order", "3")
+    assert "sibson_information[3]" in alone.out
+    table.to_csv("other.csv", index=False)
+    other = run("measure", "row.json", "--table", "other.csv", "--json").record
+    assert other["utility"] == measures["utility"]
+
+
+def test_a_terminal_shows_the_first_of_many_outputs(table, run, monkeypatch):
+    monkeypatch.setattr("mechdesign.report.blocks.MOST_ROWS", 2)
+    run(*DESIGN, "--release", "a,b", "--epsilon", "3", "--output", "row.json")
+    told = run("audit", "row.json", "--all-measures", "--per-output").out
+    assert "The first 2 of " in told
+    assert "outputs are shown; all are in --json." in told
+
+
+def test_boxes_have_no_measures(table, run):
+    options = ("--confidence", "0.9", "--cells", "2", "--epsilon", "3")
+    run(*DESIGN, "--release", "a,b", *options, "--output", "box.json")
+    refused = run("audit", "box.json", "--all-measures")
+    assert refused.code == 2
+    assert "not for a channel for boxes of rows: leave it out" in refused.err
+
+
 def test_show_has_no_matrix_of_rows(table, run):
     run(*DESIGN, "--release", "a", "--epsilon", "1", "--output", "row.json")
     refused = run("show", "row.json", "--csv")
