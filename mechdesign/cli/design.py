@@ -353,6 +353,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
             time_limit=_row_seconds(search),
             progress=work.step,
             keep=asked.budget.keep,
+            allow_identifier=search.allow_identifier,
             confidence=level,
         )
     reporter.notices(joint.notices)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
+from mechdesign.cli import parsing
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.design_options import OutputOptions
 from mechdesign.cli.line import COMMAND, command_line, flag, option
@@ -173,6 +174,16 @@ def read_rows(table: o.InputTable, rows: RowColumns) -> Joint:
     columns = [*rows.given_columns()]
     for level in rows.levels():
         columns += level
+    secret = parsing.columns("--sensitive", table.sensitive) or ()
+    if isinstance(secret, str):
+        # One column whose name has commas, or several columns: the table decides.
+        secret = (secret, *secret.split(","))
+    for name in secret:
+        if name in columns:
+            raise InputError(
+                f"the sensitive column {quoted(name)} cannot be released or given; leave it out of "
+                "--release and --given"
+            )
     twice = [name for name in columns if columns.count(name) > 1]
     if twice:
         raise InputError(
@@ -194,6 +205,7 @@ def designed(
     time_limit: float,
     progress: Any,
     keep: str | None = None,
+    allow_identifier: bool = False,
     confidence: float | None = None,
 ) -> RowDesign | BoxDesign:
     """The design of a row channel for a crossed table."""
@@ -212,6 +224,7 @@ def designed(
         bins=bins,
         time_limit=time_limit,
         keep=keep,
+        allow_identifier=allow_identifier,
         confidence=confidence,
         cells=rows.count("--cells", rows.cells),
         rare=rows.count("--rare", rows.rare),

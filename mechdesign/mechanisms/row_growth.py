@@ -239,7 +239,8 @@ class RowGrowth:
         # I(X; Y | prefix) = H(Y) - H(Y | X), weighted by the mass of the prefix.
         within = float(table.masses @ row_entropies(shares))
         released = entropy(table.masses @ shares)
-        growth.information[level] += mass * (released - within)
+        # A constant tells nothing, and not the rounding of its logarithms.
+        growth.information[level] += mass * max(released - within, 0.0)
         if self.objective == TRUTH:
             moved = mass * table.masses[:, None] * shares
             for k, equal in enumerate(self._equal[level]):

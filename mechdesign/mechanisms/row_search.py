@@ -24,6 +24,7 @@ from mechdesign.channel.row_channel import RowChannel, RowRecord
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, require_type
 from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import about, quoted
+from mechdesign.mechanisms.binning import refuse_identifier
 from mechdesign.mechanisms.row_bound import RowBound, upper_bound
 from mechdesign.mechanisms.row_budgets import (
     TOTAL,
@@ -34,7 +35,7 @@ from mechdesign.mechanisms.row_budgets import (
     strata_of,
 )
 from mechdesign.mechanisms.row_growth import Grown, RowGrowth, entropy
-from mechdesign.mechanisms.row_node import OBJECTIVES, TRUTH
+from mechdesign.mechanisms.row_node import LARGEST_NODE, OBJECTIVES, TRUTH
 from mechdesign.mechanisms.row_result import LevelSummary, RowDesign
 from mechdesign.mechanisms.row_splits import (
     COARSE_MASS,
@@ -91,6 +92,7 @@ class RowRequest:
     order: str = GIVEN
     least_mass: float | None = None
     time_limit: float = TIME_LIMIT
+    allow_identifier: bool = False
     progress: Steps | None = None
 
     def __post_init__(self) -> None:
@@ -123,7 +125,7 @@ def design_records(
     begun = started
     if begun is None:
         begun = time.perf_counter()
-    _check_records(records)
+    _check_records(records, request)
     strata = strata_of(records, request.given, request.notion, request.promise)
     search = RowSearch(records, request, strata, begun)
     trial = search.best_trial()
@@ -139,7 +141,17 @@ def design_records(
     return search.finished(trial, grown, channel, audit, bound)
 
 
-def _check_records(records: Records) -> None:
+def _check_records(records: Records, request: RowRequest) -> None:
+    """Refuse a table that no tree is made for."""
+    for level in records.groups[request.given :]:
+        if records.is_counts and not request.allow_identifier:
+            refuse_identifier(level, records.total)
+        if request.objective == TRUTH and len(level) > LARGEST_NODE:
+            raise InputError(
+                f"the level {quoted(','.join(level.columns))} has {len(level):,} symbols, and with "
+                f"the objective truth a level may have {LARGEST_NODE:,}: sort numbers into bins "
+                "(--bin), cross fewer columns, or take free outputs (--objective information)"
+            )
     if len(records.sensitive) == 1:
         raise InputError(
             f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a "

@@ -46,6 +46,7 @@ def design_rows(
     weight: str | None = None,
     missing: Missing = "refuse",
     time_limit: float | None = None,
+    allow_identifier: bool = False,
     keep: object = None,
     confidence: float | None = None,
     cells: int | None = None,
@@ -85,6 +86,8 @@ def design_rows(
     weight, missing : as for `Joint.from_table`
     time_limit : float, optional
         Seconds, 30 by default. What is not grown by then is released as a constant.
+    allow_identifier : bool
+        Allow a level with nearly as many symbols as the table has records.
     keep : number, optional
         Look for the smallest budget of three digits whose channel keeps this share of the
         information, within the time limit. The notion says its kind, and by the ratio of its two
@@ -157,6 +160,7 @@ def design_rows(
         order=order,
         least_mass=least_mass,
         time_limit=seconds,
+        allow_identifier=allow_identifier,
         progress=progress,
     )
     counted = _counted(table, sensitive_columns, groups, weight, missing, bins)

@@ -120,6 +120,8 @@ def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
     [
         (("--release", "a,a"), "'a' is released twice"),
         (("--release", "a", "--given", "a"), "'a' is released twice"),
+        (("--release", "a,secret"), "column 'secret' cannot be released or given"),
+        (("--release", "a", "--given", "secret"), "leave it out of --release and"),
         (("--release", "a,,b"), "has an empty column name"),
         (("--release", "a", "--given", "k,"), "--given has an empty column name"),
         (("--release", "zz"), "there is no column 'zz'"),
