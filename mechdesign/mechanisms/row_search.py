@@ -40,6 +40,7 @@ from mechdesign.mechanisms.row_result import LevelSummary, RowDesign
 from mechdesign.mechanisms.row_splits import (
     COARSE_MASS,
     MOST_ORDERED,
+    MOST_OWN,
     Trial,
     best_split,
     own_shares,
@@ -226,7 +227,7 @@ class RowSearch:
         end = self.end(SEARCH_SHARE)
         tries_orders = self.request.order == BEST and 1 < self.count <= MOST_ORDERED
         best = best_split(self._trial_value, self.count, orders=tries_orders, end=end)
-        if self.request.objective != TRUTH:
+        if self.request.objective != TRUTH or self.count > MOST_OWN:
             return best
         outputs = [self._by_mass(place) for place in best.order[:-1]]
         return own_shares(
@@ -389,6 +390,7 @@ class RowSearch:
         self, trial: Trial, grown: Grown, channel: RowChannel, audit: RowAudit
     ) -> tuple[LevelSummary, ...]:
         """What each level keeps and spends."""
+        request = self.request
         shares = np.array(trial.split) / sum(trial.split)
         levels: list[LevelSummary] = []
         for k, variable in enumerate(channel.levels):
@@ -399,12 +401,26 @@ class RowSearch:
                 LevelSummary(
                     columns=variable.columns,
                     truth=truth,
+                    constant=self._constant(request.given + trial.order[k]),
                     kept=grown.information[k] / self._unit,
                     spent=audit.spent[k],
                     share=float(shares[k]),
                 )
             )
         return tuple(levels)
+
+    def _constant(self, place: int) -> dict[str, float]:
+        """The share of the most frequent cell of every column of a group."""
+        variable = self.records.groups[place]
+        codes = self.records.codes[:, place]
+        masses = np.bincount(codes, self.records.masses, len(variable)).tolist()
+        largest: dict[str, float] = {}
+        for k, name in enumerate(variable.columns):
+            cells: dict[str, float] = {}
+            for symbol, mass in zip(variable.symbols, masses, strict=True):
+                cells[symbol[k]] = cells.get(symbol[k], 0.0) + mass
+            largest[name] = min(max(cells.values()), 1.0)
+        return largest
 
 
 def conditional_entropy(records: Records, given: int) -> float:

@@ -140,8 +140,9 @@ def part_lines(channel: BoxChannel) -> list[str]:
     if silent == len(channel.parts):
         lines.append(NOTHING_RELEASED)
     elif silent:
+        verb = "has" if silent == 1 else "have"
         lines.append(
-            f"{silent} of {len(channel.parts)} strata of the given columns have too few records, "
+            f"{silent} of {len(channel.parts)} strata of the given columns {verb} too few records, "
             "or a single sensitive value. Nothing but the given columns is released there."
         )
     for part in channel.parts:

@@ -150,25 +150,31 @@ def _kept_text(design: RowDesign) -> str:
 
 
 def _level_rows(design: RowDesign) -> list[list[str]]:
-    """A row for each level: unchanged cells, what it adds to the information kept, and the budget
-    spent up to there. The shares in `adds` sum to the information kept in all.
+    """A row for each level: unchanged cells, how many the most frequent symbol would leave
+    unchanged, what the level adds to the information kept, and the budget spent up to there. The
+    shares in `adds` sum to the information kept in all.
     """
-    rows = [["column", "unchanged cells", "adds", "factor so far"]]
+    rows = [["column", "unchanged cells", "if constant", "adds", "factor so far"]]
     for level in design.levels:
         low, high = _factors(level.spent)
         unchanged = "-"
         if level.truth is not None:
-            shares = [w.percent_at_least(share) for share in level.truth.values()]
-            unchanged = ", ".join(shares)
+            unchanged = _percents(level.truth)
         rows.append(
             [
                 w.title(level.columns),
                 unchanged,
+                _percents(level.constant),
                 w.percent_at_least(level.kept),
                 f"{low} to {high}",
             ]
         )
     return rows
+
+
+def _percents(shares: dict[str, float]) -> str:
+    """The shares of the columns of a level, rounded down."""
+    return ", ".join(w.percent_at_least(share) for share in shares.values())
 
 
 def _scope(design: RowDesign) -> list[str]:
@@ -192,6 +198,7 @@ def row_design_record(design: RowDesign, output: str | None) -> dict[str, Any]:
             {
                 "columns": level.columns,
                 "truth": level.truth,
+                "constant": level.constant,
                 "kept": level.kept,
                 "spent": asdict(level.spent),
             }
