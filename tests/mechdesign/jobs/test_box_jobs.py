@@ -283,7 +283,10 @@ def test_unknown_symbols_are_in_a_box_and_missing_cells_are_refused(
     laws = [channel.distribution({"a": "never seen", "b": str(b)}) for b in range(4)]
     assert released <= {label for law in laws for label in law}
     frame.assign(a=[None] + ["x"] * (SIZE - 1)).to_csv(source, index=False)
-    with pytest.raises(md.InputError, match="line 2: the column 'a' has an empty cell, which no box covers"):
+    with pytest.raises(
+        md.InputError,
+        match="line 2: the column 'a' has an empty cell, which no box covers",
+    ):
         sanitise_file(channel, source, tmp_path / "none.csv", insecure_seed=1)
     with pytest.raises(md.InputError, match="covers symbols that its table did not"):
         sanitise(frame, channel, insecure_seed=1, policy=md.Policy(unknown="marginal"))
