@@ -24,7 +24,6 @@ from mechdesign.cli.design_rows import (
     TOTAL,
     TRUTH,
     RowOptions,
-    answer_boxes,
     answer_rows,
     designed,
     read_rows,
@@ -303,7 +302,10 @@ def _refuse_with_rows(asked: Asked) -> None:
             "without a list: leave --symbols out"
         )
     if asked.after.after:
-        refused.append("--after")
+        raise InputError(
+            "--after is not built for a release of rows (--release, --merge-rare): leave it out; "
+            "`mechdesign compose` says what the releases tell together"
+        )
     if asked.search.mechanism != "optimal":
         refused.append("--mechanism")
     if refused:
@@ -334,8 +336,6 @@ def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
 
 def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
-    from mechdesign.mechanisms.box_result import BoxDesign
-
     _refuse_with_rows(asked)
     if level is not None:
         asked.reports.check_boxes()
@@ -358,17 +358,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
         )
     reporter.notices(joint.notices)
     groups = _row_groups(asked, level, asked.objective.shown())
-    if isinstance(design, BoxDesign):
-        return _answer_boxes(reporter, asked, design, groups)
-    return answer_rows(
-        reporter,
-        design,
-        asked.common,
-        asked=asked.output,
-        force=asked.force,
-        groups=groups,
-        reports=asked.reports,
-    )
+    return _answer_rows(reporter, asked, design, groups)
 
 
 def _row_seconds(search: DesignOptions) -> float:
@@ -410,7 +400,7 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
         records = Records.from_joint(joint, [joint.useful.columns])
         design = design_boxes(records, request)
     reporter.notices(joint.notices)
-    return _answer_boxes(reporter, asked, design, _row_groups(asked, level))
+    return _answer_rows(reporter, asked, design, _row_groups(asked, level))
 
 
 def _row_groups(asked: Asked, level: float | None, *more: object) -> tuple[object, ...]:
@@ -431,16 +421,18 @@ def _row_groups(asked: Asked, level: float | None, *more: object) -> tuple[objec
     )
 
 
-def _answer_boxes(
-    reporter: Reporter, asked: Asked, design: BoxDesign, groups: tuple[object, ...]
+def _answer_rows(
+    reporter: Reporter,
+    asked: Asked,
+    design: md.RowDesign | BoxDesign,
+    groups: tuple[object, ...],
 ) -> int:
-    """Write the file of a channel for boxes, and print its promise."""
-    return answer_boxes(
+    """Write the file of a channel for rows or boxes, and print its promise."""
+    return answer_rows(
         reporter,
         design,
         asked.common,
-        output=asked.output.output,
-        public=asked.output.public,
+        asked=asked.output,
         force=asked.force,
         groups=groups,
         reports=asked.reports,

@@ -236,7 +236,7 @@ def designed(
 
 def answer_rows(
     reporter: Reporter,
-    design: RowDesign,
+    design: RowDesign | BoxDesign,
     common: o.CommonOptions,
     *,
     asked: OutputOptions,
@@ -244,70 +244,57 @@ def answer_rows(
     groups: tuple[object, ...],
     reports: ReportOptions,
 ) -> int:
-    """Write the file of a row channel and its report, and print its promise."""
-    from mechdesign.auditing.row_measures import measure_rows
-    from mechdesign.report.rows import (
-        row_design_record,
-        row_design_text,
-        row_measures_text,
-    )
+    """Write the file of a channel for rows or boxes and its report, and print its promise."""
+    from mechdesign.mechanisms.row_result import RowDesign
 
+    design = _with_command(design, command_line("design", *groups, public=True))
     output = asked.output
-
-    channel = design.channel
-    line = command_line("design", *groups, public=True)
-    record = channel.record
-    provenance = {**record.provenance, COMMAND: line}
-    channel = replace(channel, record=replace(record, provenance=provenance))
-    design = replace(design, channel=channel)
     end = "Nothing was written; --output channel.json keeps this channel."
     if output is not None:
-        channel.save(output, overwrite=force, public=asked.public)
+        design.channel.save(output, overwrite=force, public=asked.public)
         end = f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"
     if reports.asked:
-        save_rows(channel, output or "the channel", reports, force=force)
+        save_rows(design.channel, output or "the channel", reports, force=force)
         end += f"\n{reports.text()}"
     reporter.done("designed", end)
 
+    def record() -> dict[str, Any]:
+        if isinstance(design, RowDesign):
+            from mechdesign.report.rows import row_design_record
+
+            answer = row_design_record(design, output)
+        else:
+            answer = {**design.to_record(), "output": output}
+        return answer | _written(reports)
+
     def text() -> str:
-        parts = [row_design_text(design)]
-        if asked.all_measures:
-            parts.append(row_measures_text(channel, measure_rows(channel)))
+        parts = [design.summary()]
+        if asked.all_measures and isinstance(design, RowDesign):
+            parts.append(_measures_text(design))
         return "\n\n".join([*parts, end])
 
-    common.answer(lambda: row_design_record(design, output) | _written(reports), text)
+    common.answer(record, text)
     return 0 if design.audit.satisfied else NO
 
 
-def answer_boxes(
-    reporter: Reporter,
-    design: BoxDesign,
-    common: o.CommonOptions,
-    *,
-    output: str | None,
-    public: bool,
-    force: bool,
-    groups: tuple[object, ...],
-    reports: ReportOptions,
-) -> int:
-    """Write the file of a channel for boxes of rows and its report, and print its promise."""
-    line = command_line("design", *groups, public=True)
-    channel = design.channel
-    channel = replace(channel, provenance={**channel.provenance, COMMAND: line})
-    design = replace(design, channel=channel)
-    end = "Nothing was written; --output channel.json keeps this channel."
-    if output is not None:
-        channel.save(output, overwrite=force, public=public)
-        end = f"Written to {output}. To release a file:  mechdesign apply {output} IN.csv OUT.csv"
-    if reports.asked:
-        save_rows(channel, output or "the channel", reports, force=force)
-        end += f"\n{reports.text()}"
-    reporter.done("designed", end)
-    common.answer(
-        lambda: {**design.to_record(), "output": output} | _written(reports),
-        lambda: f"{design.summary()}\n\n{end}",
-    )
-    return 0
+def _with_command(design: RowDesign | BoxDesign, line: str) -> RowDesign | BoxDesign:
+    """The design whose channel says by which command it was made."""
+    from mechdesign.mechanisms.row_result import RowDesign
+
+    if not isinstance(design, RowDesign):
+        provenance = {**design.channel.provenance, COMMAND: line}
+        return replace(design, channel=replace(design.channel, provenance=provenance))
+    record = design.channel.record
+    record = replace(record, provenance={**record.provenance, COMMAND: line})
+    return replace(design, channel=replace(design.channel, record=record))
+
+
+def _measures_text(design: RowDesign) -> str:
+    """Every measure of a row channel."""
+    from mechdesign.auditing.row_measures import measure_rows
+    from mechdesign.report.rows import row_measures_text
+
+    return row_measures_text(design.channel, measure_rows(design.channel))
 
 
 def _written(reports: ReportOptions) -> dict[str, Any]:

@@ -72,11 +72,18 @@ def test_what_the_columns_add_sums_to_the_information_kept(table, run):
     record = run(*asked, "--json").record
     added = sum(level["kept"] for level in record["levels"])
     assert added == pytest.approx(record["nmi"])
+    # What the most frequent symbol alone would leave unchanged.
+    for level, name in zip(record["levels"], ("a", "b"), strict=True):
+        assert level["constant"] == {
+            name: pytest.approx(table[name].value_counts(normalize=True).max())
+        }
     header = next(line for line in text.splitlines() if "factor so far" in line)
     assert header.split() == [
         "column",
         "unchanged",
         "cells",
+        "if",
+        "constant",
         "adds",
         "factor",
         "so",
