@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -209,14 +211,29 @@ def test_boxes_have_no_measures(table, run):
     assert "not for a channel for boxes of rows: leave it out" in refused.err
 
 
-def test_show_has_no_matrix_of_rows(table, run):
-    run(*DESIGN, "--release", "a", "--epsilon", "1", "--output", "row.json")
-    refused = run("show", "row.json", "--csv")
-    assert refused.code == 2
-    assert "has no single matrix" in refused.err
+def test_show_prints_the_matrices_of_all_nodes_as_one_table(table, run):
+    run(*DESIGN, "--release", "a,b", "--epsilon", "1", "--output", "row.json")
+    text = run("show", "row.json", "--csv").out
+    shown = pd.read_csv(io.StringIO(text), keep_default_na=False)
+    nodes = shown.groupby(["level", "given_and_released", "symbol"])
+    sums = nodes["p_output_given_symbol"].sum()
+    assert sums.to_numpy() == pytest.approx(np.ones(len(sums)))
+    channel = md.load("row.json")
+    law = channel.distribution({"a": "x", "b": "u"})
+    first = shown[(shown["level"] == "a") & (shown["symbol"] == "x")]
+    for output, share in first[["output", "p_output_given_symbol"]].to_numpy():
+        expected = sum(mass for row, mass in law.items() if row[0] == output)
+        assert share == pytest.approx(float(expected))
     later = run("audit", "row.json", "--after", "row.json")
     assert later.code == 2
     assert "--after belongs to channels of one column" in later.err
+
+
+def test_show_prints_the_boxes_of_all_outputs_as_one_table(table, run):
+    options = ("--confidence", "0.9", "--cells", "2", "--epsilon", "3")
+    run(*DESIGN, "--release", "a,b", *options, "--output", "box.json")
+    text = run("show", "box.json", "--csv").out
+    assert text.startswith("given,output,box,rows,p_output_given_box\n")
 
 
 def test_frequencies_of_released_rows(table, run):
