@@ -36,7 +36,8 @@ from mechdesign.auditing.measures import (
     sum_of_logs,
 )
 from mechdesign.auditing.row_leaves import RowLaw, row_law
-from mechdesign.auditing.rows import LeafMasses, audit_rows, sums_by_key, table_on
+from mechdesign.auditing.row_masses import LeafMasses, sums_by_key, table_on
+from mechdesign.auditing.rows import audit_rows
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import TOTAL, RowChannel
 from mechdesign.core.row_tree import DENOMINATOR

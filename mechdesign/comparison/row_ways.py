@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import log_upper
-from mechdesign.auditing.rows import RowWorst, promise_demands, table_on
+from mechdesign.auditing.row_masses import table_on
+from mechdesign.auditing.rows import RowWorst, promise_demands
 from mechdesign.auditing.separate_columns import (
     MOST_CELLS,
     audit_separate,
