@@ -159,6 +159,7 @@ class RowGrowth:
             Relative distance that all bounds keep beside the usual one.
         """
         growth = self._begun()
+        self._programs.in_time = True
         allowed = AllowedLifts(self.strata, slack)
         roots = [0] * len(self.strata)
         # The ticket decides between equal masses, so that prefixes are never compared.
@@ -184,6 +185,7 @@ class RowGrowth:
                 roots[prefix.stratum] = place
             else:
                 growth.parts[prefix.level - 1].children[prefix.parent] = place
+        growth.in_time = growth.in_time and self._programs.in_time
         return self._grown(growth, roots)
 
     def _begun(self) -> Growth:

@@ -224,6 +224,9 @@ class RowSearch:
 
     def best_trial(self) -> Trial:
         """The order of the levels and what each spends, by coarse trees."""
+        if self.count == 1:
+            # One level spends everything: there is nothing to try.
+            return Trial((0,), (1.0,), math.nan, ((1.0,),))
         end = self.end(SEARCH_SHARE)
         tries_orders = self.request.order == BEST and 1 < self.count <= MOST_ORDERED
         best = best_split(self._trial_value, self.count, orders=tries_orders, end=end)
@@ -451,7 +454,7 @@ def _messages(grown: Grown, bound: RowBound, nmi: float) -> tuple[str, ...]:
     if not grown.in_time:
         messages.append(
             "the time limit was met: prefixes that were not reached release the rest as a "
-            "constant; allow more seconds"
+            "constant, and large levels may change more than they need; allow more seconds"
         )
     if bound.trivial > 0.0 and nmi < NEARLY_ALL:
         messages.append(

@@ -102,7 +102,8 @@ def best_split(
     orders: bool,
     end: float,
 ) -> Trial:
-    """The best trial before `end` (of `time.perf_counter`); the first one is always made.
+    """The best trial of two or more levels before `end` (of `time.perf_counter`); the first one is
+    always made.
 
     With `orders` other orders of up to five levels are tried, first with the first split, the best
     few with all.
@@ -132,8 +133,6 @@ def best_split(
         if time.perf_counter() >= end:
             return best
         best = _better(best, trial(order, split))
-    if count == 1:
-        return best
     for factor in STEPS:
         for split in neighbours(best.split, factor):
             if time.perf_counter() >= end:
