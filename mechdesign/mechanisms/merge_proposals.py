@@ -36,6 +36,9 @@ GAIN = 0.03
 RARE = 100
 """Records below which sensitive values are promised together in the second proposal."""
 
+GAP = 1e-3
+"""Gap of the searches for proposals, in units of H(X)."""
+
 LEAST_SECONDS = 0.5
 """Time below which no proposal is tried."""
 
@@ -81,7 +84,9 @@ def takes_proposals(design: Design) -> bool:
     return is_lift and not is_stacked(joint, design.notion, ())
 
 
-def merge_proposals(design: Design, end: float) -> tuple[MergeProposal, ...]:
+def merge_proposals(
+    design: Design, end: float, *, gap: float = GAP, slice_seed: int | None = None
+) -> tuple[MergeProposal, ...]:
     """Proposals that keep more than a design with confidence, each with a proven share.
 
     Parameters
@@ -90,9 +95,16 @@ def merge_proposals(design: Design, end: float) -> tuple[MergeProposal, ...]:
         With confidence.
     end : float
         When to stop, on the clock of `time.perf_counter`.
+    gap : float
+        Gap of the searches, in units of H(X).
+    slice_seed : int, optional
+        Repeats the draw of the slices; fresh for each trial if left out.
     """
     joint = design.channel.joint
-    if joint is None or design.nmi >= LITTLE or not takes_proposals(design):
+    confidence = design.confidence
+    if joint is None or confidence is None:
+        return ()
+    if design.nmi >= LITTLE or not takes_proposals(design):
         return ()
     if joint.total < FEWEST_RECORDS:
         return ()
@@ -105,23 +117,23 @@ def merge_proposals(design: Design, end: float) -> tuple[MergeProposal, ...]:
         seconds = (end - time.perf_counter()) / (len(trials) - place)
         if seconds < LEAST_SECONDS:
             break
-        proposal = _tried(design, joint, options, rare, seconds)
+        request = BoxRequest(
+            notion=design.notion,
+            level=confidence.level,
+            rare=rare,
+            gap=gap,
+            time_limit=seconds,
+            seed=slice_seed,
+        )
+        proposal = _tried(joint, options, request)
         if proposal is not None and proposal.nmi >= best + GAIN:
             proposals.append(proposal)
             best = proposal.nmi
     return tuple(proposals)
 
 
-def _tried(
-    design: Design, joint: Joint, options: str, rare: int, seconds: float
-) -> MergeProposal | None:
+def _tried(joint: Joint, options: str, request: BoxRequest) -> MergeProposal | None:
     """The proposal of one trial; None where no channel was verified."""
-    confidence = design.confidence
-    if confidence is None:
-        return None
-    request = BoxRequest(
-        notion=design.notion, level=confidence.level, rare=rare, time_limit=seconds
-    )
     records = Records.from_joint(joint, [joint.useful.columns])
     try:
         merged = design_boxes(records, request)

@@ -46,7 +46,7 @@ def designed(frame, **options):
         release=["a", "b"],
         notion=md.LIP(0.2),
         confidence=0.9,
-        time_limit=2.0,
+        time_limit=600.0,
         slice_seed=3,
         **{"cells": 6, **options},
     ).channel

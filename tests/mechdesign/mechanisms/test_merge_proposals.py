@@ -18,13 +18,16 @@ from mechdesign.mechanisms.merge_proposals import (
 from mechdesign.report.proposals import proposal_lines
 from mechdesign.tables.records import Records
 
-SYMBOLS = [f"x{k}" for k in range(20)]
+SYMBOLS = [f"x{k}" for k in range(8)]
+
+AMPLE = 600.0
+"""Seconds that no search of this page comes near to: what is found must not depend on the machine."""
 
 
 def shares(rare=0.3):
-    """P(s, x) of twenty alike symbols; the third secret has the share `rare`."""
+    """P(s, x) of eight alike symbols; the third secret has the share `rare`."""
     generator = np.random.default_rng(8)
-    rows = generator.dirichlet(np.full(20, 8.0), size=3)
+    rows = generator.dirichlet(np.full(len(SYMBOLS), 8.0), size=3)
     return np.array([1.0 - 0.3 - rare, 0.3, rare])[:, None] * rows
 
 
@@ -41,17 +44,22 @@ def sampled(population, records, seed):
 
 
 def confident(joint, **options):
-    settings = {"confidence": 0.95, "time_limit": 1.0, "gap": 0.01, **options}
+    settings = {"confidence": 0.95, "time_limit": AMPLE, "gap": 0.01, **options}
     return md.design(joint, md.LIP(0.5), **settings)
 
 
+def proposed(design, seconds=AMPLE):
+    end = time.perf_counter() + seconds
+    return merge_proposals(design, end, gap=0.01, slice_seed=1)
+
+
 def test_proposals_keep_more_and_name_what_they_merge():
-    joint = sampled(shares(), 1200, 1)
+    joint = sampled(shares(), 600, 1)
     design = confident(joint)
-    proposals = merge_proposals(design, time.perf_counter() + 4.0)
+    proposals = proposed(design)
     assert proposals
     assert proposals[0].options == "--merge-rare auto"
-    assert proposals[0].nmi > design.nmi + 0.02
+    assert proposals[0].nmi > design.nmi + 0.1
     for symbols in proposals[0].merged:
         assert len(symbols) > 1
         assert set(symbols) <= set(SYMBOLS)
@@ -63,25 +71,24 @@ def test_proposals_keep_more_and_name_what_they_merge():
 def test_rare_values_are_proposed_to_be_promised_together():
     joint = sampled(shares(rare=0.02), 1500, 2)
     design = confident(joint)
-    proposals = merge_proposals(design, time.perf_counter() + 6.0)
+    proposals = proposed(design)
     rare = [each for each in proposals if "--rare" in each.options]
     assert rare
+    assert rare[0].nmi > design.nmi + 0.3
     assert "c" in rare[0].together
-    line = " ".join(proposal_lines(proposals, design.nmi, 0.95))
+    line = " ".join(" ".join(proposal_lines(proposals, design.nmi, 0.95)).split())
     assert "promised together, as one value" in line
 
 
 def test_nothing_is_proposed_without_time_or_need_or_where_it_is_not_built():
-    joint = sampled(shares(), 1200, 1)
-    design = confident(joint)
-    assert merge_proposals(design, time.perf_counter()) == ()
-    plain = md.design(joint, md.LIP(0.5))
-    assert merge_proposals(plain, time.perf_counter() + 1.0) == ()
-    unseen = confident(joint, unseen=2)
-    assert merge_proposals(unseen, time.perf_counter() + 1.0) == ()
+    joint = sampled(shares(), 600, 1)
+    design = confident(joint, gap=0.05)
+    assert proposed(design, seconds=0.0) == ()
+    assert proposed(md.design(joint, md.LIP(0.5))) == ()
+    assert proposed(confident(joint, unseen=2, gap=0.05)) == ()
     enough = confident(sampled(shares(), 2_000_000, 1))
     assert enough.nmi > 0.7
-    assert merge_proposals(enough, time.perf_counter() + 1.0) == ()
+    assert proposed(enough) == ()
     assert proposal_lines((), 0.1, 0.95) == []
 
 
@@ -122,10 +129,15 @@ def test_the_worse_of_two_promises_at_the_shared_level_still_holds():
     kept = 0
     for seed in range(draws):
         joint = sampled(population, 1500, seed)
-        plain = confident(joint, confidence=level, time_limit=0.5, gap=0.05)
+        plain = confident(joint, confidence=level, gap=0.05)
         records = Records.from_joint(joint, [("x",)])
         request = BoxRequest(
-            notion=md.LIP(0.5), level=level, cells=6, time_limit=0.5, seed=seed
+            notion=md.LIP(0.5),
+            level=level,
+            cells=6,
+            gap=0.05,
+            time_limit=AMPLE,
+            seed=seed,
         )
         merged = design_boxes(records, request)
         order = [plain.channel.useful.names.index(x) for x in SYMBOLS]
