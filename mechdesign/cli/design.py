@@ -45,6 +45,14 @@ EXAMPLE = (
 TIME_SHARE = 0.2
 """Share of the time of a design with confidence that is left for proposals to merge symbols."""
 
+TIME_LIMIT = "time_limit"
+"""How the certificate of a search that the limit ended names its end."""
+
+TIME_NOTE = (
+    "of the {limit:g} s of --time-limit, the search for this channel had {search:g} s; the "
+    "rest is for proposals to merge symbols"
+)
+
 LOGGED = (
     "output",
     "mechanism",
@@ -174,6 +182,9 @@ def _searched(
     with reporter.work("searching", unit="sets", limit=seconds) as work:
         limited = replace(request, time_limit=limit, progress=work.step)
         result = asked.budget.designed(limited)
+        if limit != seconds and result.certificate.details.get("status") == TIME_LIMIT:
+            note = TIME_NOTE.format(limit=seconds, search=limit)
+            result = replace(result, messages=(*result.messages, note))
         return result, _proposals(result, started, seconds)
 
 

@@ -230,6 +230,9 @@ def test_manifests_and_codebook(stratified, channel, frame, tmp_path):
     assert "levels" not in public["released"][0]
     internal = json.loads((tmp_path / "internal.json").read_text())
     figures = " ".join(internal["covers"])
+    # How common a value without a record can be is for insiders, who know the number of records.
+    assert "none of these has a share above" in figures
+    assert "none of these has a share above" not in told
     assert "In the population: eps_l 0." in figures
     assert "records of the proof: eps_l 0." in figures
     assert "In the population" not in told
