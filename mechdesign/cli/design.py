@@ -34,7 +34,7 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
-    from mechdesign.mechanisms.merge_proposals import MergeProposal
+    from mechdesign.mechanisms.merge_proposals import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
 
 EXAMPLE = (
@@ -171,7 +171,7 @@ def _design_column(reporter: Reporter, asked: Asked, population: o.Population) -
 
 def _searched(
     reporter: Reporter, asked: Asked, request: DesignRequest, population: o.Population
-) -> tuple[md.Design, tuple[MergeProposal, ...]]:
+) -> tuple[md.Design, MergeProposals]:
     """The design of a request, and what merging would keep, within one time limit."""
     seconds = asked.search.seconds
     started = time.perf_counter()
@@ -190,12 +190,12 @@ def _searched(
 
 def _proposals(
     result: md.Design, started: float, limit: float | None
-) -> tuple[MergeProposal, ...]:
+) -> MergeProposals:
     """What merging would keep, within the rest of the time."""
-    from mechdesign.mechanisms.merge_proposals import merge_proposals
+    from mechdesign.mechanisms.merge_proposals import NO_PROPOSALS, merge_proposals
 
     if result.confidence is None:
-        return ()
+        return NO_PROPOSALS
     seconds = o.SearchOptions().seconds or 0.0
     if limit is not None:
         seconds = limit
@@ -243,7 +243,7 @@ def _answer(
     asked: Asked,
     result: md.Design,
     joint: md.Joint,
-    proposals: tuple[MergeProposal, ...],
+    proposals: MergeProposals,
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.binning import many_numbers
@@ -257,7 +257,8 @@ def _answer(
     reports = asked.reports
     record = design_record(result, path) | reports.files
     if result.confidence is not None:
-        record["proposals"] = [asdict(proposal) for proposal in proposals]
+        record["proposals"] = [asdict(proposal) for proposal in proposals.shown]
+        record["promises"] = proposals.promises
     done = "a channel is designed"
     if path is not None:
         done = f"written to {path}"
@@ -274,13 +275,13 @@ def _text(
     joint: md.Joint,
     output: OutputOptions,
     reports: ReportOptions,
-    proposals: tuple[MergeProposal, ...],
+    proposals: MergeProposals,
 ) -> str:
     """The first screen; or all sections with --full, and with --all-measures, which is
     one of them.
     """
     last = _written(output, reports)
-    if proposals and result.confidence is not None:
+    if proposals.shown and result.confidence is not None:
         from mechdesign.report.proposals import proposal_lines
 
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)

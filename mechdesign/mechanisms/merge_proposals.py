@@ -68,6 +68,31 @@ class MergeProposal:
     together: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class MergeProposals:
+    """What merging would keep, and among how many promises a reader of it chooses.
+
+    Parameters
+    ----------
+    shown : tuple of MergeProposal
+        Those that keep more than the design and than those before them.
+    tried : int
+        All options that were tried. One that keeps no more is not shown, but that it is not shown
+        is a look at it, so it counts (docs/explanation/population.md, Proposition 7).
+    """
+
+    shown: tuple[MergeProposal, ...] = ()
+    tried: int = 0
+
+    @property
+    def promises(self) -> int:
+        """The design's own promise and those of all options that were tried."""
+        return self.tried + 1
+
+
+NO_PROPOSALS = MergeProposals()
+
+
 def takes_proposals(design: Design) -> bool:
     """Whether merging is built for what was asked: lifts alone, whole counts, one release."""
     joint = design.channel.joint
@@ -86,7 +111,7 @@ def takes_proposals(design: Design) -> bool:
 
 def merge_proposals(
     design: Design, end: float, *, gap: float = GAP, slice_seed: int | None = None
-) -> tuple[MergeProposal, ...]:
+) -> MergeProposals:
     """Proposals that keep more than a design with confidence, each with a proven share.
 
     Parameters
@@ -103,15 +128,16 @@ def merge_proposals(
     joint = design.channel.joint
     confidence = design.confidence
     if joint is None or confidence is None:
-        return ()
+        return NO_PROPOSALS
     if design.nmi >= LITTLE or not takes_proposals(design):
-        return ()
+        return NO_PROPOSALS
     if joint.total < FEWEST_RECORDS:
-        return ()
+        return NO_PROPOSALS
     trials = [("--merge-rare auto", 0)]
     if min(joint.sensitive_counts) < RARE:
         trials.append((f"--merge-rare auto --rare {RARE}", RARE))
     proposals: list[MergeProposal] = []
+    tried = 0
     best = design.nmi
     for place, (options, rare) in enumerate(trials):
         seconds = (end - time.perf_counter()) / (len(trials) - place)
@@ -126,10 +152,11 @@ def merge_proposals(
             seed=slice_seed,
         )
         proposal = _tried(joint, options, request)
+        tried += 1
         if proposal is not None and proposal.nmi >= best + GAIN:
             proposals.append(proposal)
             best = proposal.nmi
-    return tuple(proposals)
+    return MergeProposals(tuple(proposals), tried)
 
 
 def _tried(joint: Joint, options: str, request: BoxRequest) -> MergeProposal | None:

@@ -11,6 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
 from mechdesign.mechanisms.merge_proposals import (
+    NO_PROPOSALS,
     level_for_all,
     level_of_all,
     merge_proposals,
@@ -57,10 +58,11 @@ def test_proposals_keep_more_and_name_what_they_merge():
     joint = sampled(shares(), 600, 1)
     design = confident(joint)
     proposals = proposed(design)
-    assert proposals
-    assert proposals[0].options == "--merge-rare auto"
-    assert proposals[0].nmi > design.nmi + 0.1
-    for symbols in proposals[0].merged:
+    assert proposals.tried == 1
+    (proposal,) = proposals.shown
+    assert proposal.options == "--merge-rare auto"
+    assert proposal.nmi > design.nmi + 0.1
+    for symbols in proposal.merged:
         assert len(symbols) > 1
         assert set(symbols) <= set(SYMBOLS)
     text = " ".join(proposal_lines(proposals, design.nmi, 0.95))
@@ -72,24 +74,27 @@ def test_rare_values_are_proposed_to_be_promised_together():
     joint = sampled(shares(rare=0.02), 1500, 2)
     design = confident(joint)
     proposals = proposed(design)
-    rare = [each for each in proposals if "--rare" in each.options]
-    assert rare
-    assert rare[0].nmi > design.nmi + 0.3
-    assert "c" in rare[0].together
+    # Merging symbols alone gains nothing and is not shown; a reader has chosen against it, too.
+    assert proposals.tried == 2
+    (rare,) = proposals.shown
+    assert "--rare" in rare.options
+    assert rare.nmi > design.nmi + 0.3
+    assert "c" in rare.together
     line = " ".join(" ".join(proposal_lines(proposals, design.nmi, 0.95)).split())
     assert "promised together, as one value" in line
+    assert "among the 3 promises that were tried has 85 %, or 95 % if each" in line
 
 
 def test_nothing_is_proposed_without_time_or_need_or_where_it_is_not_built():
     joint = sampled(shares(), 600, 1)
     design = confident(joint, gap=0.05)
-    assert proposed(design, seconds=0.0) == ()
-    assert proposed(md.design(joint, md.LIP(0.5))) == ()
-    assert proposed(confident(joint, unseen=2, gap=0.05)) == ()
+    assert proposed(design, seconds=0.0) == NO_PROPOSALS
+    assert proposed(md.design(joint, md.LIP(0.5))) == NO_PROPOSALS
+    assert proposed(confident(joint, unseen=2, gap=0.05)) == NO_PROPOSALS
     enough = confident(sampled(shares(), 2_000_000, 1))
     assert enough.nmi > 0.7
-    assert proposed(enough) == ()
-    assert proposal_lines((), 0.1, 0.95) == []
+    assert proposed(enough) == NO_PROPOSALS
+    assert proposal_lines(NO_PROPOSALS, 0.1, 0.95) == []
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
