@@ -51,7 +51,8 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
     lines += w.paragraph(
         "With the whole time limit it may be more. Each is a promise of its own with "
         f"{percent_of(level)} confidence, on a slice of its own. A choice among the {count} "
-        f"promises that were tried has {together}, or {percent_of(level)} if each of them has {each} %.",
+        f"promises that were tried has {together}, or {percent_of(level)} if each of them has "
+        f"{each} %.",
         "",
     ).split("\n")
     return lines
