@@ -401,7 +401,7 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
         request = BoxRequest(
             notion=asked.budget.notion_or("alip"),
             level=level,
-            rare=rows.count("--rare", rows.rare) or 0,
+            rare=rows.rare_records(),
             merge_below=rows.merge_below(),
             seed=rows.count("--slice-seed", rows.slice_seed),
             progress=work.step,

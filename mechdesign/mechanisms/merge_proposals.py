@@ -13,12 +13,14 @@ import math
 import time
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.limits import LiftLimits
 from mechdesign.mechanisms.box_design import (
+    AUTO,
     FEWEST_RECORDS,
     BoxRequest,
     design_boxes,
@@ -32,9 +34,6 @@ LITTLE = 0.7
 
 GAIN = 0.03
 """Kept share that a proposal must add to be worth a line."""
-
-RARE = 100
-"""Records below which sensitive values are promised together in the second proposal."""
 
 GAP = 1e-3
 """Gap of the searches for proposals, in units of H(X)."""
@@ -77,8 +76,8 @@ class MergeProposals:
     shown : tuple of MergeProposal
         Those that keep more than the design and than those before them.
     tried : int
-        All options that were tried. One that keeps no more is not shown, but that it is not shown
-        is a look at it, so it counts (docs/explanation/population.md, Proposition 7).
+        All options that the table has. One that keeps no more is not shown, but that it is not
+        shown is a look at it, so it counts (docs/explanation/population.md, Proposition 7).
     """
 
     shown: tuple[MergeProposal, ...] = ()
@@ -133,11 +132,10 @@ def merge_proposals(
         return NO_PROPOSALS
     if joint.total < FEWEST_RECORDS:
         return NO_PROPOSALS
-    trials = [("--merge-rare auto", 0)]
-    if min(joint.sensitive_counts) < RARE:
-        trials.append((f"--merge-rare auto --rare {RARE}", RARE))
+    trials: list[tuple[str, int | Literal["auto"]]] = [("--merge-rare auto", 0)]
+    if len(joint.sensitive) > 2:
+        trials.append(("--merge-rare auto --rare auto", AUTO))
     proposals: list[MergeProposal] = []
-    tried = 0
     best = design.nmi
     for place, (options, rare) in enumerate(trials):
         seconds = (end - time.perf_counter()) / (len(trials) - place)
@@ -152,11 +150,10 @@ def merge_proposals(
             seed=slice_seed,
         )
         proposal = _tried(joint, options, request)
-        tried += 1
         if proposal is not None and proposal.nmi >= best + GAIN:
             proposals.append(proposal)
             best = proposal.nmi
-    return MergeProposals(tuple(proposals), tried)
+    return MergeProposals(tuple(proposals), len(trials))
 
 
 def _tried(joint: Joint, options: str, request: BoxRequest) -> MergeProposal | None:
