@@ -62,6 +62,10 @@ GUESS_SHARE = 0.3
 GUESS_GAP = 0.05
 """Gap of these designs, in units of the entropy of the boxes."""
 
+LEAST_SECONDS = 0.02
+"""Time of a stratum whatever the limit is: enough for a merging of few boxes, and hundreds of strata
+overrun the limit by little."""
+
 BOXES_ARE_PRIVATE = (
     "The boxes themselves keep the promise, and are released as they are."
 )
@@ -269,7 +273,7 @@ class _Parts:
             seconds = (end - time.perf_counter()) / (len(self._strata) - k)
             rows = self._rows_of(stratum)
             mass = float(self._proving[rows].sum() / self._proving.sum())
-            part, design = self._part(stratum, rows, max(seconds, 0.2))
+            part, design = self._part(stratum, rows, max(seconds, LEAST_SECONDS))
             parts.append(part)
             if design is None:
                 summaries.append(PartSummary(mass, 0.0, 0.0))
@@ -313,7 +317,7 @@ class _Parts:
             return silent
         left = started + seconds - time.perf_counter()
         level = level_of_share(request.level, len(self._strata))
-        best = self._design(joint, level, max(left, 0.2))
+        best = self._design(joint, level, max(left, LEAST_SECONDS))
         boxes = plan.boxes
         sizes = [len(variable) for variable in self._records.groups[request.given :]]
         fill: tuple[tuple[tuple[int, ...], ...], ...] = ()

@@ -16,6 +16,7 @@ import pytest
 import mechdesign as md
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
+from mechdesign.mechanisms import box_design
 from mechdesign.mechanisms.box_design import (
     BoxRequest,
     design_boxes,
@@ -286,6 +287,34 @@ def test_strata_of_given_columns_share_the_level() -> None:
     released = channel.apply(frame.head(50))
     assert list(released.columns) == ["b", "box"]
     assert released["b"].tolist() == frame["b"].head(50).tolist()
+
+
+def test_strata_share_the_time_and_hundreds_of_them_overrun_it_by_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each had a fifth of a second whatever the limit was, which is a minute for 300 strata."""
+    limits: list[float] = []
+    designing = box_design.design_requested
+
+    def recorded(request: Any) -> Any:
+        limits.append(request.time_limit)
+        return designing(request)
+
+    monkeypatch.setattr(box_design, "design_requested", recorded)
+    design = md.design_rows(
+        sample(truth([0.6, 0.3, 0.1]), 3000, 4),
+        sensitive="s",
+        release=["a"],
+        given="b",
+        promise="relative",
+        notion=md.LIP(BUDGET),
+        confidence=0.9,
+        cells=4,
+        time_limit=1e-6,
+        slice_seed=1,
+    )
+    assert len(design.channel.parts) == 4
+    assert limits == [box_design.LEAST_SECONDS] * 4
 
 
 def test_a_file_round_trip_and_its_audit(tmp_path: Path) -> None:
