@@ -63,8 +63,8 @@ GUESS_GAP = 0.05
 """Gap of these designs, in units of the entropy of the boxes."""
 
 LEAST_SECONDS = 0.02
-"""Time of a stratum whatever the limit is: enough for a merging of few boxes, and hundreds of strata
-overrun the limit by little."""
+"""Time of a stratum whatever the limit is: enough for a merging of few boxes, and hundreds of
+strata overrun the limit by little."""
 
 BOXES_ARE_PRIVATE = (
     "The boxes themselves keep the promise, and are released as they are."
