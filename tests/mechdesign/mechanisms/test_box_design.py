@@ -147,6 +147,16 @@ def test_rare_values_are_promised_together_and_named() -> None:
     (part,) = design.channel.parts
     assert (1, 2) in part.together
     assert "Promised together, as one value: s1, s2." in design.summary()
+    # The first lines of the design and of the audit do not promise more.
+    verdict = md.audit(design.channel)
+    assert verdict.to_record()["together"] == [["s1", "s2"]]
+    own = "Of 's1', 's2' this holds together, as one value, and not of each."
+    for text in (design.summary(), verdict.summary()):
+        first = " ".join(" ".join(text.splitlines()[:7]).split())
+        assert own in first
+    alone = designed(sample(truth([0.6, 0.3, 0.1]), 3000, 1))
+    assert alone.audit.together == ()
+    assert "not of each" not in alone.summary()
 
 
 def test_values_that_the_slice_has_not_count_as_rare() -> None:
