@@ -34,7 +34,7 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
-    from mechdesign.mechanisms.merge_proposals import MergeProposal
+    from mechdesign.mechanisms.merge_proposals import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
 
 EXAMPLE = (
@@ -44,6 +44,14 @@ EXAMPLE = (
 
 TIME_SHARE = 0.2
 """Share of the time of a design with confidence that is left for proposals to merge symbols."""
+
+TIME_LIMIT = "time_limit"
+"""How the certificate of a search that the limit ended names its end."""
+
+TIME_NOTE = (
+    "of the {limit:g} s of --time-limit, the search for this channel had {search:g} s; the "
+    "rest is for proposals to merge symbols"
+)
 
 LOGGED = (
     "output",
@@ -163,7 +171,7 @@ def _design_column(reporter: Reporter, asked: Asked, population: o.Population) -
 
 def _searched(
     reporter: Reporter, asked: Asked, request: DesignRequest, population: o.Population
-) -> tuple[md.Design, tuple[MergeProposal, ...]]:
+) -> tuple[md.Design, MergeProposals]:
     """The design of a request, and what merging would keep, within one time limit."""
     seconds = asked.search.seconds
     started = time.perf_counter()
@@ -174,17 +182,20 @@ def _searched(
     with reporter.work("searching", unit="sets", limit=seconds) as work:
         limited = replace(request, time_limit=limit, progress=work.step)
         result = asked.budget.designed(limited)
+        if limit != seconds and result.certificate.details.get("status") == TIME_LIMIT:
+            note = TIME_NOTE.format(limit=seconds, search=limit)
+            result = replace(result, messages=(*result.messages, note))
         return result, _proposals(result, started, seconds)
 
 
 def _proposals(
     result: md.Design, started: float, limit: float | None
-) -> tuple[MergeProposal, ...]:
+) -> MergeProposals:
     """What merging would keep, within the rest of the time."""
-    from mechdesign.mechanisms.merge_proposals import merge_proposals
+    from mechdesign.mechanisms.merge_proposals import NO_PROPOSALS, merge_proposals
 
     if result.confidence is None:
-        return ()
+        return NO_PROPOSALS
     seconds = o.SearchOptions().seconds or 0.0
     if limit is not None:
         seconds = limit
@@ -232,7 +243,7 @@ def _answer(
     asked: Asked,
     result: md.Design,
     joint: md.Joint,
-    proposals: tuple[MergeProposal, ...],
+    proposals: MergeProposals,
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.binning import many_numbers
@@ -246,7 +257,8 @@ def _answer(
     reports = asked.reports
     record = design_record(result, path) | reports.files
     if result.confidence is not None:
-        record["proposals"] = [asdict(proposal) for proposal in proposals]
+        record["proposals"] = [asdict(proposal) for proposal in proposals.shown]
+        record["promises"] = proposals.promises
     done = "a channel is designed"
     if path is not None:
         done = f"written to {path}"
@@ -263,13 +275,13 @@ def _text(
     joint: md.Joint,
     output: OutputOptions,
     reports: ReportOptions,
-    proposals: tuple[MergeProposal, ...],
+    proposals: MergeProposals,
 ) -> str:
     """The first screen; or all sections with --full, and with --all-measures, which is
     one of them.
     """
     last = _written(output, reports)
-    if proposals and result.confidence is not None:
+    if proposals.shown and result.confidence is not None:
         from mechdesign.report.proposals import proposal_lines
 
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)
@@ -391,7 +403,7 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
         request = BoxRequest(
             notion=asked.budget.notion_or("alip"),
             level=level,
-            rare=rows.count("--rare", rows.rare) or 0,
+            rare=rows.rare_records(),
             merge_below=rows.merge_below(),
             seed=rows.count("--slice-seed", rows.slice_seed),
             progress=work.step,

@@ -5,7 +5,7 @@ over to it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mechdesign.cli import options as o
 from mechdesign.cli import parsing
@@ -103,8 +103,9 @@ class RowOptions(RowColumns):
         "of the records chooses.",
     )
     rare: str | None = option(
-        "N",
-        "With --release and --confidence: sensitive values of fewer records are promised together.",
+        "auto|N",
+        "With --confidence, and --release or --merge-rare: sensitive values of fewer records are "
+        "promised together; auto (--merge-rare) takes the fewest with which half is kept.",
     )
     fill: bool = flag(
         "With --release and --confidence: release symbols drawn inside the released box."
@@ -134,12 +135,23 @@ class RowOptions(RowColumns):
             return None
         return self.count("--merge-rare", self.merge_rare)
 
+    def rare_records(self) -> int | Literal["auto"]:
+        """Records below which sensitive values are promised together, for one column."""
+        if self.rare == "auto":
+            return "auto"
+        return self.count("--rare", self.rare) or 0
+
     def refuse_alone(self) -> None:
         """Refuse options of rows without --release."""
         if self.merging and self.asked:
             raise InputError(
                 "--merge-rare is for one column (--useful); --release learns boxes of "
                 "rows anyway: leave it out"
+            )
+        if self.rare == "auto" and self.asked:
+            raise InputError(
+                "--rare auto is for one column (--merge-rare): with --release give a number of "
+                "records"
             )
         plain = replace(self, merge_rare=None, rare=None, slice_seed=None)
         if not self.merging:

@@ -268,7 +268,8 @@ sensitive = ["secret"]
 release = "a,b"
 epsilon = 0.8
 confidence = 0.9
-time-limit = 10
+cells = 4
+slice-seed = 3
 
 [[apply]]
 in = "people.csv"
@@ -295,8 +296,9 @@ def test_a_job_designs_and_applies_a_channel_for_boxes(table, run):
 
 def test_check_and_estimate_of_released_boxes(table, run):
     boxed = ("--release", "a,b", "--confidence", "0.9", "--cells", "3")
-    run(*DESIGN, *boxed, "--output", "boxes.json")
-    run("apply", "boxes.json", "people.csv", "out.csv", "--shuffle")
+    run(*DESIGN, *boxed, "--slice-seed", "3", "--output", "boxes.json")
+    draws = ("--shuffle", "--insecure-seed", "4")
+    run("apply", "boxes.json", "people.csv", "out.csv", *draws)
     checked = run("check", "out.csv", "--channel", "boxes.json", "--json").record
     assert checked["plausible"] is True
     released = pd.read_csv("out.csv")

@@ -140,6 +140,10 @@ def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
         (("--release", "a", "--order", "any"), "order ('any')"),
         (("--release", "a", "--objective", "distance"), "must be truth or information"),
         (("--release", "a", "--cells", "4"), "give a confidence level too"),
+        (
+            ("--release", "a", "--confidence", "0.9", "--rare", "auto"),
+            "--rare auto is for one column (--merge-rare)",
+        ),
         (("--release", "a", "--after", "c.json"), "--after is not built"),
         (("--release", "a", "--keep", "0.8"), "leave out every other budget"),
         (
