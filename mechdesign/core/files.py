@@ -112,7 +112,7 @@ def replacing(
     """
     path = Path(target)
     name = os.fspath(target)
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
+    temporary = _hidden_beside(path, f".{secrets.token_hex(8)}.part")
     try:
         # A file made by tempfile would not get the permissions that new files get.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -175,10 +175,15 @@ def part_file(path: Path) -> Path:
 
     It depends on the target's name alone, so that the next run finds what this one left.
     """
-    name = f".{path.name}.part"
+    return _hidden_beside(path, ".part")
+
+
+def _hidden_beside(path: Path, suffix: str) -> Path:
+    """A hidden file in the same folder whose name shows the target's where that fits."""
+    name = f".{path.name}{suffix}"
     if len(os.fsencode(name)) > LONGEST_NAME:
         digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()
-        name = f".{digest}.part"
+        name = f".{digest}{suffix}"
     return path.with_name(name)
 
 
