@@ -119,6 +119,7 @@ def replacing(
         yield temporary
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
+        # Linking refuses an existing name; renaming replaces it.
         if force or not _link_new_name(temporary, path, exists):
             keep_mode(temporary, path)
             os.replace(temporary, path)

@@ -4,8 +4,6 @@
 data are pandas' own. That takes 40 MB and a third of a second, which a job on files does not need.
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -12,8 +12,6 @@ One rule serves every kind of frame, so that a channel designed on one works on 
 - any other single value is its `str`; bytes, lists and records are refused.
 """
 
-# pyarrow and narwhals have no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import math

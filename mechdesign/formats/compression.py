@@ -1,7 +1,5 @@
 """Gzip and zstd: recognising, reading and writing compressed files."""
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import gzip

@@ -1,7 +1,5 @@
 """Reading CSV files as batches of records."""
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ quote ends with one, quotes inside it are doubled, and other quotes are ordinary
 ends with CR, LF or both. The splitting itself is compiled (`_csv_rows.c`).
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from dataclasses import dataclass

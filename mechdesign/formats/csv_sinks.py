@@ -1,7 +1,5 @@
 """Writing CSV files: a CSV source with some columns exchanged, or a Parquet source as text."""
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import codecs

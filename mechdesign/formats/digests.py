@@ -16,8 +16,6 @@ shortest text, which is what every writer of CSV gives it. A `RecordCensus` visi
 differ.
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import math

@@ -7,8 +7,6 @@ moment is the seconds since 1970, the nanoseconds after them, and whether it has
 seconds are those of UTC).
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import re

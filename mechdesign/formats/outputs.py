@@ -5,8 +5,6 @@ columns are kept true. Spark's are left out. Other notes may say anything of the
 left out, unless all columns are kept; then they stay, and the user gets their names.
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import json

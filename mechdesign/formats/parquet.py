@@ -1,7 +1,5 @@
 """Reading Parquet files as batches of records."""
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import errno

@@ -9,8 +9,6 @@ records that are left out. So every row group gets dictionaries of its own
 (`released_dictionary`): the values that its records have, in the order of these records.
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import base64

@@ -4,8 +4,6 @@
 Output appears when the store commits it, all or nothing.
 """
 
-# fsspec has no types.
-# pyright: basic, reportMissingImports=false
 from __future__ import annotations
 
 import hashlib

@@ -4,8 +4,6 @@ their cells.
 Empty cells are refused, dropped, or kept as a symbol of their own. `groups` adds the numbers up.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

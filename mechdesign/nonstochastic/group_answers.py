@@ -1,7 +1,5 @@
 """Answers for the groups of a data frame of any kind; only the columns in use are collected."""
 
-# pyarrow, polars, duckdb and dask tell too little of their types for the strict mode.
-# pyright: basic, reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

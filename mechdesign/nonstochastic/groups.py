@@ -10,7 +10,6 @@ Memory grows with the groups and the individuals, not with the records; the valu
 statistics need, and the members of groups, spill into a file.
 """
 
-# pyright: basic
 from __future__ import annotations
 
 import secrets

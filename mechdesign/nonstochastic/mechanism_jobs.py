@@ -5,8 +5,6 @@ A release of groups takes one pass over the table (`Answering`); the output and 
 are written whole or not at all, and a ledger adds up the releases of the same records.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 import os

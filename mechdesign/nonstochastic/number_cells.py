@@ -4,8 +4,6 @@ Nothing is drawn, so no key and no identity is needed. The promise of an answer 
 place of its record discloses nothing of the value: a file that is sorted by its numbers is refused.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 import math

@@ -5,8 +5,6 @@ answers that one individual takes part in. With a budget for one answer, nothing
 needed; a budget for all answers of one individual takes a pass over the table of its own.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 import math

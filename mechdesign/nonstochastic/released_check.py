@@ -4,8 +4,6 @@ Every answer must be the released number of a cell, and no group may have two. W
 release is repeated and compared.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 import tempfile

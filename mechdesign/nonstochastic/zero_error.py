@@ -8,9 +8,6 @@ checked, covers are exact fractions, and the theta number is enclosed in balls. 
 docs/explanation/ranges-theory.md.
 """
 
-# Python-flint has no complete types.
-# pyright: basic
-
 from __future__ import annotations
 
 import math

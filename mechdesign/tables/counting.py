@@ -3,8 +3,6 @@
 Lazy tables are grouped where their data are, and only the groups are fetched.
 """
 
-# narwhals and Dask have no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import sys
