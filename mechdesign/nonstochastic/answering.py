@@ -1,5 +1,4 @@
-"""Numbers in the columns of a table, batch by batch: the records in use, and the doubles nearest to
-their cells.
+"""Numbers in the columns of a table, batch by batch, as the doubles nearest to their cells.
 
 Empty cells are refused, dropped, or kept as a symbol of their own. `groups` adds the numbers up.
 """
@@ -21,10 +20,10 @@ from mechdesign.tables.reading import coded_columns
 from mechdesign.tables.tally import Missing
 
 NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?[ \t]*$"
-"""A number: digits in plain or scientific notation, neither NaN nor infinity."""
+"""Pattern of a number: digits in plain or scientific notation, neither NaN nor infinity."""
 
 TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1.0}
-"""The cells of a truth column, which is counted without naming a value."""
+"""The number of each cell of a truth column, whose records are counted without naming a value."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
@@ -47,7 +46,7 @@ class Numbers:
     Parameters
     ----------
     values : (m,) array
-        NaN where a text is no number; the last entry stands in for a missing cell (code -1).
+        NaN where a text is no number. The last entry is that of missing cells, whose code is -1.
     codes : (n,) integers
     """
 
@@ -103,7 +102,8 @@ def usable_records(
         if kept is not None:
             batch = batch.select(kept)
             rows = rows[kept]
-            columns = [some_of(column, kept) for column in columns]
+            columns = [selected(column, kept) for column in columns]
+        # A batch may have lost all its records.
         if len(rows):
             yield batch, rows, columns
 
@@ -162,12 +162,13 @@ def usable(
 
 
 def _empty_cells(column: Any) -> NDArray[np.bool_]:
+    """Which cells of a column, coded or an arrow array, are empty."""
     if isinstance(column, Encoded):
         return column.codes < 0
     return np.asarray(column.is_null())
 
 
-def some_of(column: Any, kept: NDArray[np.bool_]) -> Any:
+def selected(column: Any, kept: NDArray[np.bool_]) -> Any:
     """Some records of a column, coded or an arrow array."""
     if isinstance(column, Encoded):
         return Encoded(column.codes[kept], column.texts, column.is_float)
@@ -186,6 +187,7 @@ def numbers_of(column: Any, name: str) -> Numbers:
         values = _parsed(column.texts)
         codes = column.codes
     else:
+        # Every cell is its own value: distinct ones are few only where texts are coded.
         values = column.to_numpy(zero_copy_only=False).astype(np.float64)
         codes = np.arange(values.size)
     bad = np.flatnonzero(~np.isfinite(values)[codes])
@@ -214,7 +216,8 @@ def _parsed(texts: Sequence[str]) -> Floats:
     unsigned = compute.replace_substring_regex(trimmed, r"^\+", "")
     try:
         numbers = np.asarray(unsigned.cast(pa.float64()))
-    except pa.ArrowInvalid:  # a notation that arrow does not read, such as "5."
+    except pa.ArrowInvalid:
+        # A notation that Arrow does not read, such as "5.".
         numbers = np.array([float(text) for text in unsigned.to_pylist()])
     values = np.full(len(texts) + 1, np.nan)
     values[:-1][np.asarray(is_number)] = numbers
@@ -239,6 +242,7 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
         # A missing cell does not have the value that is counted.
         return Numbers(np.array([*truths, 0.0]), column.codes)
     truths = [TRUTHS.get(text, np.nan) for text in column.texts]
+    # A missing cell is neither.
     values = np.array([*truths, np.nan])
     bad = np.flatnonzero(np.isnan(values[column.codes]))
     if bad.size:

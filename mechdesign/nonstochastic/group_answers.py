@@ -72,7 +72,7 @@ def answer_groups(
     answering = Answering(mechanism, table, column, equals, ledger=opened_ledger)
     answers = answering.grouped(individual)
     result = answering.tally.result(None, answering.answers_each)
-    # There is a census where there is a ledger.
+    # There is a census exactly where there is a ledger.
     if opened_ledger is not None and answering.census is not None:
         result = charged(
             opened_ledger,
@@ -104,16 +104,19 @@ def _frame_like(frame: Any, columns: dict[str, Any]) -> Any:
 
 
 class _Table:
-    """The part of `Source` that an answer needs, of a frame."""
+    """The columns of a frame as a source of batches: the part of `Source` that an answer needs."""
 
+    # The cells have types, as those of Parquet files do.
     kind = "Parquet"
     name = "the table"
+    # Progress is not reported: the whole frame is in memory.
     size = 1
     position = 0
 
     def __init__(self, frame: Any, names: Sequence[str] | None) -> None:
         import pyarrow as pa
 
+        # narwhals knows no record batches.
         if isinstance(frame, pa.RecordBatch):
             frame = pa.Table.from_batches([frame])
         # Dask without narwhals, which warns that its support will end.
@@ -126,6 +129,7 @@ class _Table:
         if names is None:
             columns = self.header
         else:
+            # The numbers may be those of the column that names the groups or the individual.
             columns = list(dict.fromkeys(names))
         for name in columns:
             require_column(name, self.header)
@@ -142,5 +146,5 @@ class _Table:
             yield ParquetBatch(batch, encode, end)
 
     def where(self, record: int) -> str:
-        """The row."""
+        """The place of a record in messages."""
         return f"row {record} (counted from 0)"

@@ -38,7 +38,7 @@ from mechdesign.jobs.recipe import (
 from mechdesign.jobs.side_files import Sides
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import decisive, log_evidence
-from mechdesign.nonstochastic.answering import BadCell, numbers_of, some_of, usable
+from mechdesign.nonstochastic.answering import BadCell, numbers_of, selected, usable
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.release_answers import RangeRelease, Tally
@@ -341,7 +341,7 @@ class NumbersDrawer(Drawer):
             kept = usable(cells, names, self._missing, advise=self._advise)
             if kept is not None:
                 rows = rows[kept]
-                cells = [some_of(part, kept) for part in cells]
+                cells = [selected(part, kept) for part in cells]
             numbers = numbers_of(cells[0], names[0])
             values, outside = tally.inside(numbers)
         except BadCell as error:

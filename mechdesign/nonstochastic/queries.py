@@ -36,6 +36,7 @@ class Stratum:
         """Smallest and largest contribution of one individual of the block."""
         at_lower = self.weight * self.domain.lo
         at_upper = self.weight * self.domain.hi
+        # A negative weight exchanges them.
         return min(at_lower, at_upper), max(at_lower, at_upper)
 
     @property
@@ -65,6 +66,7 @@ class LinearQuery:
     blocks: tuple[Stratum, ...]
 
     def __post_init__(self) -> None:
+        # Individuals of one kind have the same fibres, so one of them stands for all.
         merged: dict[tuple[Fraction, Domain], int] = {}
         for block in self.blocks:
             key = (block.weight, block.domain)
@@ -86,8 +88,8 @@ class LinearQuery:
     def sensitivity(self) -> Fraction:
         """sup |f - f'| over two datasets that differ in one individual.
 
-        docs/explanation/ranges-theory.md, 'How many outputs one individual can bring about',
-        says what it bounds.
+        It bounds the length of every fibre (docs/explanation/ranges-theory.md, 'How many outputs
+        one individual can bring about').
         """
         return max(block.width for block in self.blocks)
 
@@ -192,23 +194,26 @@ def identity_query(domain: Domain) -> LinearQuery:
 def median_query(individuals: int, domain: Domain) -> OrderStatistic:
     """The median of the data of `individuals` people."""
     n = check_whole("individuals", individuals)
+    # An odd number has one value in the middle, an even number two.
     return OrderStatistic((n + 1) // 2, n, domain, middle=2 - n % 2)
 
 
 LARGEST_SPAN = 1 << 24
-"""Widest sumset that is listed whole (128 MB) and convolved, which takes about a second."""
+"""Largest span of a sumset that is listed whole (128 MB) and convolved in about a second."""
 
 LARGEST_SUMSET = 4_000_000
-"""Members of a wider one, and pairs of runs that are added one by one: less than a second."""
+"""Most members of a sumset of a larger span, and most pairs of runs in one addition, which then
+takes less than a second."""
 
 MOST_ADDITIONS = 50_000_000
-"""Pairs of runs added in all, where the span is too wide for convolutions: some seconds."""
+"""Most pairs of runs in all additions together, where the span is too large for convolutions. They
+take some seconds."""
 
 MOST_PAIRS = 300_000
-"""Pairs of runs above which one convolution is faster, where the span is not too wide."""
+"""Pairs of runs above which one convolution is faster than adding them."""
 
 LARGEST_INTEGER = 1 << 61
-"""Sums stay below this, so that adding two of them cannot overflow 64 bits."""
+"""Largest sum, so that adding two of them cannot overflow 64 bits."""
 
 Integers = NDArray[np.int64]
 
@@ -284,9 +289,7 @@ class _Sums:
         return _merged(first, last)
 
     def doublings(self, values: Integers, count: int) -> list[Runs]:
-        """The sums of 1, 2, 4, .. members of a set, up to `count`, as far as they can be
-        computed.
-        """
+        """The sums of 1, 2, 4, .. members of a set, up to `count` and as far as possible."""
         doubled = [_merged(values, values)]
         while 1 << len(doubled) <= count:
             twice = self.added(doubled[-1], doubled[-1])
@@ -300,7 +303,8 @@ class _Sums:
         doubled = self.doublings(values, count)
         left = count
         while left:
-            # The largest power of two of members that is not too much at once.
+            # The largest power of two of members that is not too much at once. Adding members in
+            # doubles takes some 2 log2(count) additions in the place of `count`.
             sums: Runs | None = None
             for k in range(min(len(doubled), left.bit_length()) - 1, -1, -1):
                 sums = self.added(total, doubled[k])
@@ -331,6 +335,7 @@ def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
         return None
     narrow = span <= LARGEST_SPAN * unit
     sums = _Sums(narrow=narrow)
+    # The sums of no members: 0 alone.
     total: Runs = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     for values, count in offsets:
         units = np.array(values, dtype=np.int64) // unit

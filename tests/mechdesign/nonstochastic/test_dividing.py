@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import dividing, interval
+from mechdesign.nonstochastic import interval, outputs_program
 from mechdesign.nonstochastic.claims import read_verified, verify_file
-from mechdesign.nonstochastic.dividing import largest_product, least_error, worst_errors
+from mechdesign.nonstochastic.dividing import worst_errors
 from mechdesign.nonstochastic.mechanism_file import build_query
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 from mechdesign.nonstochastic.noiseless import lay_out
 from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
+from mechdesign.nonstochastic.outputs_program import largest_product, least_error
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.documents import rewrite
 
@@ -126,7 +127,7 @@ def test_products_that_doubles_do_not_tell_from_the_total_are_compared_in_intege
     monkeypatch,
 ):
     """With tolerances of 3 % the program takes what is over the budget, which is left out choice by choice."""
-    monkeypatch.setattr(dividing, "ROUNDING", 0.03)
+    monkeypatch.setattr(outputs_program, "ROUNDING", 0.03)
     for total in range(20, 60, 9):
         assert_least(
             (
@@ -347,10 +348,10 @@ def test_outputs_outside_the_range_are_part_of_the_product(folder):
 
 
 def test_patterns_are_counted_in_slices_of_individuals(folder, monkeypatch):
-    from mechdesign.nonstochastic import groups
+    from mechdesign.nonstochastic import memberships
 
     whole = quantise_table("in.csv", "o.csv", asked(), total_epsilon="6").mechanism
-    monkeypatch.setattr(groups, "COUNTED", 9)
+    monkeypatch.setattr(memberships, "COUNTED", 9)
     assert (
         quantise_table(
             "in.csv", "s.csv", asked(), total_epsilon="6"

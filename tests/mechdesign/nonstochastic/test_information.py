@@ -206,10 +206,11 @@ def test_bad_requests_are_named():
 
 
 def test_a_code_that_shares_an_output_is_not_believed(monkeypatch):
-    def lie(joint, *, integer, **_):
-        return np.ones(joint.shape[0 if integer else 1]), float(joint.shape[0])
-
-    monkeypatch.setattr(zero_error, "_solve", lie)
+    monkeypatch.setattr(
+        zero_error,
+        "_largest_packing",
+        lambda joint, time_limit: (np.ones(joint.shape[0]), float(joint.shape[0])),
+    )
     with pytest.raises(SolverFailure, match="inputs that share an output"):
         one_shot_code(PENTAGON)
 
@@ -217,11 +218,11 @@ def test_a_code_that_shares_an_output_is_not_believed(monkeypatch):
 def test_a_poor_cover_is_scaled_until_it_covers(monkeypatch):
     """Whatever the solver proposes, the bound is proven: too small a cover is scaled up exactly."""
     monkeypatch.setattr(
-        zero_error, "_solve", lambda joint, **_: (np.full(joint.shape[1], 0.4), 2.0)
+        zero_error, "_smallest_cover", lambda joint: np.full(joint.shape[1], 0.4)
     )
     assert fractional_cover(PENTAGON) == Fraction(5, 2)
     monkeypatch.setattr(
-        zero_error, "_solve", lambda joint, **_: (np.zeros(joint.shape[1]), 0.0)
+        zero_error, "_smallest_cover", lambda joint: np.zeros(joint.shape[1])
     )
     assert fractional_cover(PENTAGON) == Fraction(5, 2), (
         "without a cover, L0(Y;X) remains"
