@@ -15,7 +15,7 @@ from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
 EXAMPLE = (
     "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean "
@@ -216,7 +216,7 @@ def _check_budget(files: QueryFiles, budget: RangeBudget, asked: QueryOptions) -
 def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     """The options of the release, as `quantise_table` takes them."""
     from mechdesign.comparison.grid import parse_grid
-    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
     # The budget of all answers is an argument of its own.

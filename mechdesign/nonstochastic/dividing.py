@@ -20,8 +20,8 @@ from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
     MechanismFile,
     SizedQuantizer,
-    build_query,
 )
+from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS
 from mechdesign.nonstochastic.output_budgets import epsilon_for
 from mechdesign.nonstochastic.outputs_program import largest_product, least_error

@@ -1,5 +1,4 @@
-"""Texts, JSON records, cells and curves of quantised releases, mechanism files and measures of
-ranges.
+"""Texts, JSON records, cells and curves of quantised releases, mechanisms and measures of ranges.
 
 The texts are macros of ``reports.txt.jinja``. Records are what the commands print with --json.
 """

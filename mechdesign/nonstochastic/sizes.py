@@ -19,13 +19,14 @@ from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
     MechanismFile,
     SizedQuantizer,
-    build_query,
 )
+from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, lay_out
-from mechdesign.nonstochastic.optimise_thresholds import most_levels, thresholds_for
 from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import LinearQuery, Query
+from mechdesign.nonstochastic.thresholds_by_error import thresholds_for
+from mechdesign.nonstochastic.thresholds_by_levels import most_levels
 
 THRESHOLDS = ("optimal", "most", "given")
 """Ways to place thresholds beside the layouts: least squared error, the most, or listed ones."""

@@ -1,5 +1,4 @@
-"""The measures of this package on the columns of a file: ranges, hypotheses, policies and
-partitions (bits).
+"""Measures of ranges on the columns of a file, as the records that commands print (bits).
 
 The ranges are those of the file: the pairs (x, y) that occur in its records.
 """
@@ -25,17 +24,17 @@ from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic import information
-from mechdesign.nonstochastic.answering import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
+from mechdesign.nonstochastic.number_columns import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.policy import reporting_policy
 from mechdesign.nonstochastic.ranges import Indices, JointRange
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
 
 LISTED = 6
-"""Values of the worst attribute that are named."""
+"""Most values of the worst attribute that are named."""
 
 Columns = Mapping[str, Sequence[str]]
 """Columns by name, one text per record."""
@@ -185,6 +184,7 @@ def _feature(
     table: Columns, joint: JointRange, x: Sequence[str], names: Sequence[str]
 ) -> dict[str, Any]:
     """The leakage of a feature of X, which must be a function of it."""
+    # Brute-force guessing is of functions of X: U - X - Y is a Markov chain.
     feature_of: dict[Hashable, Hashable] = {}
     for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
         if feature_of.setdefault(private, value) != value:
@@ -217,11 +217,12 @@ def _holding(table: Columns, column: str, value: str) -> list[int]:
 def tested_hypothesis(
     table: Columns, y: Sequence[str], column: str, value: str
 ) -> dict[str, Any]:
-    """The privacy of outputs against the hypothesis that a column has a value, and the best test, a
-    consistent one.
+    """The privacy of outputs against the hypothesis that a column has a value, and the best test.
 
-    `yes` and `no` are the outputs at which the best test accepts and rejects the hypothesis.
+    `yes` and `no` are the outputs at which the best test accepts and rejects the hypothesis. It
+    decides nowhere else, so it is never wrong (a consistent test).
     """
+    # The outputs without the hypothesis, and with it: the place is that of the truth value.
     compatible: tuple[set[str], set[str]] = (set(), set())
     holds = _holding(table, column, value)
     for output, held in zip(_cross(table, y), holds, strict=True):
@@ -267,8 +268,7 @@ def policy_table(
     missing: str = "refuse",
     text: TextOptions | None = None,
 ) -> dict[str, Any]:
-    """The policy that reports the numbers of some columns privately against a test, and moves them
-    least.
+    """The policy that reports some columns privately against a test, and moves their numbers least.
 
     Parameters
     ----------
@@ -280,17 +280,18 @@ def policy_table(
         The largest distance of a report from its value.
     """
     ratio = exact_number("epsilon", epsilon)
-    reach = math.inf
+    farthest = math.inf
     if within is not None:
-        reach = float(exact_number("within", within))
+        farthest = float(exact_number("within", within))
     roles = {"x": x, "hypothesis": hypothesis[:1]}
     cells, resolved = read_text_columns(path, roles, missing, text=text)
     columns = [_numbers(path, cells[name], name) for name in resolved["x"]]
     points, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     holds = np.zeros((len(points), 2), dtype=np.bool_)
     holds[place, _holding(cells, *hypothesis)] = True
-    report, optimal = reporting_policy(points, holds, ratio, reach)
+    report, optimal = reporting_policy(points, holds, ratio, farthest)
     distance = np.sqrt(((points - points[report]) ** 2).sum(axis=1))
+    # The test is measured on the records as reported, not taken from the program.
     names = [", ".join(map(repr, point)) for point in points.tolist()]
     released = {
         "report": [names[k] for k in report[place].tolist()],
@@ -338,6 +339,7 @@ def partition_column(
             }
         )
         start += size
+    # The cells may be larger than the budget demands.
     smallest = int(partition.sizes.min())
     return {
         "x": column,

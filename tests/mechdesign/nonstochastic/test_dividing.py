@@ -16,12 +16,13 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import interval, outputs_program
 from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.nonstochastic.dividing import worst_errors
-from mechdesign.nonstochastic.mechanism_file import build_query
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
+from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import lay_out
 from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.outputs_program import largest_product, least_error
-from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.nonstochastic.quantize_table import quantise_table
 from tests.cases.documents import rewrite
 
 

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from mechdesign import sanitise, sanitise_file
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.group_answers import answer_groups
+from mechdesign.nonstochastic.frame_answers import answer_groups
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
-from mechdesign.nonstochastic.number_cells import Sorted
-from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.nonstochastic.quantize_table import quantise_table
 from mechdesign.nonstochastic.released_check import check_quantised
+from mechdesign.nonstochastic.sorted_numbers import Sorted
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import Policy
 
@@ -356,10 +357,10 @@ def test_frames_are_charged_to_the_ledger(table):
     other = mechanism(layout="uniform", epsilon=1)
     with pytest.warns(
         UserWarning,
-        match="all 2 releases of 'kwh' of these records together tell at most 9 bits",
+        match="all 2 releases of 'kwh' of these records together disclose at most 9 bits",
     ):
         sanitise(table, other, identity="house", ledger="l.db")
-    with pytest.raises(InputError, match="sees none of a lazy table"):
+    with pytest.raises(InputError, match="a lazy table gives it none"):
         sanitise(pl.DataFrame(table).lazy(), made, ledger="l.db")
 
 

@@ -10,16 +10,11 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic import optimise_thresholds
+from mechdesign.nonstochastic import thresholds_by_levels
 from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
+from mechdesign.nonstochastic.cell_loss import CellLoss
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.noiseless import design_quantizer
-from mechdesign.nonstochastic.optimise_thresholds import (
-    CellLoss,
-    edges_of,
-    least_distortion,
-    most_levels,
-)
 from mechdesign.nonstochastic.queries import (
     OrderStatistic,
     identity_query,
@@ -28,6 +23,8 @@ from mechdesign.nonstochastic.queries import (
     median_query,
     sum_query,
 )
+from mechdesign.nonstochastic.thresholds_by_error import edges_of, least_distortion
+from mechdesign.nonstochastic.thresholds_by_levels import most_levels
 
 BUDGETS = ((1, 0), (2, 1), (3, 1.6), (4, 2))
 
@@ -189,7 +186,7 @@ def test_no_more_distortion_than_uniform():
 def test_nothing_unproven_is_returned(monkeypatch):
     """A solver that lies about feasibility is found out by the count."""
     monkeypatch.setattr(
-        optimise_thresholds, "earliest", lambda problem, _: list(range(problem.gaps))
+        thresholds_by_levels, "earliest", lambda problem, _: list(range(problem.gaps))
     )
     with pytest.raises(SolverFailure, match="nothing is returned"):
         most_levels(mean_query(3, integers(0, 5)), 1)

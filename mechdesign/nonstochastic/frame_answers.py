@@ -16,8 +16,8 @@ from mechdesign.frames.eager import require_different_names
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.nonstochastic.mechanism_jobs import Answering
 from mechdesign.nonstochastic.release_answers import RangeRelease
+from mechdesign.nonstochastic.table_answers import Answering
 
 
 def answer_groups(
