@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechdesign.formats.digests import Content
+from mechdesign.formats.census import Content
 from mechdesign.jobs.counted_outputs import enter_counted
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.nonstochastic.release_answers import RangeRelease

@@ -172,6 +172,34 @@ class RangePromise:
     meaning: str
 
 
+_PAIR_TEST = "test of two values"
+
+_IN_BITS = (
+    ("leakage", "Theorem 1", "non-stochastic leakage L0(Y;X_i), and so I* and L0s"),
+    (
+        "capacity",
+        "Theorem 2",
+        "zero-error capacity of repeated releases, per release",
+    ),
+    (
+        "hypothesis test",
+        "Theorem 3",
+        "performance of any test on x_i, the others known",
+    ),
+    (
+        _PAIR_TEST,
+        "sharper than Theorem 3",
+        "performance of a test between two values of x_i: two outputs at most can tell",
+    ),
+    (
+        "maximal leakage",
+        "Theorem 5",
+        "stochastic maximal leakage under any prior",
+    ),
+)
+"""The promises in bits: name, theorem of Farokhi 2019, and meaning."""
+
+
 def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
     """The promises of a mechanism with at most `outputs` outputs on every fibre.
 
@@ -187,44 +215,13 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
     # is; one output settles nothing.
     pair_bits = -math.inf
     if outputs > 1:
-        pair_bits = 1.0
-    promised = [
-        RangePromise(
-            name="leakage",
-            theorem="Theorem 1",
-            bound=bits,
-            unit="bits",
-            meaning="non-stochastic leakage L0(Y;X_i), and so I* and L0s",
-        ),
-        RangePromise(
-            name="capacity",
-            theorem="Theorem 2",
-            bound=bits,
-            unit="bits",
-            meaning="zero-error capacity of repeated releases, per release",
-        ),
-        RangePromise(
-            name="hypothesis test",
-            theorem="Theorem 3",
-            bound=bits,
-            unit="bits",
-            meaning="performance of any test on x_i, the others known",
-        ),
-        RangePromise(
-            name="test of two values",
-            theorem="sharper than Theorem 3",
-            bound=min(bits, pair_bits),
-            unit="bits",
-            meaning="performance of a test between two values of x_i: two outputs at most can tell",
-        ),
-        RangePromise(
-            name="maximal leakage",
-            theorem="Theorem 5",
-            bound=bits,
-            unit="bits",
-            meaning="stochastic maximal leakage under any prior",
-        ),
-    ]
+        pair_bits = min(bits, 1.0)
+    promised: list[RangePromise] = []
+    for name, theorem, meaning in _IN_BITS:
+        bound = bits
+        if name == _PAIR_TEST:
+            bound = pair_bits
+        promised.append(RangePromise(name, theorem, bound, "bits", meaning))
     if width is not None:
         exact_width = exact_number("width", width)
         # A value that is known already has no error to bound.

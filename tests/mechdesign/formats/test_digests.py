@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.formats.cells import encode
-from mechdesign.formats.digests import SAMPLE, Census, RowHasher
+from mechdesign.formats.census import SAMPLE, Census
+from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
 
