@@ -62,6 +62,13 @@ def arrow_offsets(texts: Any) -> tuple[NDArray[np.int64], Any]:
     return np.asarray(bounds, np.int64), data or b""
 
 
+def is_arrow(column: Any) -> bool:
+    """Whether a column is a pyarrow array, with or without chunks."""
+    import pyarrow as pa
+
+    return isinstance(column, (pa.Array, pa.ChunkedArray))
+
+
 def combined(column: Any) -> Any:
     """A pyarrow array of all chunks, where the column has chunks."""
     import pyarrow as pa
