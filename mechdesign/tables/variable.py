@@ -153,7 +153,7 @@ class Variable:
         """
         if len(self.columns) == 1:
             return tuple(symbol[0] for symbol in self.symbols)
-        # ("a, b", "c") and ("a", "b, c") would look alike. JSON, which is harder to read, is for these.
+        # ("a, b", "c") and ("a", "b, c") would look alike. Only these need JSON.
         joined = tuple(", ".join(symbol) for symbol in self.symbols)
         if len(set(joined)) == len(joined):
             return joined

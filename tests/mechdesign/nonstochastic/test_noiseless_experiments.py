@@ -77,6 +77,7 @@ def test_unique_trips_by_hand(script):
     assert outputs == 2**4
 
 
+@pytest.mark.slow
 def test_frontier(script, tmp_path, capsys):
     """Uniform <= earliest <= MILP levels, and never more distortion than equal cells."""
     rows = script("frontier").main(["--out", str(tmp_path)])

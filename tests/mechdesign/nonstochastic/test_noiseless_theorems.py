@@ -56,10 +56,10 @@ def test_uniform_levels_are_the_most(outputs, share):
     )
 
 
-def test_thousands_of_random_interval_queries_are_never_over_budget():
+def test_random_interval_queries_are_never_over_budget():
     """Every layout, random weights, ranges and budgets; the count is exact and never above floor(2^eps)."""
     rng = np.random.default_rng(5)
-    for trial in range(3_000):
+    for trial in range(1_500):
         people = int(rng.integers(1, 5))
         lows = rng.integers(-5, 5, size=people)
         domains = [

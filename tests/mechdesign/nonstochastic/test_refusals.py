@@ -70,11 +70,14 @@ def test_refused_in_one_line(call, message):
 
 @pytest.mark.parametrize(
     "query",
-    [count_query(20_000_000), sum_query(100_000, finite([0, 1, 10**9]))],
+    [count_query(20_000), sum_query(1_000, finite([0, 1, 10**9]))],
     ids=["count", "sum"],
 )
 def test_too_many_sums_to_list_give_a_bound_that_keeps_the_budget(query, monkeypatch):
-    monkeypatch.setattr(queries, "MOST_ADDITIONS", 1_000_000)
+    # Small limits, so that small queries exceed them.
+    monkeypatch.setattr(queries, "LARGEST_SPAN", 1_000)
+    monkeypatch.setattr(queries, "LARGEST_SUMSET", 10_000)
+    monkeypatch.setattr(queries, "MOST_ADDITIONS", 1_000)
     designed = design_quantizer(query, 1)
     assert designed.certificate.outputs <= 2
     assert designed.quantizer.levels > 1
