@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_texts, integers_of
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.opening import Batch, Source
 from mechdesign.tables.reading import coded_columns
@@ -165,7 +166,7 @@ def _empty_cells(column: Any) -> NDArray[np.bool_]:
     """Which cells of a column, coded or an arrow array, are empty."""
     if isinstance(column, Encoded):
         return column.codes < 0
-    return np.asarray(column.is_null())
+    return _truths_of(column.is_null())
 
 
 def selected(column: Any, kept: NDArray[np.bool_]) -> Any:
@@ -188,7 +189,8 @@ def numbers_of(column: Any, name: str) -> Numbers:
         codes = column.codes
     else:
         # Every cell is its own value: distinct ones are few only where texts are coded.
-        values = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        values = integers_of(column, 0).astype(np.float64)
+        values[_truths_of(column.is_null())] = np.nan
         codes = np.arange(values.size)
     bad = np.flatnonzero(~np.isfinite(values)[codes])
     if bad.size:
@@ -203,24 +205,30 @@ def numbers_of(column: Any, name: str) -> Numbers:
     return Numbers(values, codes)
 
 
+def _truths_of(array: Any) -> NDArray[np.bool_]:
+    """A pyarrow array of truth values without nulls."""
+    # Truth values are bits in arrow, so they are cast to bytes first.
+    return integers_of(array.cast("uint8")) == 1
+
+
 def _parsed(texts: Sequence[str]) -> Floats:
     """The doubles nearest to texts (NaN for other texts), and a final NaN for missing cells."""
     import pyarrow as pa
     import pyarrow.compute
 
     compute: Any = pyarrow.compute
-    array = pa.array(texts, pa.string())
+    array = arrow_texts(texts)
     is_number = compute.match_substring_regex(array, NUMBER)
     trimmed = compute.utf8_trim(array.filter(is_number), " \t")
     # Arrow's cast refuses a leading plus sign.
     unsigned = compute.replace_substring_regex(trimmed, r"^\+", "")
     try:
-        numbers = np.asarray(unsigned.cast(pa.float64()))
+        numbers = integers_of(unsigned.cast(pa.float64()))
     except pa.ArrowInvalid:
         # A notation that Arrow does not read, such as "5.".
         numbers = np.array([float(text) for text in unsigned.to_pylist()])
     values = np.full(len(texts) + 1, np.nan)
-    values[:-1][np.asarray(is_number)] = numbers
+    values[:-1][_truths_of(is_number)] = numbers
     return values
 
 
