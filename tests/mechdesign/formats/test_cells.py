@@ -24,7 +24,9 @@ def test_a_part_of_a_column_has_its_own_texts_alone():
 
 
 def test_texts_whose_hashes_meet_are_told_apart():
-    """Hashes that agree in the mark (the upper half) and the first slot, of texts found by turning `hash_text` back."""
+    """Hashes that agree in the mark (the upper half) and the first slot, of texts found by turning
+    `hash_text` back.
+    """
 
     def text_of(number):
         number = (number ^ number >> 32) * pow(0xD6E8FEB86659FD93, -1, 2**64) % 2**64
@@ -48,7 +50,9 @@ MOMENTS = [
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
 def test_moments_have_one_text_in_whichever_zone_they_are_shown(zone):
-    """A channel that was designed on one of these tables knows the symbols of all, and identities are the same."""
+    """A channel that was designed on one of these tables knows the symbols of all, and identities
+    are the same.
+    """
     shown = [moment.astimezone(ZoneInfo(zone)) for moment in MOMENTS]
     arrow = pa.array(shown, pa.timestamp("us", zone))
     columns = [

@@ -116,7 +116,9 @@ def test_what_is_the_same_cell(cells, same):
 
 @given(st.text("/0123456789:;<=>?@", min_size=1, max_size=9))
 def test_digits_alone_are_numbers(text):
-    """Eight bytes are looked at at once: "08:00" is no 9000, though the bytes beside the digits differ in few bits."""
+    """Eight bytes are looked at at once: "08:00" is no 9000, though the bytes beside the digits
+    differ in few bits.
+    """
     value = float(
         functools.reduce(lambda whole, char: 10 * whole + ord(char) - ord("0"), text, 0)
     )
@@ -195,7 +197,9 @@ def test_a_census_knows_order_and_multiset():
     [(1000, 0.0), (1000, 0.3), (50_000, 0.0), (50_000, 0.3), (50_000, 1.0)],
 )
 def test_the_share_in_other_data_sets(size, share):
-    """Within 5 standard deviations of what a sample of 4096 can tell; exact where all records are in it."""
+    """Within 5 standard deviations of what a sample of 4096 can tell; exact where all records are
+    in it.
+    """
     draw = np.random.default_rng(3)
     old = draw.integers(0, 2**64, 3 * size, np.uint64)
     new = np.concatenate(

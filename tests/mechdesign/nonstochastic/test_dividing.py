@@ -1,4 +1,6 @@
-"""A total budget divided by size of group: the least error by brute force, and a total that is never more than told."""
+"""A total budget divided by size of group: the least error by brute force, and a total that is
+never more than told.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,9 @@ def test_nobody_has_less_than_an_equal_share_where_that_is_asked(case):
 def test_products_that_doubles_do_not_tell_from_the_total_are_compared_in_integers(
     monkeypatch,
 ):
-    """With tolerances of 3 % the program takes what is over the budget, which is left out choice by choice."""
+    """With tolerances of 3 % the program takes what is over the budget, which is left out choice by
+    choice.
+    """
     monkeypatch.setattr(outputs_program, "ROUNDING", 0.03)
     for total in range(20, 60, 9):
         assert_least(
@@ -179,7 +183,9 @@ def asked(**changes):
 
 
 def spent(areas, mechanism):
-    """The largest product over individuals, from who is in which group and what is counted for its size."""
+    """The largest product over individuals, from who is in which group and what is counted for its
+    size.
+    """
     outputs = {m.individuals: m.certificate.outputs for m in mechanism.mechanisms}
     people = set("".join(areas.values()))
     return max(
@@ -218,7 +224,9 @@ def test_the_total_is_the_largest_product_of_an_individual(folder, query, split)
 
 
 def test_all_answers_of_one_individual_together_have_no_more_outputs_than_told(folder):
-    """One varies all own values over a fine grid, whatever the others are: vectors of cells are counted."""
+    """One varies all own values over a fine grid, whatever the others are: vectors of cells are
+    counted.
+    """
     areas = {"a": "pqr", "b": "pq", "c": "p"}
     write("in.csv", areas)
     done = quantise_table("in.csv", "o.csv", asked(), total_epsilon="5")
@@ -239,7 +247,9 @@ def test_all_answers_of_one_individual_together_have_no_more_outputs_than_told(f
 
 
 def test_the_next_table_spends_what_its_own_groups_spend(folder):
-    """Sizes the file lacks get the fewest outputs that it has; the total is that of who is in which group now."""
+    """Sizes the file lacks get the fewest outputs that it has; the total is that of who is in which
+    group now.
+    """
     quantise_table("in.csv", "o.csv", asked(), total_epsilon="6")
     areas = {"a": "pqrstuvwxyz", "b": "pqr", "c": "uv", "d": "p", "e": "pq"}
     write("next.csv", areas)
@@ -362,7 +372,9 @@ def test_patterns_are_counted_in_slices_of_individuals(folder, monkeypatch):
 
 
 def test_feeders_suburbs_and_a_city_of_real_households(folder, data):
-    """The figure of docs/how-to/ranges-again.md: the first day of the 516 households whose readings have no faults."""
+    """The figure of docs/how-to/ranges-again.md: the first day of the 516 households whose readings
+    have no faults.
+    """
     clean = set((data / "smart-meter" / "clean_vids.txt").read_text().split())
     rows = (data / "smart-meter" / "daily_kwh_537x49.csv").read_text().splitlines()[1:]
     kept = [row.split(",")[:2] for row in rows if row.split(",")[0] in clean]

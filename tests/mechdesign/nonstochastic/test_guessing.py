@@ -47,7 +47,9 @@ def test_the_worst_attribute_merges_the_smallest_range():
 
 
 def test_proposition_3e_fails():
-    """docs/explanation/corrections.md, 'Brute-force guessing': |X| = 3 and min |X|y| = 2, twice: log2 6 is more than 2 log2 2."""
+    """docs/explanation/corrections.md, 'Brute-force guessing': |X| = 3 and min |X|y| = 2, twice:
+    log2 6 is more than 2 log2 2.
+    """
     part = JointRange.from_pairs([(1, "a"), (2, "a"), (2, "b"), (3, "b")])
     assert maximal_leakage(part) == 1
     assert composed_maximal_leakage([part, part]) == pytest.approx(math.log2(6))

@@ -96,7 +96,9 @@ def test_a_null_set_changes_nothing():
 
 
 def test_the_full_range_alone_bounds_no_capacity():
-    """docs/explanation/ranges-theory.md, 'Zero-error capacity': a hub and 9 leaves have L0s = log2 5, yet the leaves carry log2 9 bits."""
+    """docs/explanation/ranges-theory.md, 'Zero-error capacity': a hub and 9 leaves have L0s = log2
+    5, yet the leaves carry log2 9 bits.
+    """
     assert symmetric_leakage(HUB) == pytest.approx(math.log2(5))
     code = one_shot_code(HUB)
     assert (set(code.codewords), code.is_optimal, code.proof) == (
@@ -111,7 +113,9 @@ def test_the_full_range_alone_bounds_no_capacity():
 
 
 def test_one_use_is_not_the_capacity():
-    """Farokhi and Ding 2020, Remark 2, takes C0 for the one-shot value; the pentagon has more (Shannon)."""
+    """Farokhi and Ding 2020, Remark 2, takes C0 for the one-shot value; the pentagon has more
+    (Shannon).
+    """
     assert one_shot_code(PENTAGON).size == 2
     twice = one_shot_code(PENTAGON, uses=2)
     assert (twice.size, twice.upper_bound, twice.is_optimal) == (5, 5, True)

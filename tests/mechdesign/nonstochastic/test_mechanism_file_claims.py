@@ -1,4 +1,6 @@
-"""Nothing that a mechanism file says of itself is believed: edited claims are found, even with a hash that fits."""
+"""Nothing that a mechanism file says of itself is believed: edited claims are found, even with a
+hash that fits.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ BUDGETS = ((1, 0), (2, 1), (3, 1.6), (4, 2))
 
 
 def random_problems(count, seed, largest=10):
-    """Queries with few answers and fibres that skip some, with the rank of the answer on every dataset."""
+    """Queries with few answers and fibres that skip some, with the rank of the answer on every
+    dataset.
+    """
     rng = np.random.default_rng(seed)
     while count:
         sets = [
@@ -123,7 +125,9 @@ def test_at_least_as_many_levels_as_uniform(epsilon):
 
 
 def test_order_statistics_become_gap_problems():
-    """The thresholds keep the budget on every dataset, and no others are more: brute force over all of them."""
+    """The thresholds keep the budget on every dataset, and no others are more: brute force over all
+    of them.
+    """
     values = np.arange(5)
     data = np.stack(np.meshgrid(*[values] * 4, indexing="ij"), axis=-1)
     for query, answers in (
@@ -171,7 +175,9 @@ def test_least_distortion_on_random_finite_domains():
 
 
 def test_no_more_distortion_than_uniform():
-    """Uniform thresholds are gaps too, so the optimum is at least as good, with the same kind of release."""
+    """Uniform thresholds are gaps too, so the optimum is at least as good, with the same kind of
+    release.
+    """
     problem = gap_problem(mean_query(4, integers(0, 9)))
     exact = CellLoss(problem.values, [Fraction(1)] * len(problem.values))
     for epsilon in (1, 2):
@@ -193,7 +199,9 @@ def test_nothing_unproven_is_returned(monkeypatch):
 
 
 def test_values_far_apart_are_cut_as_well_as_near_ones():
-    """bound <= min over all partitions into four cells <= distortion; squares take more digits than doubles have."""
+    """bound <= min over all partitions into four cells <= distortion; squares take more digits than
+    doubles have.
+    """
     rng = np.random.default_rng(0)
     for scale in (1.0, 1e6, 1e11, 1e100):
         values = sorted(

@@ -1,4 +1,6 @@
-"""Mechanism files at work: next month's data through the same cells, and releases checked against them."""
+"""Mechanism files at work: next month's data through the same cells, and releases checked against
+them.
+"""
 
 from __future__ import annotations
 
@@ -218,7 +220,9 @@ numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
     )
 )
 def test_group_sums_are_exact(rows):
-    """sum of doubles by group == sum of their fractions, whatever their exponents and in whatever batches."""
+    """sum of doubles by group == sum of their fractions, whatever their exponents and in whatever
+    batches.
+    """
     groups, exact = Groups(), {}
     for part in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
         if part:

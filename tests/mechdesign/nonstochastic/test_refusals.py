@@ -84,7 +84,9 @@ def test_too_many_sums_to_list_give_a_bound_that_keeps_the_budget(query, monkeyp
 
 
 def test_bits_of_very_many_releases():
-    """An individual with a reading every half hour for years: 20,000 bits, and no huge integer is written."""
+    """An individual with a reading every half hour for years: 20,000 bits, and no huge integer is
+    written.
+    """
     assert composed_epsilon([(2, 20_000)]) == 20_000.0
     many = composed_epsilon([(3, 10**12)])
     assert (

@@ -1,4 +1,6 @@
-"""Bins: which one a number, date or time is in, exactly; where they begin; the table that is counted through them."""
+"""Bins: which one a number, date or time is in, exactly; where they begin; the table that is
+counted through them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def by_hand(edges: list[Decimal], value: Decimal) -> int:
 
 @given(edge_lists, st.lists(decimals, max_size=20))
 def test_bins_partition_the_line_between_the_edges(edges, values):
-    """Every number between the edges is in exactly one bin, that of the definition; so are the edges themselves."""
+    """Every number between the edges is in exactly one bin, that of the definition; so are the
+    edges themselves.
+    """
     bins = Bins(edges=tuple(f"{edge:f}" for edge in edges))
     cells = [f"{value:f}" for value in (*values, *edges)]
     expected = [by_hand(edges, value) for value in (*values, *edges)]
@@ -176,7 +180,9 @@ whole = st.integers(-3, 9) | st.integers(2**53 - 2, 2**53 + 3)
     st.integers(0, 3),
 )
 def test_typed_columns_are_in_the_bins_of_their_texts(values, start):
-    """What decides without texts decides as the texts do: on edges, beyond 2**53, and for what is missing."""
+    """What decides without texts decides as the texts do: on edges, beyond 2**53, and for what is
+    missing.
+    """
     variable = Variable(("x",), (("[0.1, 0.3)",),), bins=(Bins(edges=EDGES),))
     whole, part = values, values.slice(start)
     for column in (
@@ -251,7 +257,9 @@ def cost_of(part: list[tuple[int, int]]) -> Fraction:
 
 @given(weighted, st.integers(1, 6))
 def test_the_dynamic_program_finds_the_least_distance(table, most):
-    """``D_k = min over contiguous bins of sum over v of P(v) |v - median of its bin|``, against every way to split."""
+    """``D_k = min over contiguous bins of sum over v of P(v) |v - median of its bin|``, against
+    every way to split.
+    """
     numbers = [(Fraction(v), mass) for v, mass in sorted(table.items())]
     total = sum(table.values())
     found = least_distance(numbers, most)
@@ -296,7 +304,9 @@ def test_quantiles_split_into_shares_that_ties_allow(table, bins):
     ),
 )
 def test_the_binned_table_is_what_counting_by_hand_gives(records, spec):
-    """counts[s][bin] is the number of records of s whose number is in the bin; representatives are lower medians."""
+    """counts[s][bin] is the number of records of s whose number is in the bin; representatives are
+    lower medians.
+    """
     extremes = [("a", Decimal(-51)), ("b", Decimal(51))]
     records = [*records, *extremes]
     frame = pd.DataFrame(records, columns=["s", "x"]).astype(str)
