@@ -24,14 +24,8 @@ import numpy as np
 
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain
 from mechdesign.nonstochastic.quantizers import EvenThresholds
-from mechdesign.nonstochastic.queries import (
-    LARGEST_INTEGER,
-    Integers,
-    LinearQuery,
-    Stratum,
-    reach,
-    sumset,
-)
+from mechdesign.nonstochastic.queries import LinearQuery, Stratum, reach
+from mechdesign.nonstochastic.sumsets import LARGEST_INTEGER, Integers, sumset
 
 CHUNK = 1 << 20
 """Answers that are placed into cells at a time: 8 MB."""

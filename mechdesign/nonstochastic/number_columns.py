@@ -109,29 +109,6 @@ def usable_records(
             yield batch, rows, columns
 
 
-def _columns(
-    table: Source, batch: Batch, names: Sequence[str], numeric_names: Sequence[str]
-) -> list[Any]:
-    """The columns of a batch in the order of `names`: stored numbers as arrays, others coded."""
-    from pyarrow import types
-
-    arrays: dict[str, Any] = {}
-    for name in numeric_names:
-        array = batch.column(name)
-        # A column of texts or dates is coded like any other.
-        if types.is_integer(array.type) or types.is_floating(array.type):
-            arrays[name] = array
-    coded_names = [name for name in names if name not in arrays]
-    coded = iter(coded_columns(table, batch, coded_names))
-    columns: list[Any] = []
-    for name in names:
-        if name in arrays:
-            columns.append(arrays[name])
-        else:
-            columns.append(next(coded))
-    return columns
-
-
 def usable(
     columns: Sequence[Any], names: Sequence[str], missing: str, *, advise: bool = True
 ) -> NDArray[np.bool_] | None:
@@ -160,13 +137,6 @@ def usable(
     if advise:
         advice = "; say --missing symbol (a value of its own) or --missing drop"
     raise BadCell(position, f"the column {quoted(name)} is empty there{advice}")
-
-
-def _empty_cells(column: Any) -> NDArray[np.bool_]:
-    """Which cells of a column, coded or an arrow array, are empty."""
-    if isinstance(column, Encoded):
-        return column.codes < 0
-    return _truths_of(column.is_null())
 
 
 def selected(column: Any, kept: NDArray[np.bool_]) -> Any:
@@ -205,33 +175,6 @@ def numbers_of(column: Any, name: str) -> Numbers:
     return Numbers(values, codes)
 
 
-def _truths_of(array: Any) -> NDArray[np.bool_]:
-    """A pyarrow array of truth values without nulls."""
-    # Truth values are bits in arrow, so they are cast to bytes first.
-    return integers_of(array.cast("uint8")) == 1
-
-
-def _parsed(texts: Sequence[str]) -> Floats:
-    """The doubles nearest to texts (NaN for other texts), and a final NaN for missing cells."""
-    import pyarrow as pa
-    import pyarrow.compute
-
-    compute: Any = pyarrow.compute
-    array = arrow_texts(texts)
-    is_number = compute.match_substring_regex(array, NUMBER)
-    trimmed = compute.utf8_trim(array.filter(is_number), " \t")
-    # Arrow's cast refuses a leading plus sign.
-    unsigned = compute.replace_substring_regex(trimmed, r"^\+", "")
-    try:
-        numbers = integers_of(unsigned.cast(pa.float64()))
-    except pa.ArrowInvalid:
-        # A notation that Arrow does not read, such as "5.".
-        numbers = np.array([float(text) for text in unsigned.to_pylist()])
-    values = np.full(len(texts) + 1, np.nan)
-    values[:-1][_truths_of(is_number)] = numbers
-    return values
-
-
 def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
     """Ones for the cells that are counted, and zeros.
 
@@ -260,3 +203,60 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
             "value, name it",
         )
     return Numbers(values, column.codes)
+
+
+def _columns(
+    table: Source, batch: Batch, names: Sequence[str], numeric_names: Sequence[str]
+) -> list[Any]:
+    """The columns of a batch in the order of `names`: stored numbers as arrays, others coded."""
+    from pyarrow import types
+
+    arrays: dict[str, Any] = {}
+    for name in numeric_names:
+        array = batch.column(name)
+        # A column of texts or dates is coded like any other.
+        if types.is_integer(array.type) or types.is_floating(array.type):
+            arrays[name] = array
+    coded_names = [name for name in names if name not in arrays]
+    coded = iter(coded_columns(table, batch, coded_names))
+    columns: list[Any] = []
+    for name in names:
+        if name in arrays:
+            columns.append(arrays[name])
+        else:
+            columns.append(next(coded))
+    return columns
+
+
+def _empty_cells(column: Any) -> NDArray[np.bool_]:
+    """Which cells of a column, coded or an arrow array, are empty."""
+    if isinstance(column, Encoded):
+        return column.codes < 0
+    return _truths_of(column.is_null())
+
+
+def _truths_of(array: Any) -> NDArray[np.bool_]:
+    """A pyarrow array of truth values without nulls."""
+    # Truth values are bits in arrow, so they are cast to bytes first.
+    return integers_of(array.cast("uint8")) == 1
+
+
+def _parsed(texts: Sequence[str]) -> Floats:
+    """The doubles nearest to texts (NaN for other texts), and a final NaN for missing cells."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute
+    array = arrow_texts(texts)
+    is_number = compute.match_substring_regex(array, NUMBER)
+    trimmed = compute.utf8_trim(array.filter(is_number), " \t")
+    # Arrow's cast refuses a leading plus sign.
+    unsigned = compute.replace_substring_regex(trimmed, r"^\+", "")
+    try:
+        numbers = integers_of(unsigned.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        # A notation that Arrow does not read, such as "5.".
+        numbers = np.array([float(text) for text in unsigned.to_pylist()])
+    values = np.full(len(texts) + 1, np.nan)
+    values[:-1][_truths_of(is_number)] = numbers
+    return values

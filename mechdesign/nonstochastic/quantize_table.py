@@ -48,58 +48,6 @@ from mechdesign.nonstochastic.release_answers import RangeRelease
 from mechdesign.nonstochastic.table_answers import Answering
 
 
-def compare_budgets(
-    source: PathLike,
-    options: QuantizeOptions,
-    epsilons: Sequence[float],
-    *,
-    text: TextOptions | None = None,
-    progress: Progress | None = None,
-) -> list[dict[str, Any]]:
-    """The promises of a release for each budget, and its errors, which depend on the data.
-
-    The releases are written into a folder of their own and forgotten.
-    """
-    if source == STANDARD:
-        raise InputError(
-            "the data are read once for each budget: name a file, not standard input"
-        )
-    records: dict[str, Any] = {}
-    if options.query == "identity":
-        # As a further column: then no disclosure by the order or by other columns is refused.
-        records["into"] = "in cells"
-    rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
-        target = Path(folder, Path(source).name)
-        for epsilon in epsilons:
-            release = quantise_table(
-                source,
-                target,
-                replace(options, epsilon=epsilon),
-                records=records,
-                text=text,
-                progress=progress,
-                force=True,
-            )
-            rows.append(_curve_row(epsilon, release))
-    return rows
-
-
-def _curve_row(epsilon: float, release: RangeRelease) -> dict[str, Any]:
-    """Promises and errors of a release with a budget."""
-    quantizers = [sized.quantizer for sized in release.mechanism.mechanisms]
-    return {
-        "epsilon": epsilon,
-        "outputs": release.mechanism.guarantee["outputs"],
-        "total_epsilon": release.total_epsilon,
-        "levels": max(quantizer.levels for quantizer in quantizers),
-        "possible_error": float(max(q.worst_error for q in quantizers)),
-        "worst_error": release.worst_error,
-        "mean_error": release.mean_error,
-        "relative_error": release.relative_error,
-    }
-
-
 def quantise_table(
     source: PathLike,
     target: PathLike,
@@ -252,3 +200,55 @@ class _TotalBudget:
             return False
         # Where only the output outside the range fits into a share, there is nothing to divide.
         return share > int(self._mechanism.outside in DISCLOSED_OUTSIDE)
+
+
+def compare_budgets(
+    source: PathLike,
+    options: QuantizeOptions,
+    epsilons: Sequence[float],
+    *,
+    text: TextOptions | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """The promises of a release for each budget, and its errors, which depend on the data.
+
+    The releases are written into a folder of their own and forgotten.
+    """
+    if source == STANDARD:
+        raise InputError(
+            "the data are read once for each budget: name a file, not standard input"
+        )
+    records: dict[str, Any] = {}
+    if options.query == "identity":
+        # As a further column: then no disclosure by the order or by other columns is refused.
+        records["into"] = "in cells"
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+        target = Path(folder, Path(source).name)
+        for epsilon in epsilons:
+            release = quantise_table(
+                source,
+                target,
+                replace(options, epsilon=epsilon),
+                records=records,
+                text=text,
+                progress=progress,
+                force=True,
+            )
+            rows.append(_curve_row(epsilon, release))
+    return rows
+
+
+def _curve_row(epsilon: float, release: RangeRelease) -> dict[str, Any]:
+    """Promises and errors of a release with a budget."""
+    quantizers = [sized.quantizer for sized in release.mechanism.mechanisms]
+    return {
+        "epsilon": epsilon,
+        "outputs": release.mechanism.guarantee["outputs"],
+        "total_epsilon": release.total_epsilon,
+        "levels": max(quantizer.levels for quantizer in quantizers),
+        "possible_error": float(max(q.worst_error for q in quantizers)),
+        "worst_error": release.worst_error,
+        "mean_error": release.mean_error,
+        "relative_error": release.relative_error,
+    }

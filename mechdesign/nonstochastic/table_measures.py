@@ -40,60 +40,6 @@ Columns = Mapping[str, Sequence[str]]
 """Columns by name, one text per record."""
 
 
-def read_text_columns(
-    path: PathLike,
-    roles: Mapping[str, str | Sequence[str]],
-    missing: str = "refuse",
-    *,
-    text: TextOptions | None = None,
-) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
-    """Read the columns of some roles.
-
-    Parameters
-    ----------
-    roles
-        The columns of each role, as they were named.
-    missing
-        The treatment of a record with an empty cell: refuse, symbol or drop.
-
-    Returns
-    -------
-    The columns by name, one text per record, and the names of the columns of each role.
-    """
-    with open_source(path, text) as source:
-        with errors_naming(source.name):
-            resolved: dict[str, tuple[str, ...]] = {}
-            for role, names in roles.items():
-                resolved[role] = columns_named(names, source.header)
-        # Each column once, though several roles may have it; a dictionary keeps their order.
-        distinct: dict[str, None] = {}
-        for names in resolved.values():
-            distinct.update(dict.fromkeys(names))
-        columns_read = list(distinct)
-        numberings = {name: Numbering() for name in columns_read}
-        parts: dict[str, list[Indices]] = {name: [] for name in columns_read}
-        for _, _, columns in usable_records(source, columns_read, missing):
-            for name, column in zip(columns_read, columns, strict=True):
-                parts[name].append(numberings[name].number([column]))
-    if not parts[columns_read[0]]:
-        raise InputError(
-            f"{source.name}: no records are left; a range needs at least one value"
-        )
-    cells: dict[str, list[str]] = {}
-    for name, numbering in numberings.items():
-        texts = [combination[0] for combination in numbering.texts]
-        codes = np.concatenate(parts[name]).tolist()
-        cells[name] = [texts[code] for code in codes]
-    return cells, resolved
-
-
-def _cross(table: Columns, names: Sequence[str]) -> list[Hashable]:
-    """The values of a column, or the tuples of several."""
-    if len(names) == 1:
-        return list(table[names[0]])
-    return list(zip(*(table[name] for name in names), strict=True))
-
-
 def measure_table(
     table: Columns,
     x: Sequence[str],
@@ -154,66 +100,6 @@ def measure_table(
     return record
 
 
-def _text(value: Any) -> str:
-    """A symbol as text; that of crossed columns as a tuple."""
-    if isinstance(value, tuple):
-        return f"({', '.join(map(str, value))})"
-    return str(value)
-
-
-def _zero_error(joint: JointRange) -> dict[str, Any]:
-    """The bounds of the zero-error capacity, and the best code, as a record."""
-    bounds = capacity_bounds(joint)
-    record: dict[str, Any] = {
-        "lower": bounds.lower,
-        "upper": bounds.upper,
-        "uses": bounds.uses,
-        "theta": bounds.theta,
-        "codewords": None,
-        "codewords_upper_bound": None,
-        "proof": None,
-    }
-    if bounds.code is not None:
-        record["codewords"] = bounds.code.size
-        record["codewords_upper_bound"] = bounds.code.upper_bound
-        record["proof"] = bounds.code.proof
-    return record
-
-
-def _feature(
-    table: Columns, joint: JointRange, x: Sequence[str], names: Sequence[str]
-) -> dict[str, Any]:
-    """The leakage of a feature of X, which must be a function of it."""
-    # Brute-force guessing is of functions of X: U - X - Y is a Markov chain.
-    feature_of: dict[Hashable, Hashable] = {}
-    for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
-        if feature_of.setdefault(private, value) != value:
-            raise InputError(
-                f"the feature {', '.join(names)} is no function of {', '.join(x)}: "
-                f"{quoted(private)} occurs with {quoted(feature_of[private])} and "
-                f"{quoted(value)}; put its columns into x"
-            )
-    mapped = joint.map_x(feature_of.__getitem__)
-    return {
-        "columns": tuple(names),
-        "values": mapped.x_total,
-        "leakage": information.range_leakage(mapped),
-        "one_shot": mapped.largest_x == 1,
-    }
-
-
-def _holding(table: Columns, column: str, value: str) -> list[int]:
-    """For each record 1 if the hypothesis holds, else 0; both must occur."""
-    holds = [int(text == value) for text in table[column]]
-    if len(set(holds)) == 1:
-        often = "always" if holds[0] else "never"
-        raise InputError(
-            f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be "
-            "tested"
-        )
-    return holds
-
-
 def tested_hypothesis(
     table: Columns, y: Sequence[str], column: str, value: str
 ) -> dict[str, Any]:
@@ -244,18 +130,6 @@ def tested_hypothesis(
         "yes": sorted(problem.null - problem.alternative),
         "no": sorted(problem.alternative - problem.null),
     }
-
-
-def _numbers(path: PathLike, texts: Sequence[str], name: str) -> NDArray[np.float64]:
-    """The numbers of a column."""
-    try:
-        numbers = numbers_of(encode(texts, name), name)
-    except BadCell:
-        raise InputError(
-            f"{os.fspath(path)}: the column {quoted(name)} must hold a finite number in every "
-            "record; correct the others, or name another column"
-        ) from None
-    return numbers.values[numbers.codes]
 
 
 def policy_table(
@@ -350,3 +224,129 @@ def partition_column(
         "distortion": partition.distortion,
         "cells": cells,
     }
+
+
+def read_text_columns(
+    path: PathLike,
+    roles: Mapping[str, str | Sequence[str]],
+    missing: str = "refuse",
+    *,
+    text: TextOptions | None = None,
+) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
+    """Read the columns of some roles.
+
+    Parameters
+    ----------
+    roles
+        The columns of each role, as they were named.
+    missing
+        The treatment of a record with an empty cell: refuse, symbol or drop.
+
+    Returns
+    -------
+    The columns by name, one text per record, and the names of the columns of each role.
+    """
+    with open_source(path, text) as source:
+        with errors_naming(source.name):
+            resolved: dict[str, tuple[str, ...]] = {}
+            for role, names in roles.items():
+                resolved[role] = columns_named(names, source.header)
+        # Each column once, though several roles may have it; a dictionary keeps their order.
+        distinct: dict[str, None] = {}
+        for names in resolved.values():
+            distinct.update(dict.fromkeys(names))
+        columns_read = list(distinct)
+        numberings = {name: Numbering() for name in columns_read}
+        parts: dict[str, list[Indices]] = {name: [] for name in columns_read}
+        for _, _, columns in usable_records(source, columns_read, missing):
+            for name, column in zip(columns_read, columns, strict=True):
+                parts[name].append(numberings[name].number([column]))
+    if not parts[columns_read[0]]:
+        raise InputError(
+            f"{source.name}: no records are left; a range needs at least one value"
+        )
+    cells: dict[str, list[str]] = {}
+    for name, numbering in numberings.items():
+        texts = [combination[0] for combination in numbering.texts]
+        codes = np.concatenate(parts[name]).tolist()
+        cells[name] = [texts[code] for code in codes]
+    return cells, resolved
+
+
+def _cross(table: Columns, names: Sequence[str]) -> list[Hashable]:
+    """The values of a column, or the tuples of several."""
+    if len(names) == 1:
+        return list(table[names[0]])
+    return list(zip(*(table[name] for name in names), strict=True))
+
+
+def _text(value: Any) -> str:
+    """A symbol as text; that of crossed columns as a tuple."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(str, value))})"
+    return str(value)
+
+
+def _zero_error(joint: JointRange) -> dict[str, Any]:
+    """The bounds of the zero-error capacity, and the best code, as a record."""
+    bounds = capacity_bounds(joint)
+    record: dict[str, Any] = {
+        "lower": bounds.lower,
+        "upper": bounds.upper,
+        "uses": bounds.uses,
+        "theta": bounds.theta,
+        "codewords": None,
+        "codewords_upper_bound": None,
+        "proof": None,
+    }
+    if bounds.code is not None:
+        record["codewords"] = bounds.code.size
+        record["codewords_upper_bound"] = bounds.code.upper_bound
+        record["proof"] = bounds.code.proof
+    return record
+
+
+def _feature(
+    table: Columns, joint: JointRange, x: Sequence[str], names: Sequence[str]
+) -> dict[str, Any]:
+    """The leakage of a feature of X, which must be a function of it."""
+    # Brute-force guessing is of functions of X: U - X - Y is a Markov chain.
+    feature_of: dict[Hashable, Hashable] = {}
+    for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
+        if feature_of.setdefault(private, value) != value:
+            raise InputError(
+                f"the feature {', '.join(names)} is no function of {', '.join(x)}: "
+                f"{quoted(private)} occurs with {quoted(feature_of[private])} and "
+                f"{quoted(value)}; put its columns into x"
+            )
+    mapped = joint.map_x(feature_of.__getitem__)
+    return {
+        "columns": tuple(names),
+        "values": mapped.x_total,
+        "leakage": information.range_leakage(mapped),
+        "one_shot": mapped.largest_x == 1,
+    }
+
+
+def _holding(table: Columns, column: str, value: str) -> list[int]:
+    """For each record 1 if the hypothesis holds, else 0; both must occur."""
+    holds = [int(text == value) for text in table[column]]
+    if len(set(holds)) == 1:
+        often = "always" if holds[0] else "never"
+        raise InputError(
+            f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be "
+            "tested"
+        )
+    return holds
+
+
+def _numbers(path: PathLike, texts: Sequence[str], name: str) -> NDArray[np.float64]:
+    """The numbers of a column."""
+    try:
+        numbers = numbers_of(encode(texts, name), name)
+    except BadCell:
+        raise InputError(
+            f"{os.fspath(path)}: the column {quoted(name)} must hold a finite number in every "
+            "record; correct the others, or name another column"
+        ) from None
+    return numbers.values[numbers.codes]

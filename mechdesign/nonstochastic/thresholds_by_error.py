@@ -131,6 +131,11 @@ def thresholds_for(
     return replace(best, quantizer=replace(best.quantizer, released=released))
 
 
+def edges_of(gaps: Sequence[int], size: int) -> list[int]:
+    """Cells as slices: 0, one past each chosen gap's left answer, and `size`."""
+    return [0, *(g + 1 for g in gaps), size]
+
+
 def _sum_weights(
     values: Sequence[Fraction], weights: Sequence[Fraction], count: int
 ) -> dict[Fraction, Fraction]:
@@ -143,11 +148,6 @@ def _sum_weights(
                 grown[total + value] += before * weight
         likelihood = dict(grown)
     return likelihood
-
-
-def edges_of(gaps: Sequence[int], size: int) -> list[int]:
-    """Cells as slices: 0, one past each chosen gap's left answer, and `size`."""
-    return [0, *(g + 1 for g in gaps), size]
 
 
 def _distortion_on_a_line(outputs: int, loss: CellLoss) -> ThresholdChoice:

@@ -93,6 +93,45 @@ class CapacityBounds:
     theta: float | None = None
 
 
+def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityBounds:
+    """Lower and upper bounds of the zero-error capacity C0, in bits per use.
+
+    A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact fractional
+    cover. Where they do not meet, codes of several uses and the theta number (for at most
+    `LARGEST_THETA` inputs) are tried. A larger channel gets maximin information as lower bound, and
+    the smaller of L0(Y;X) and L*(X -> Y) as upper bound.
+    """
+    if joint.n_pairs > LARGEST_PROGRAM:
+        # One input of each class of the overlap partition is a code.
+        classes, _ = overlap_partition(joint)
+        lower, _ = _enclosed_log2(Fraction(classes))
+        _, upper = _enclosed_log2(min(_by_outputs(joint), _by_maximal_leakage(joint)))
+        return CapacityBounds(lower, upper, code=None, cover=None)
+    code = one_shot_code(joint, time_limit=time_limit)
+    cover = fractional_cover(joint)
+    uses = 1
+    lower, _ = _enclosed_log2(Fraction(code.size))
+    _, upper = _enclosed_log2(cover)
+    theta: float | None = None
+    if code.size < cover and joint.shape[0] <= LARGEST_THETA:
+        theta = theta_bound(joint)
+        _, theta_upper = _enclosed_log2(Fraction(theta))
+        upper = min(upper, theta_upper)
+    for length in range(2, MOST_USES + 1):
+        if lower >= upper or joint.n_pairs**length > LARGEST_POWER:
+            break
+        longer = one_shot_code(
+            joint, uses=length, time_limit=min(time_limit, POWER_TIME)
+        )
+        # More bits per use than the best code so far.
+        if longer.size > code.size ** (length / uses):
+            code = longer
+            uses = length
+            lower, _ = _enclosed_log2(Fraction(longer.size), length)
+    # The enclosures of one and the same number overlap by a rounding.
+    return CapacityBounds(lower, max(upper, lower), code, cover, uses, theta)
+
+
 def one_shot_code(
     joint: JointRange, *, uses: int = 1, time_limit: float = 60.0
 ) -> OneShotCode:
@@ -168,69 +207,6 @@ def fractional_cover(joint: JointRange) -> Fraction:
     return min(totals)
 
 
-def _by_outputs(joint: JointRange) -> Fraction:
-    """2^L0(Y;X), at least 2^C0."""
-    return Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
-
-
-def _by_maximal_leakage(joint: JointRange) -> Fraction:
-    """2^L*(X -> Y), at least 2^C0."""
-    return Fraction(joint.x_total - joint.smallest_x + 1)
-
-
-def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None:
-    """Total weight of a cover, scaled so that the least covered input is covered once.
-
-    It is None if an input is not covered at all.
-    """
-    covered = [Fraction(0)] * joint.shape[0]
-    for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
-        covered[i] += cover[j]
-    least = min(covered)
-    if least <= 0:
-        return None
-    return sum(cover, Fraction(0)) / least
-
-
-def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityBounds:
-    """Lower and upper bounds of the zero-error capacity C0, in bits per use.
-
-    A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact fractional
-    cover. Where they do not meet, codes of several uses and the theta number (for at most
-    `LARGEST_THETA` inputs) are tried. A larger channel gets maximin information as lower bound, and
-    the smaller of L0(Y;X) and L*(X -> Y) as upper bound.
-    """
-    if joint.n_pairs > LARGEST_PROGRAM:
-        # One input of each class of the overlap partition is a code.
-        classes, _ = overlap_partition(joint)
-        lower, _ = _enclosed_log2(Fraction(classes))
-        _, upper = _enclosed_log2(min(_by_outputs(joint), _by_maximal_leakage(joint)))
-        return CapacityBounds(lower, upper, code=None, cover=None)
-    code = one_shot_code(joint, time_limit=time_limit)
-    cover = fractional_cover(joint)
-    uses = 1
-    lower, _ = _enclosed_log2(Fraction(code.size))
-    _, upper = _enclosed_log2(cover)
-    theta: float | None = None
-    if code.size < cover and joint.shape[0] <= LARGEST_THETA:
-        theta = theta_bound(joint)
-        _, theta_upper = _enclosed_log2(Fraction(theta))
-        upper = min(upper, theta_upper)
-    for length in range(2, MOST_USES + 1):
-        if lower >= upper or joint.n_pairs**length > LARGEST_POWER:
-            break
-        longer = one_shot_code(
-            joint, uses=length, time_limit=min(time_limit, POWER_TIME)
-        )
-        # More bits per use than the best code so far.
-        if longer.size > code.size ** (length / uses):
-            code = longer
-            uses = length
-            lower, _ = _enclosed_log2(Fraction(longer.size), length)
-    # The enclosures of one and the same number overlap by a rounding.
-    return CapacityBounds(lower, max(upper, lower), code, cover, uses, theta)
-
-
 def theta_bound(joint: JointRange) -> float:
     """A proven upper bound on the theta number of the confusability graph of a channel.
 
@@ -265,6 +241,30 @@ def theta_bound(joint: JointRange) -> float:
         bound = upper_end(squares.sqrt() + top)
     # Without a proof (a ball that bounds nothing) all inputs remain.
     return min(bound, float(size))
+
+
+def _by_outputs(joint: JointRange) -> Fraction:
+    """2^L0(Y;X), at least 2^C0."""
+    return Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
+
+
+def _by_maximal_leakage(joint: JointRange) -> Fraction:
+    """2^L*(X -> Y), at least 2^C0."""
+    return Fraction(joint.x_total - joint.smallest_x + 1)
+
+
+def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None:
+    """Total weight of a cover, scaled so that the least covered input is covered once.
+
+    It is None if an input is not covered at all.
+    """
+    covered = [Fraction(0)] * joint.shape[0]
+    for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
+        covered[i] += cover[j]
+    least = min(covered)
+    if least <= 0:
+        return None
+    return sum(cover, Fraction(0)) / least
 
 
 def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:

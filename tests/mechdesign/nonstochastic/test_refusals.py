@@ -19,8 +19,8 @@ from mechdesign.nonstochastic import (
     identifiable_partition,
     integers,
     interval,
-    queries,
     sum_query,
+    sumsets,
     uniform_quantizer,
 )
 from mechdesign.nonstochastic.mechanism_document import FORMAT, VERSION
@@ -75,9 +75,9 @@ def test_refused_in_one_line(call, message):
 )
 def test_too_many_sums_to_list_give_a_bound_that_keeps_the_budget(query, monkeypatch):
     # Small limits, so that small queries exceed them.
-    monkeypatch.setattr(queries, "LARGEST_SPAN", 1_000)
-    monkeypatch.setattr(queries, "LARGEST_SUMSET", 10_000)
-    monkeypatch.setattr(queries, "MOST_ADDITIONS", 1_000)
+    monkeypatch.setattr(sumsets, "LARGEST_SPAN", 1_000)
+    monkeypatch.setattr(sumsets, "LARGEST_SUMSET", 10_000)
+    monkeypatch.setattr(sumsets, "MOST_ADDITIONS", 1_000)
     designed = design_quantizer(query, 1)
     assert designed.certificate.outputs <= 2
     assert designed.quantizer.levels > 1
