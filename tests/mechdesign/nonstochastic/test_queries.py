@@ -60,10 +60,10 @@ def test_too_many_sums(monkeypatch):
 
 def test_many_sums_of_a_sparse_set_are_added_one_by_one(monkeypatch):
     """Half of them at once would be too many pairs."""
-    monkeypatch.setattr(queries, "LARGEST_SUMSET", 700)
+    monkeypatch.setattr(sumsets, "LARGEST_SUMSET", 700)
     small = [0, 1, 10**9]
-    found = sumset([(small, 20)])
-    assert found.tolist() == sorted(
+    sums = sumset([(small, 20)])
+    assert sums.tolist() == sorted(
         {a + b * 10**9 for a in range(21) for b in range(21 - a)}
     )
 
