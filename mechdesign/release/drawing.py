@@ -23,7 +23,8 @@ from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import Encoded
-from mechdesign.formats.digests import Hashes, RowHasher
+from mechdesign.formats.census import Hashes
+from mechdesign.formats.digests import RowHasher
 from mechdesign.release import policies, released_values
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
