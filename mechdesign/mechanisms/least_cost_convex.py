@@ -37,7 +37,7 @@ from mechdesign.mechanisms.least_cost_round import (
 from mechdesign.tables.joint import Joint
 from solvers import Array
 from solvers.assignment import Assigned, Assignment
-from solvers.assignment_simplex import MOST_CUTTING_ROUNDS, separated
+from solvers.assignment_uncertain import MOST_CUTTING_ROUNDS, separated
 from solvers.errors import BackendFailure
 from solvers.uncertain import UncertainSet
 

@@ -40,8 +40,9 @@ from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Array, Polytope, UncertainSet
-from solvers.assignment import Assigned, Assignment, assign
-from solvers.assignment_simplex import assign_uncertain
+from solvers.assigning import assign
+from solvers.assignment import Assigned, Assignment
+from solvers.assignment_uncertain import assign_uncertain
 from solvers.errors import EmptyPolytope
 
 if TYPE_CHECKING:

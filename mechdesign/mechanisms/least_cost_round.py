@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import SolverFailure
 from solvers import Array
 from solvers.assignment import SUPPORT, Assigned, Assignment, Multipliers, lower_bound
-from solvers.assignment_simplex import priced
+from solvers.assignment_uncertain import priced
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.programs.highs import SHARP
 from solvers.uncertain import UncertainSet

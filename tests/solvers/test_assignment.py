@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers import EmptyPolytope, InvalidPolytope, Polytope
+from solvers.assigning import assign
 from solvers.assignment import (
     Assignment,
     Multipliers,
-    assign,
     lower_bound,
     reduced_costs,
 )
@@ -153,9 +153,9 @@ def test_few_pairs_of_each_column_find_the_optimum(
     }
     problem = _many(1, cost, **options[way])
     optimum = assign(problem, method="simplex").cost
-    monkeypatch.setattr("solvers.assignment.DENSE", 20)
-    monkeypatch.setattr("solvers.assignment.FIRST", 4)
-    monkeypatch.setattr("solvers.assignment.NEW", 4)
+    monkeypatch.setattr("solvers.assigning.DENSE", 20)
+    monkeypatch.setattr("solvers.assigning.FIRST", 4)
+    monkeypatch.setattr("solvers.assigning.NEW", 4)
     bounds: list[tuple[float, float]] = []
     found = assign(
         problem, method="interior", gap=1e-4, progress=lambda *at: bounds.append(at[:2])
@@ -174,6 +174,6 @@ def test_few_pairs_of_each_column_find_the_optimum(
 
 
 def test_few_pairs_prove_that_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("solvers.assignment.DENSE", 20)
+    monkeypatch.setattr("solvers.assigning.DENSE", 20)
     with pytest.raises(EmptyPolytope):
         assign(_many(1, "truth", floor=np.full(60, 0.99)), method="interior")

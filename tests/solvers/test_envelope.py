@@ -26,7 +26,8 @@ from solvers import (
     lower_envelope,
 )
 from solvers.enumeration import vertices
-from solvers.envelope import MOST_ROWS, _stars
+from solvers.envelope import _stars
+from solvers.preparation import MOST_ROWS
 from tests.oracles.cvxpy_master import CvxpyMaster
 from tests.solvers.reference import (
     INF,

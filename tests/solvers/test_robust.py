@@ -19,6 +19,7 @@ from solvers import (
     RobustSearch,
     UncertainSet,
     assignment_simplex,
+    assignment_uncertain,
     lower_envelope,
     robust_envelope,
 )
@@ -297,7 +298,7 @@ def test_a_program_that_fails_takes_nothing_that_was_proven_away(
         return solve(program, end)
 
     monkeypatch.setattr(assignment_simplex.Program, "solve", failing)
-    found = assignment_simplex.assign_uncertain(
+    found = assignment_uncertain.assign_uncertain(
         problem, uncertain, progress=lambda *at: rounds.append(at)
     )
     assert rounds[1][0] == rounds[2][0] == found.cost

@@ -93,7 +93,7 @@ def test_ctrl_c_by_the_keyboard():
         assert_envelope(found, polytope, target)
 
 
-@pytest.mark.parametrize("part", ["ConcaveSearch", "_vertices"])
+@pytest.mark.parametrize("part", ["ConcaveSearch", "_listed_vertices"])
 def test_ctrl_c_before_the_first_round(monkeypatch, part):
     """Whatever is given at the start is used; there is no bound yet but that costs are not negative."""
 
@@ -102,7 +102,7 @@ def test_ctrl_c_before_the_first_round(monkeypatch, part):
 
     polytope, target = lifts(4, 70, 0.4)
     good = lower_envelope(polytope, target, gap=0.05)
-    monkeypatch.setattr("solvers.envelope." + part, interrupted)
+    monkeypatch.setattr("solvers.preparation." + part, interrupted)
     found = lower_envelope(polytope, target, start=good.points)
     assert found.status is EnvelopeStatus.INTERRUPTED
     assert_envelope(found, polytope, target)
