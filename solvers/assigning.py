@@ -32,8 +32,8 @@ from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.points import Array
 
 SMALL = 3000
-"""Variables up to which the simplex method is fastest; beyond, an interior point says which of them
-matter."""
+"""Variables up to which the simplex method is fastest; beyond, an interior point shows which of
+them matter."""
 
 MOST_CANDIDATES = 30_000
 """Candidates up to which the vertex is computed by the simplex method."""
@@ -66,10 +66,10 @@ NEW_OF_ROW = 3
 """Pairs of each row that join in a round."""
 
 FIRST_GAP = 0.1
-"""Gap of the first round over some pairs, as a share of the spread: it is about prices alone."""
+"""Gap of the first round over some pairs, as a share of the spread: only its prices are used."""
 
 GAP_FACTOR = 5.0
-"""What the gap of a round is divided by in the next one."""
+"""Factor by which the gap becomes smaller from round to round."""
 
 
 def assign(
@@ -107,7 +107,8 @@ def assign(
     end = math.inf
     if time_limit is not None:
         end = time.monotonic() + time_limit
-    proof = proof or problem
+    if proof is None:
+        proof = problem
     aim = max(gap, LEAST_GAP) * problem.spread()
     if method == "simplex" or (method == "auto" and problem.open.sum() <= SMALL):
         return vertex(problem, proof, problem.open, aim=aim, end=end)
@@ -117,9 +118,10 @@ def assign(
     bound = search.bound
     # A vertex near the interior solution is sparser, and exact where that is rough.
     mask = (support > SUPPORT) & problem.open
+    # Floors are on the diagonal, so its pairs are variables in any case.
     np.fill_diagonal(mask, np.diagonal(problem.open))
     if method == "auto" and mask.sum() <= MOST_CANDIDATES and time.monotonic() < end:
-        # Without a vertex the interior solution is there, or there is none.
+        # Where this fails, the interior solution is returned, if there is one.
         with suppress(BackendFailure):
             basic = vertex(problem, proof, mask, aim=aim, end=end, bound=bound)
             if best is None or basic.cost - basic.bound <= max(aim, best.cost - bound):
@@ -133,8 +135,9 @@ class _PairGeneration:
     """The best assignment by the interior point method, over more and more pairs (x, y).
 
     Of many masses some pairs are taken for each column first. Their multipliers price all pairs,
-    which is the bound, and those that would gain join in, until none does: multipliers of a central
-    path need few rounds. `best` and `bound` hold the assignment and the proven bound at any moment.
+    which gives the bound, and pairs that would gain join in, until none does. Multipliers from the
+    central path need few such rounds, for they change little from one to the next. `best` and
+    `bound` hold the assignment and the proven bound at any moment.
     """
 
     def __init__(
@@ -158,6 +161,7 @@ class _PairGeneration:
         self._worst = float(problem.masses @ dearest)
         self._random = np.random.default_rng(0)
         if problem.is_free:
+            # Columns that tell nothing are an assignment before anything is computed.
             none = Multipliers(0.0 * problem.sides[0], 0.0 * problem.masses)
             constant = np.tile(problem.masses, (problem.n, 1))
             self.best = Assigned(
@@ -177,9 +181,10 @@ class _PairGeneration:
             support, reduced, reached = self._solve(pairs, all_pairs, goal)
             if all_pairs or time.monotonic() >= self._end or self._is_closed():
                 return support
+            # A pair gains if it is cheaper than the cheapest one that its row has so far.
             gains = reduced - np.where(pairs, reduced, np.inf).min(axis=1)[:, None]
             if not reached:
-                # Prices of an unfinished solve tell nothing: more of all pairs.
+                # Prices of an unfinished solve are no guide: add random pairs.
                 gains = -self._random.random(gains.shape)
             outside = problem.open & ~pairs & (gains < 0.0)
             if goal == self._closed and not outside.any():
@@ -187,15 +192,14 @@ class _PairGeneration:
             of_columns = _least(gains, outside, NEW)
             of_rows = _least(gains.T, outside.T, NEW_OF_ROW).T
             pairs = pairs | of_columns | of_rows
+            # Early rounds need only rough prices, so the goal is sharpened from round to round.
             goal = max(self._closed, goal / GAP_FACTOR)
 
     def _is_closed(self) -> bool:
         return self.best is not None and self.best.cost - self.bound <= self._closed
 
     def _first_pairs(self) -> NDArray[np.bool_]:
-        """The cheapest and some random pairs of each column, the diagonal, and some whole
-        columns.
-        """
+        """The cheapest and some random pairs of each column, the diagonal, some whole columns."""
         problem = self.problem
         shape = problem.cost.shape
         # Equal costs are ordered at random, or all columns would take the same pairs.
@@ -210,8 +214,9 @@ class _PairGeneration:
     def _solve(
         self, pairs: NDArray[np.bool_], all_pairs: bool, goal: float
     ) -> tuple[Array, Array, bool]:
-        """Iterates over some pairs: the last shares and reduced costs, and whether the goal was
-        reached.
+        """Iterate over some pairs.
+
+        Returns the last shares, the last reduced costs, and whether the goal was reached.
         """
         problem = self.problem
         support = problem.open.astype(np.float64)
@@ -232,16 +237,17 @@ class _PairGeneration:
             if self.bound > self._worst:
                 raise EmptyPolytope(NONE)
             self._keep(support, multipliers, missed)
-            # Sums lose digits before the gap is closed; a vertex has its own.
-            reached = abs(cost - lower) <= goal and (all_pairs or missed <= ROUGH)
-            if reached or lower > self._worst or time.monotonic() >= self._end:
+            # Over all pairs the sums need not be met: a vertex is computed from the support.
+            is_usable = all_pairs or missed <= ROUGH
+            reached = is_usable and abs(cost - lower) <= goal
+            # A bound above the dearest assignment: these pairs alone allow none.
+            is_impossible = lower > self._worst
+            if reached or is_impossible or time.monotonic() >= self._end:
                 break
         return support, reduced, reached
 
     def _keep(self, support: Array, multipliers: Multipliers, missed: float) -> None:
-        """Keep an iterate that is the best assignment so far, pulled into the polytope where that
-        is free.
-        """
+        """Keep an iterate that is the best assignment so far; pulled inside where possible."""
         problem = self.problem
         inside = support
         if problem.is_free:
@@ -257,11 +263,10 @@ class _PairGeneration:
 
 
 def _pulled_in(problem: Assignment, shares: Array) -> Array:
-    """Shares mixed with columns that are multiples of p, until their columns are members of the
-    polytope.
-    """
+    """Shares mixed with columns that are multiples of p, until all columns are members."""
     p = problem.masses
     if not problem.keep:
+        # Columns with a trace of mass may lie far outside; emptied, they restrict nothing.
         shares = np.where(p @ shares > SUPPORT * p, shares, 0.0)
         shares = np.where(shares.any(axis=1, keepdims=True), shares, p)
         shares = shares / shares.sum(axis=1)[:, None]
@@ -280,9 +285,7 @@ def _pulled_in(problem: Assignment, shares: Array) -> Array:
 
 
 def _least(values: Array, among: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
-    """The least values of each column, `count` of them, as far as they are `among` those that
-    count.
-    """
+    """Mask of the `count` least values of each column, of those that are in `among`."""
     mask = np.zeros_like(among)
     least = np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count]
     np.put_along_axis(mask, least, True, axis=0)

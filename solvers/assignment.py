@@ -2,9 +2,10 @@
 
     minimise  sum_xy c(x, y) q(x, y)   over q >= 0 with  sum_y q(x, y) = p_x,
 
-where for every column y the vector q(., y) is its mass m_y times a member of the polytope; where
-asked for, m_y = p_y, q(x, x) >= floor_x p_x, and q(x, y) = 0 for pairs that are not allowed. A
-linear program in n^2 variables.
+where for every column y the vector q(., y) is its mass m_y times a member of the polytope. On
+request m_y = p_y, q(x, x) >= floor_x p_x, and q(x, y) = 0 for pairs that are not allowed. This is a
+linear program in n^2 variables; `solvers.assigning` solves it. Here is the problem, and the bound
+that proves its solutions.
 
 *Bound.* Let nu >= 0 be multipliers of the one-sided rows t.v + a.r >= 0 of the polytope (written
 for unit mass), f any prices of the column masses (f = 0 where these are free), and E(x, y) = c(x,
@@ -100,9 +101,7 @@ class Assignment:
         return self.allowed
 
     def check(self) -> None:
-        """Raise EmptyPolytope where some mass has no place, or a floor in a place that is not
-        allowed.
-        """
+        """Raise EmptyPolytope where a mass has no place, or a floor is in a place not allowed."""
         empty_column = self.keep and not self.open.any(axis=0).all()
         empty_row = not self.open.any(axis=1).all()
         closed_floor = (self.floors[~np.diagonal(self.open)] > 0.0).any()
@@ -111,15 +110,14 @@ class Assignment:
 
     @property
     def is_free(self) -> bool:
-        """Whether columns that are multiples of p are an assignment: no floors, and every pair is
-        allowed.
-        """
+        """Whether multiples of p are an assignment: no floors, and every pair is allowed."""
         return bool(self.open.all()) and not self.floors.any()
 
     @cached_property
     def sides(self) -> tuple[Array, Array, Array]:
-        """The one-sided rows ``(sign row - offset) v + auxiliary r >= 0``: sign row (m, n), offset
-        (m,), auxiliary.
+        """The one-sided rows ``(row - offset) v + auxiliary r >= 0``: (m, n), (m,), (m, k).
+
+        As sum v = 1, the offset can be taken from every entry of the row.
         """
         rows, auxiliary, bounds = self.columns.one_sided
         return -rows, -bounds, -auxiliary
@@ -129,27 +127,34 @@ class Assignment:
         return math.fsum((self.masses * (shares * self.cost).sum(axis=1)).tolist())
 
     def spread(self) -> float:
-        """Cost of columns that are all multiples of p: the unit in which gaps are meant."""
+        """Cost of columns that are all multiples of p: the unit of relative gaps."""
         return float(self.masses @ self.cost @ self.masses)
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """Those of the one-sided rows of all columns (m, n), of the masses (n,), and of rows of a
-    single column (k,).
+    """Dual variables; all but those of the masses are not negative.
 
-    All but those of the masses are not negative.
+    Attributes
+    ----------
+    rows : (m, n) array
+        Of the one-sided rows, for every column.
+    masses : (n,) array
+        Of the masses of the columns, where they are kept.
+    cuts : (k,) array
+        Of further rows of single columns (`solvers.assignment_uncertain`).
     """
 
     rows: Array
     masses: Array
-    own: Array = field(default_factory=lambda: np.zeros(0))
+    cuts: Array = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
 class Assigned:
-    """`shares` (n, n) with rows that sum to 1: q(x, y) / p_x; its cost and a proven lower bound of
-    all costs.
+    """An assignment as `shares` (n, n) q(x, y) / p_x, with rows that sum to 1.
+
+    `bound` is a proven lower bound of the cost of every assignment.
     """
 
     shares: Array
@@ -169,6 +174,7 @@ def _mass_prices(problem: Assignment, multipliers: Multipliers) -> Array:
 def reduced_costs(problem: Assignment, multipliers: Multipliers) -> Array:
     """E(x, y) of the module's text, each rounded downwards; (n, n)."""
     rows, offset, auxiliary = problem.sides
+    # The bound holds for any finite multipliers, so whatever a solver returned is made finite.
     finite = np.nan_to_num(multipliers.rows, nan=0.0, posinf=0.0, neginf=0.0)
     nu = np.maximum(finite, 0.0)
     f = _mass_prices(problem, multipliers)
@@ -176,6 +182,7 @@ def reduced_costs(problem: Assignment, multipliers: Multipliers) -> Array:
     level = f - offset @ nu
     size = np.abs(f) + np.abs(offset) @ nu
     if auxiliary.shape[1]:
+        # min(0, -(a' nu)_k) top_k, with (a' nu)_k rounded upwards.
         top = problem.columns.auxiliary_bounds
         terms = np.abs(auxiliary).T @ nu
         room = 4.0 * UNIT * (len(nu) + 4) * terms
@@ -190,9 +197,7 @@ def reduced_costs(problem: Assignment, multipliers: Multipliers) -> Array:
 def lower_bound(
     problem: Assignment, multipliers: Multipliers, reduced: Array | None = None
 ) -> float:
-    """The bound of the module's text, rounded downwards; `reduced` are the `reduced_costs`, where
-    computed before.
-    """
+    """The bound of the module's text, rounded downwards; `reduced` are the `reduced_costs`."""
     if reduced is None:
         reduced = reduced_costs(problem, multipliers)
     f = _mass_prices(problem, multipliers)
@@ -202,5 +207,6 @@ def lower_bound(
     parts = np.concatenate(
         [problem.masses * at_floor, problem.masses * above_floor, f * problem.masses]
     )
+    # Each part is a product of a few rounded numbers; their sum is exact.
     error = 8.0 * UNIT * math.fsum(np.abs(parts))
     return math.nextafter(math.fsum(parts) - error, -math.inf)

@@ -41,18 +41,18 @@ def assign_uncertain(
     time_limit: float | None = None,
     progress: Callable[[float, float, int], None] | None = None,
 ) -> Assigned:
-    """Solve the problem (whose polytope has no rows) for columns in the set with a margin; the
-    bound is for the set.
+    """Solve the problem (whose polytope has no rows) for columns in the set with a margin.
 
-    Parameters and errors are those of `solvers.assignment.assign`. Where nothing else restricts the
-    columns, each relaxed solution is pulled into the set, towards columns that tell nothing: it may
-    end the search at any time.
+    The bound is for the set without the margin. Parameters and errors are those of
+    `solvers.assigning.assign`. Where nothing else restricts the columns, each relaxed solution is
+    pulled into the set, towards columns that tell nothing: so the search may end at any time.
     """
     problem.check()
     end = math.inf
     if time_limit is not None:
         end = time.monotonic() + time_limit
-    proof = proof or problem
+    if proof is None:
+        proof = problem
     aim = max(gap, assignment.LEAST_GAP) * problem.spread()
     program = _CutProgram(problem, margin)
     bound = -math.inf
@@ -64,9 +64,8 @@ def assign_uncertain(
             if best is None:
                 raise
             return replace(best, bound=bound)
-        # The rows so far are only some of those of the set: the relaxation bounds the whole
-        # problem.
-        relaxed = priced(proof, uncertain, program.rows, program.of, multipliers)
+        # The rows so far are only some of those of the set, so a bound for them is one for it.
+        relaxed = priced(proof, uncertain, program.rows, program.columns, multipliers)
         bound = max(bound, assignment.lower_bound(relaxed, multipliers))
         worst, pulled, broken = separated(problem, uncertain, shares, margin)
         is_inside = worst <= VIOLATED
@@ -87,15 +86,21 @@ def assign_uncertain(
 
 
 class _CutProgram:
-    """The program with all open cells, which grows by rows of the set.
+    """The program with all allowed pairs, which grows by rows of the set.
 
-    `rows` are those found so far, as they are without a margin, and `of` is the column of each.
+    Attributes
+    ----------
+    rows : (k, n) array
+        The rows so far, as they are without a margin.
+    columns : (k,) array
+        The column to which each row applies.
     """
 
     def __init__(self, problem: Assignment, margin: float) -> None:
         self.rows = np.zeros((0, problem.n))
-        self.of = np.zeros(0, dtype=np.intp)
+        self.columns = np.zeros(0, dtype=np.intp)
         self._program = Program(problem)
+        # A column of mass 1 has masses.w = 1, so a.w >= margin is (a - margin masses).w >= 0.
         self._margins = margin * problem.masses
         xs, ys = np.nonzero(problem.open)
         self._program.add(xs, ys)
@@ -108,13 +113,13 @@ class _CutProgram:
         """Add rows that column y breaks."""
         self._program.cut(y, cuts - self._margins)
         self.rows = np.vstack([self.rows, cuts])
-        self.of = np.append(self.of, np.full(len(cuts), y))
+        self.columns = np.append(self.columns, np.full(len(cuts), y))
 
 
 def _cheaper(
     best: Assigned | None, problem: Assignment, shares: Array, multipliers: Multipliers
 ) -> Assigned:
-    """The best assignment so far, or these shares if they cost less; the bound is still open."""
+    """The best assignment so far, or these shares if they cost less; its bound is set later."""
     cost = problem.cost_of(shares)
     if best is not None and cost >= best.cost:
         return best
@@ -125,14 +130,25 @@ def _cheaper(
 def separated(
     problem: Assignment, uncertain: UncertainSet, shares: Array, margin: float
 ) -> tuple[float, Array, list[tuple[int, Array]]]:
-    """How far columns must be pulled towards telling nothing, the shares so pulled, the rows that
-    columns break.
+    """Separate the columns of the shares from the set.
+
+    Returns
+    -------
+    worst : float
+        Share of columns that tell nothing to mix in, so that all columns are members.
+    pulled : (n, n) array
+        The shares with so much mixed in.
+    broken : list of (column, rows)
+        The rows that each column breaks.
     """
     masses = problem.masses @ shares
+    # Columns with next to no mass are left out: their direction is rounding.
     used = np.flatnonzero(masses > VIOLATED * problem.masses)
     columns = (shares[:, used] / masses[used]).T
     excess = np.maximum(uncertain.excess(columns * problem.masses) + margin, 0.0)
+    # The excess is convex, and -room at columns that tell nothing.
     worst = float((excess / (excess + uncertain.room)).max())
+    # Half of what counts as violated, so that no violated column is left without a row.
     limit = margin - 0.5 * VIOLATED * uncertain.room
     broken: list[tuple[int, Array]] = []
     for y, w in zip(used.tolist(), columns, strict=True):
@@ -147,19 +163,23 @@ def priced(
     problem: Assignment,
     uncertain: UncertainSet,
     rows: Array,
-    of: NDArray[np.intp],
+    columns: NDArray[np.intp],
     multipliers: Multipliers,
 ) -> Assignment:
-    """The problem with rows, each of one column, in its costs (rounded downwards): a bound on it is
-    one for them.
+    """The problem whose costs charge for rows (k, n), row i for column ``columns[i]`` alone.
+
+    With multipliers nu >= 0 these rows contribute nothing positive to the cost of any assignment
+    that keeps them. So a lower bound of the charged problem is one for the problem with the rows.
+    Costs are rounded downwards.
     """
-    nu = np.nan_to_num(multipliers.own, nan=0.0, posinf=0.0)
+    nu = np.nan_to_num(multipliers.cuts, nan=0.0, posinf=0.0)
     prices = np.zeros_like(problem.cost)
     sizes = np.zeros_like(problem.cost)
-    np.add.at(prices.T, of, nu[:, None] * rows)
-    np.add.at(sizes.T, of, nu[:, None] * (np.abs(rows) + uncertain.row_error))
+    np.add.at(prices.T, columns, nu[:, None] * rows)
+    np.add.at(sizes.T, columns, nu[:, None] * (np.abs(rows) + uncertain.row_error))
     # Rows of the set itself may lie this far from those that sorting found.
-    np.add.at(prices.T, of, np.outer(nu * uncertain.row_error, np.ones(problem.n)))
+    shift = np.outer(nu * uncertain.row_error, np.ones(problem.n))
+    np.add.at(prices.T, columns, shift)
     p = problem.masses[:, None]
     # Sums of len(nu) + 8 terms, each of them a product of rounded numbers.
     error = 4.0 * assignment.UNIT * (len(nu) + 8) * (np.abs(problem.cost) + sizes / p)
