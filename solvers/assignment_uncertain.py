@@ -145,9 +145,11 @@ def separated(
     # Columns with next to no mass are left out: their direction is rounding.
     used = np.flatnonzero(masses > VIOLATED * problem.masses)
     columns = (shares[:, used] / masses[used]).T
-    excess = np.maximum(uncertain.excess(columns * problem.masses) + margin, 0.0)
-    # The excess is convex, and -room at columns that tell nothing.
-    worst = float((excess / (excess + uncertain.room)).max())
+    excess = uncertain.excess(columns * problem.masses) + margin
+    outside = excess[excess > 0.0]
+    # The excess is convex, and margin - room at columns that tell nothing.
+    shares_of_nothing = outside / (outside + uncertain.room - margin)
+    worst = float(shares_of_nothing.max(initial=0.0))
     # Half of what counts as violated, so that no violated column is left without a row.
     limit = margin - 0.5 * VIOLATED * uncertain.room
     broken: list[tuple[int, Array]] = []

@@ -303,3 +303,21 @@ def test_a_program_that_fails_takes_nothing_that_was_proven_away(
     )
     assert rounds[1][0] == rounds[2][0] == found.cost
     assert rounds[1][1] < rounds[2][1] == found.bound
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+def test_columns_are_pulled_to_members_with_the_margin(seed: int, share: float) -> None:
+    """excess + margin <= 0 for every column of the pulled shares, whose rows still sum to 1."""
+    uncertain = UncertainSet(*_random(seed, 3, 6, 0.05), ratio=1.6)
+    n, margin = uncertain.n, share * uncertain.room
+    problem = Assignment(
+        np.ones((n, n)),
+        uncertain.point,
+        Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0)),
+    )
+    shares = np.random.default_rng(seed).dirichlet(np.full(n, 0.2), size=n)
+    _, pulled, _ = assignment_uncertain.separated(problem, uncertain, shares, margin)
+    assert pulled.sum(axis=1) == pytest.approx(np.ones(n), abs=1e-12)
+    masses = uncertain.point @ pulled
+    columns = (pulled * uncertain.point[:, None] / masses).T
+    assert (uncertain.excess(columns) + margin).max() <= 1e-12
