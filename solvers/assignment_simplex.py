@@ -1,6 +1,6 @@
 """Vertices of `Assignment` problems by the simplex method of HiGHS, over the pairs that may matter.
 
-Pairs with a negative reduced cost are added until the bound of the duals, which is one for all
+Pairs with a negative reduced cost are added until the bound of the duals, which holds for all
 pairs, closes the gap. Variables are shares q(x, y) / p_x and rows are divided by p_y, so that
 tolerances are relative to the masses.
 """
@@ -28,8 +28,8 @@ OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
         "dual_feasibility_tolerance": 1e-8,
     },
 )
-"""Tried in turn, from nothing, where a solve fails; what then still has no answer is hardly
-feasible, if at all."""
+"""Options tried in turn, from nothing, where a solve fails. A program that then still has no answer
+is hardly feasible, if at all."""
 
 LARGE = 3000
 """Pairs from which presolve gains more than it takes, and the simplex method can lose itself: an
@@ -54,8 +54,8 @@ def vertex(
     end: float,
     bound: float = -math.inf,
 ) -> Assigned:
-    """An optimal vertex among those on the pairs of `mask`, extended until the bound for `proof` is
-    within `aim`.
+    """An optimal vertex on the pairs of `mask`, extended until the bound for `proof` is within
+    `aim`.
     """
     program = Program(problem)
     xs, ys = np.nonzero(mask)
@@ -65,6 +65,7 @@ def vertex(
         shares, multipliers = program.solve(end)
         bound = max(bound, assignment.lower_bound(proof, multipliers))
         cost = problem.cost_of(shares)
+        # Reduced costs of all pairs, also of those that are no variables yet.
         prices = assignment.reduced_costs(problem, multipliers) - program.rows[:, None]
         gains = np.where(used | ~problem.open, np.inf, prices)
         order = np.argsort(gains, axis=0)[:MOST_NEW]
@@ -82,7 +83,7 @@ def vertex(
 
 
 def _lengths(*parts: Array) -> Array:
-    """By what rows are divided, (m, 1): powers of two, 1 up to `LARGEST_ENTRY`."""
+    """Divisors of the rows, (m, 1): powers of two, 1 up to `LARGEST_ENTRY`."""
     largest = np.max([np.abs(part).max(axis=1, initial=0.0) for part in parts], axis=0)
     return np.exp2(np.ceil(np.log2(np.maximum(largest / LARGEST_ENTRY, 1.0))))[:, None]
 
@@ -117,9 +118,8 @@ class Program:
         general = rows - offset[:, None]
         self._lengths = _lengths(general, auxiliary)
         self._general = general / self._lengths
-        # Equations first, then rows of at least zero.
         m = len(general)
-        # n equations of the rows, and n of the masses of the columns where these are kept.
+        # Equations come first: n sums of the masses, and n masses of columns where these are kept.
         self._first = n
         if problem.keep:
             self._first = 2 * n
@@ -131,7 +131,8 @@ class Program:
         no_entries = np.zeros(self._last, np.int32)
         self._highs.addRows(self._last, lower, upper, 0, no_entries, [], [])
         self.rows = np.zeros(n)
-        self._at: list[NDArray[np.intp]] = []
+        # The cell x n + y of every pair, in the order in which they were added.
+        self._cells: list[NDArray[np.intp]] = []
         self._scales = [np.zeros(0)]
         self._auxiliary = auxiliary.shape[1] * n
         if self._auxiliary:
@@ -189,12 +190,10 @@ class Program:
         floor = np.where(xs == ys, problem.floors[xs], 0.0)
         costs = problem.masses[xs] * problem.cost[xs, ys]
         self._append(costs, floor, np.hstack(index), np.hstack(values))
-        self._at.append(xs * n + ys)
+        self._cells.append(xs * n + ys)
 
     def cut(self, y: int, rows: Array) -> None:
-        """Rows (k, n) that the shares of column y must not bring below zero; all pairs must be
-        there.
-        """
+        """Add rows (k, n) of column y that are at least zero; all pairs must have been added."""
         allowed = self.problem.open
         opened = allowed[:, y]
         mass = self.problem.masses[y]
@@ -243,8 +242,9 @@ class Program:
             set_options(highs, way)
             highs.run()
         status = highs.getModelStatus()
-        pairs = sum(len(places) for places in self._at)
+        pairs = sum(len(cells) for cells in self._cells)
         infeasible = (self._statuses.kInfeasible, self._statuses.kUnknown)
+        # Over some of the pairs an infeasible program proves nothing.
         if pairs == self.problem.open.sum() and status in infeasible:
             raise EmptyPolytope(assignment.NONE)
         if status != self._statuses.kOptimal:
@@ -257,7 +257,7 @@ class Program:
         n = self.problem.n
         values = np.array(solution.col_value)[self._auxiliary :]
         shares = np.zeros(n * n)
-        shares[np.concatenate(self._at)] = np.maximum(values, 0.0)
+        shares[np.concatenate(self._cells)] = np.maximum(values, 0.0)
         shares = shares.reshape(n, n)
         return shares / shares.sum(axis=1)[:, None]
 
