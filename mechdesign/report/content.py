@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from mechdesign.auditing.demands import allowed_sides
+from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.joint_leakage import sum_above
 from mechdesign.auditing.leakages import belief_ranges
-from mechdesign.auditing.measures import ChannelMeasures, guarantees
+from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import NO_PUBLIC_AVERAGE, ChannelRecord
@@ -86,7 +87,7 @@ MEASURES = {
         "every_alpha_lift_inverse",
     ),
 }
-"""For each entry of `auditing.measures.guarantees`: its words, its unit, and its name in
+"""For each entry of `auditing.implied_bounds.guarantees`: its words, its unit, and its name in
 `auditing.measures`.
 
 `auditing.measures` has no suprema over alpha. They are the extreme lifts, so `guarantees` of the

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from mechdesign.auditing.measures import guarantees
+from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.measures import (
+from mechdesign.auditing.implied_bounds import (
     breach_bound,
     guarantees,
     largest_lift,

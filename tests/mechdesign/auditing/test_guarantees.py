@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.auditing.measures import breach_bound, guarantees, measure
+from mechdesign.auditing.implied_bounds import breach_bound, guarantees
+from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import Channel
 from mechdesign.tables.joint import Joint
 
