@@ -28,7 +28,7 @@ from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.lookalikes import lookalikes
-from mechdesign.release.drawing import FirstSymbols
+from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at
 from mechdesign.tables.variable import Variable

@@ -10,7 +10,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
-from mechdesign.release.released_values import distance_text, moved
+from mechdesign.release.moved_numbers import distance_text, moved
 from mechdesign.tables.bin_edges import AUTO, specs_by_column
 from mechdesign.tables.cell_numbers import kind_of
 from mechdesign.tables.joint import Joint

@@ -29,8 +29,8 @@ from mechdesign.formats.arrow_arrays import arrow_texts
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import Numbering
-from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import KEY_BYTES
+from mechdesign.release.first_symbols import FirstSymbols
 
 MOST_INDIVIDUALS = 1 << 31
 """Individuals, and groups, have numbers of 32 bits."""

@@ -20,7 +20,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, at_most, factor_at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
-from mechdesign.release.released_values import moved
+from mechdesign.release.moved_numbers import moved
 from mechdesign.report import record as r
 from mechdesign.report.average_section import average_texts
 from mechdesign.report.blocks import short

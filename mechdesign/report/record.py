@@ -18,7 +18,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
-from mechdesign.release.released_values import Moved, moved
+from mechdesign.release.moved_numbers import Moved, moved
 from mechdesign.report.sentences import population_record, spending_record
 from mechdesign.report.wording import plain
 
