@@ -13,8 +13,6 @@ sharpened until cost and bound meet: rows of an uncertain set that a column brea
 a cost with kinks is replaced by its tangents (Kelley 1960).
 """
 
-# cvxpy has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import math

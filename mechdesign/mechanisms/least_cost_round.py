@@ -8,8 +8,6 @@ Invariant: the bound holds for any multipliers of the right signs, so it never r
 solver's own claim of optimality.
 """
 
-# cvxpy has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import math

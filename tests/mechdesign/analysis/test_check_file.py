@@ -52,7 +52,8 @@ def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
 
 
 def test_the_counts_are_those_of_a_plain_count(files, channel):
-    from mechdesign.analysis.counting import Released, count_pairs, count_release
+    from mechdesign.analysis.counting import count_pairs, count_release
+    from mechdesign.analysis.released_table import Released
     from mechdesign.tables.variable import Variable
 
     original, released = files

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2
 
-from mechdesign.analysis import checking as checking_statistics
-from mechdesign.analysis.checking import (
+from mechdesign.analysis import p_values as p_values_module
+from mechdesign.analysis.p_values import (
     binomial_p_values,
     divergence_p_value,
     enumerated_test,
@@ -61,8 +61,8 @@ MASSES = [
 @pytest.mark.parametrize("most", [0, 5_000])
 def test_the_multinomial_test_is_valid_for_every_level(monkeypatch, masses, n, most):
     """By enumeration, whether it enumerates itself or takes the multinomial apart."""
-    monkeypatch.setattr(checking_statistics, "MOST_OUTCOMES", most)
-    monkeypatch.setattr(checking_statistics, "SPLIT_FROM", 1.0)
+    monkeypatch.setattr(p_values_module, "MOST_OUTCOMES", most)
+    monkeypatch.setattr(p_values_module, "SPLIT_FROM", 1.0)
     all_counts = list(outcomes(n, len(masses)))
     parts = [multinomial_test(np.array(c), np.array(masses)) for c in all_counts]
     assert {part.method for part in parts} == {
@@ -109,7 +109,7 @@ def test_two_labels_agree_with_the_symmetric_binomial_test():
 
 
 def test_the_number_of_outcomes_decides_the_method():
-    assert comb(4 + 14, 14) <= checking_statistics.MOST_OUTCOMES < comb(5 + 14, 14)
+    assert comb(4 + 14, 14) <= p_values_module.MOST_OUTCOMES < comb(5 + 14, 14)
     masses = np.full(15, 1 / 15)
     assert (
         multinomial_test(np.array([4] + [0] * 14), masses).method == "exact multinomial"
@@ -232,4 +232,4 @@ def test_the_bound_on_the_divergence_is_the_chernoff_bound_of_a_gamma_variable()
         )
     assert divergence_p_value(3.0, 5) == 1.0
     assert divergence_p_value(50.0, 1) == 1.0
-    assert divergence_p_value(float("inf"), 4) == checking_statistics.SMALLEST
+    assert divergence_p_value(float("inf"), 4) == p_values_module.SMALLEST
