@@ -47,9 +47,9 @@ CUTOFF_SHARE = 0.9
 COLUMN_SHARE = 0.02
 """Columns that gain less than this share of the gap are not worth their place."""
 
-EARLY_SLACK = 0.1
-"""Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does
-not last."""
+SLACKS = (0.1, 0.01, 0.0)
+"""Shares of the (negative) minimum by which the bound of a round may lie below it: a sharper one
+does not last. The next one is taken where a search ends so early that it has no column."""
 
 MOST_LOWERINGS = 10
 """Times in a row that prices of rare coordinates are lowered and priced again. With two sensitive
@@ -290,6 +290,7 @@ class Generation:
             enough=0,
             cutoff=-math.inf,
             tolerance=self._aim,
+            slack=SLACKS[0],
             column_cutoff=cutoff,
             **start,
         )
@@ -329,17 +330,25 @@ class Generation:
     def _price(self, prices: Array) -> EnvelopeStatus | None:
         """Add columns and raise the bound, by trees and then walks; the reason if none is new."""
         pivots = self.counts.pivots
-        result = self._raise_bound(prices)
+        cutoff = -CUTOFF_SHARE * self._aim
+        result = self._raise_bound(prices, SLACKS[0])
+        for slack in SLACKS[1:]:
+            # The costs of points of the relaxation may end a search whose local searches found no
+            # member. That is no stall: some member may still gain.
+            is_early = result.status is SearchStatus.DONE and result.bound < cutoff
+            if len(result.points) or not is_early or self._left() <= 0.0:
+                break
+            result = self._raise_bound(prices, slack)
         columns = self._columns.add(result.points, prices, math.inf)
         for _ in range(MOST_LOWERINGS):
-            if not len(result.points) or result.bound > -CUTOFF_SHARE * self._aim:
+            if not len(result.points) or result.bound > cutoff:
                 break
             # Blunt prices of rare coordinates may be all that keeps the bound down.
             lowered = lowered_prices(prices, result.points, self.target, self._aim)
             if lowered is None or self._left() <= 0.0:
                 break
             prices = lowered
-            result = self._raise_bound(prices)
+            result = self._raise_bound(prices, SLACKS[0])
             columns += self._columns.add(result.points, prices, math.inf)
         self._report()
         if columns:
@@ -351,7 +360,7 @@ class Generation:
             return EnvelopeStatus.MEMORY_LIMIT
         return EnvelopeStatus.STALLED
 
-    def _raise_bound(self, prices: Array) -> SearchResult:
+    def _raise_bound(self, prices: Array, slack: float) -> SearchResult:
         """The search for the cheapest column, which proves a bound."""
 
         def report(minimum: float) -> None:
@@ -362,6 +371,7 @@ class Generation:
             cutoff=-CUTOFF_SHARE * self._aim,
             column_cutoff=-COLUMN_SHARE * self._aim,
             tolerance=0.0,
+            slack=slack,
             progress=report,
         )
         bound = envelope_bound(prices, self.target, result.bound)
@@ -389,9 +399,7 @@ class Generation:
         """Run the pricer in the time that is left, and count its effort."""
         assert self.pricer is not None, "priced after the end"
         started = time.monotonic()
-        result = self.pricer(
-            prices, slack=EARLY_SLACK, time_limit=self._left(), **options
-        )
+        result = self.pricer(prices, time_limit=self._left(), **options)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return result

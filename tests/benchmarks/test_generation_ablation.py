@@ -80,7 +80,7 @@ SETTINGS = (
     Setting("as it is", {}, {}),
     _constant("CUTOFF_SHARE", 0.5),
     _constant("COLUMN_SHARE", 0.0),
-    _constant("EARLY_SLACK", 0.0),
+    _constant("SLACKS", (0.0,)),
     _constant("FIRST_RADIUS", 0.1),
     _constant("MOST_SCALE", 1.0),
     _constant("MIXES", (0.5,)),

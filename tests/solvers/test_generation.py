@@ -279,3 +279,33 @@ def test_lowered_prices_prove_what_they_are_said_to(seed, share, monkeypatch):
     bound = truth.dual_bound(run.dual, target)
     assert not_above(run.bound, bound)
     assert run.bound >= float(bound.mid()) - 1e-5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_that_ends_without_a_column_goes_on_with_less_slack(seed):
+    """A bound below the cutoff and no column is no stall as long as the search was allowed to end early."""
+    polytope, target, truth = problem(seed)
+    tree = ConcaveSearch(polytope)
+    slacks: list[float] = []
+
+    def early(prices, *, slack, enough=None, **options):
+        result = tree.run(prices, slack=slack, enough=enough, **options)
+        # Local searches (`enough`) are not asked for a bound.
+        if enough is None:
+            slacks.append(slack)
+            if slack > 0.0:
+                return replace(result, points=Points.units([], polytope.n))
+        return result
+
+    run = Generation(
+        target=target,
+        pricer=early,
+        initial=Points.from_dense(target),
+        gap=1e-6,
+        time_limit=60.0,
+        stabilise=False,
+    )
+    assert run.run() is EnvelopeStatus.OPTIMAL
+    assert slacks[:3] == list(generation.SLACKS)
+    assert run.value - run.bound <= 1e-6
+    assert run.value >= truth.envelope(target) - 1e-7
