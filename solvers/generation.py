@@ -47,9 +47,15 @@ CUTOFF_SHARE = 0.9
 COLUMN_SHARE = 0.02
 """Columns that gain less than this share of the gap are not worth their place."""
 
-SLACKS = (0.1, 0.01, 0.0)
-"""Shares of the (negative) minimum by which the bound of a round may lie below it: a sharper one
-does not last. The next one is taken where a search ends so early that it has no column."""
+EARLY_SLACK = 0.1
+"""Share of the (negative) minimum by which the bound of a round may lie below it: a sharper one
+does not last."""
+
+LATE_SLACK = 0.01
+"""The same for a second search at the same prices, where the first one ended without a column."""
+
+LATE_NODES = 20_000
+"""Nodes of that second search: without a time limit nothing else ends it soon."""
 
 MOST_LOWERINGS = 10
 """Times in a row that prices of rare coordinates are lowered and priced again. With two sensitive
@@ -61,8 +67,8 @@ symbols and hundreds of useful ones a single one leaves the bound below its gap
 COVERED = 1e-9
 """Mass that a box pays for, below which it counts as rounding: the columns decompose the point."""
 
-MIXES = (0.5, 0.7, 0.9)
-"""Weights of a unit vector against the point itself, from which local searches start in turn."""
+MIX = 0.5
+"""Weight of a unit vector against the point itself, where a local search starts."""
 
 ENOUGH = 20
 """Columns that make a round of local searches worth another one."""
@@ -139,7 +145,6 @@ class Generation:
         self._idle = _IdleRounds(GAIN_SHARE * self._aim)
         # Number of columns at the last solve without a box: further ones may improve the weights.
         self._solved = 0
-        self._turn = 0
         # A fixed seed: the same problem gives the same columns.
         self._random = np.random.default_rng(0)
 
@@ -199,7 +204,7 @@ class Generation:
                 self.dual,
                 cutoff=math.inf,
                 center=self.target,
-                mix=MIXES[0],
+                mix=MIX,
                 turn=turn,
             )
 
@@ -248,15 +253,8 @@ class Generation:
         return None
 
     def _descend(self, prices: Array) -> int:
-        """Searches from mixtures of the point and every coordinate, until one mix finds enough."""
-        columns = 0
-        for _ in MIXES:
-            mix = MIXES[self._turn % len(MIXES)]
-            columns += self._search_locally(prices, center=self.target, mix=mix)
-            if columns >= ENOUGH:
-                break
-            self._turn += 1
-        return columns
+        """Searches from mixtures of the point and every coordinate."""
+        return self._search_locally(prices, center=self.target, mix=MIX)
 
     def _walk(self, solution: MasterSolution) -> int:
         """Walks along edges of the polytope, from the outputs in use to ever cheaper neighbours."""
@@ -290,7 +288,6 @@ class Generation:
             enough=0,
             cutoff=-math.inf,
             tolerance=self._aim,
-            slack=SLACKS[0],
             column_cutoff=cutoff,
             **start,
         )
@@ -331,14 +328,12 @@ class Generation:
         """Add columns and raise the bound, by trees and then walks; the reason if none is new."""
         pivots = self.counts.pivots
         cutoff = -CUTOFF_SHARE * self._aim
-        result = self._raise_bound(prices, SLACKS[0])
-        for slack in SLACKS[1:]:
-            # The costs of points of the relaxation may end a search whose local searches found no
-            # member. That is no stall: some member may still gain.
-            is_early = result.status is SearchStatus.DONE and result.bound < cutoff
-            if len(result.points) or not is_early or self._left() <= 0.0:
-                break
-            result = self._raise_bound(prices, slack)
+        result = self._raise_bound(prices)
+        is_early = result.status is SearchStatus.DONE and result.bound < cutoff
+        if is_early and not len(result.points) and self._left() > 0.0:
+            # The cost of a point of the relaxation ended the search, and local searches from there
+            # found no member. That need not be a stall: elsewhere some member may gain.
+            result = self._raise_bound(prices, slack=LATE_SLACK, node_limit=LATE_NODES)
         columns = self._columns.add(result.points, prices, math.inf)
         for _ in range(MOST_LOWERINGS):
             if not len(result.points) or result.bound > cutoff:
@@ -348,7 +343,7 @@ class Generation:
             if lowered is None or self._left() <= 0.0:
                 break
             prices = lowered
-            result = self._raise_bound(prices, SLACKS[0])
+            result = self._raise_bound(prices)
             columns += self._columns.add(result.points, prices, math.inf)
         self._report()
         if columns:
@@ -360,7 +355,7 @@ class Generation:
             return EnvelopeStatus.MEMORY_LIMIT
         return EnvelopeStatus.STALLED
 
-    def _raise_bound(self, prices: Array, slack: float) -> SearchResult:
+    def _raise_bound(self, prices: Array, **options: Any) -> SearchResult:
         """The search for the cheapest column, which proves a bound."""
 
         def report(minimum: float) -> None:
@@ -371,8 +366,8 @@ class Generation:
             cutoff=-CUTOFF_SHARE * self._aim,
             column_cutoff=-COLUMN_SHARE * self._aim,
             tolerance=0.0,
-            slack=slack,
             progress=report,
+            **options,
         )
         bound = envelope_bound(prices, self.target, result.bound)
         if bound > self.bound:
@@ -399,6 +394,7 @@ class Generation:
         """Run the pricer in the time that is left, and count its effort."""
         assert self.pricer is not None, "priced after the end"
         started = time.monotonic()
+        options.setdefault("slack", EARLY_SLACK)
         result = self.pricer(prices, time_limit=self._left(), **options)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts

@@ -1,5 +1,8 @@
-"""Budgets for people: at most K times as likely, no belief above a share, the least that keeps most
-of the column.
+"""Budgets in words: at most K times as likely, no belief above a share, the least that keeps a
+share.
+
+`budget_for` translates the first two into nats, rounded towards more privacy. `keeping` finds the
+third by a search over budgets of four digits.
 """
 
 from __future__ import annotations
@@ -27,22 +30,24 @@ from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 
 DECADE = 9000
-"""Budgets of a decade on the scale of `keeping`: those of four digits, as they are typed."""
+"""Budgets of a decade on the scale of `keeping`: the decimals of four digits, as people type
+them."""
 
 SMALLEST = -4
 """The scale begins at 10^-4 nats: a belief of 50 % then moves to 50.005 % at most."""
 
 LARGEST_STEP = 6 * DECADE + 6000
-"""700 nats, beyond which no budget can be said."""
+"""The step of 700 nats, the largest possible budget."""
 
 FINE_GAP = 1e-7
-"""Gap of every optimum, as a share of H(X): a step of the scale is worth 1e-5 to 1e-3, and is to be
-decided."""
+"""Gap of every optimum, as a share of H(X). A step of the scale is worth 1e-5 to 1e-3, so the gap
+must be smaller to decide between neighbours."""
 
 KEPT_AT = "kept_at"
 KEPT_LESS_AT = "kept_less_at"
-"""What the certificate of `keeping` tells: the budget, and the largest that was proven not to keep
-so much."""
+"""Keys of the certificate of `keeping`: the budget, and the largest budget that provably keeps
+less.
+"""
 
 
 def in_words(
@@ -52,11 +57,10 @@ def in_words(
     upper: float | None = None,
     **order: Any,
 ) -> Notion:
-    """The notion of this kind under which no lift is below exp(-lower) or above exp(upper); None
-    leaves a side free.
+    """The notion of this kind under which no lift is below exp(-lower) or above exp(upper).
 
-    LDP keeps every lift between exp(-epsilon) and exp(epsilon), so a single budget for both sides
-    is the smaller one.
+    None leaves a side free. LDP keeps every lift between exp(-epsilon) and exp(epsilon), so its
+    single budget for both sides is the smaller one.
     """
     if not isinstance(kind.at(1.0, **order).limits, LiftLimits):
         raise InputError(
@@ -79,12 +83,11 @@ def in_words(
 
 
 def posterior_budget(request: DesignRequest, value: object) -> float:
-    """The budget (nats) of the upper side under which no sensitive symbol becomes more probable
-    than a share.
+    """The upper budget (nats) under which no sensitive symbol becomes more probable than a share.
 
-    One budget protects every symbol, so the most frequent one decides: its share times exp of the
-    budget is at most the share asked for. With a confidence level that is the largest share that
-    the counts allow. The budgets of the request's notion make no difference, only its kind does.
+    One budget protects every symbol, so the most frequent one decides: its prior times exp of the
+    budget is at most the share. With a confidence level its prior is the largest one in the
+    confidence set. Of the request's notion only the kind matters, not the budgets.
     """
     share = share_of("--max-posterior", value)
     joint = request.joint
@@ -106,7 +109,8 @@ def posterior_budget(request: DesignRequest, value: object) -> float:
             f"no release keeps every belief at most {value}: {symbol} {has} the share "
             f"{about(float(prior))} before anything is released; say more than that"
         )
-    # The lift of a belief that grows to the share, and that of its complement, which falls.
+    # The lift of a belief that grows to the share, and the inverse lift of its complement, whose
+    # belief falls to the rest.
     largest_lift = share / prior
     complement = (1 - prior) / (1 - share)
     limits = request.notion.limits
@@ -145,8 +149,7 @@ def budget_for(
     lam: float | None = None,
     **options: Any,
 ) -> Notion:
-    """The notion whose budgets (nats) say in numbers what was said in words; rounding promises
-    more, never less.
+    """The notion whose budgets (nats) correspond to words; rounding makes the promise stronger.
 
     Parameters
     ----------
@@ -154,24 +157,24 @@ def budget_for(
     notion : name
         As on the command line.
     at_most_times, at_least_times : number, optional
-        Nobody finds a sensitive value more than (or less than) so many times as likely as before. A
-        side of which nothing is said stays free.
+        A released value makes no sensitive value more than (or less than) so many times as likely
+        as before. A side without a number is free.
     max_posterior : number, optional
-        Whoever knows the table gives no sensitive value a probability above this share.
+        For an observer who knows the table, no sensitive value has a probability above this share.
     keep : number, optional
-        Alone: the smallest budget of four digits, split by `lam` where the notion has two, whose
-        optimum keeps this share of the information.
+        Without the others: the smallest budget of four digits, split by `lam` where the notion has
+        two, whose optimum keeps this share of the information.
     **options
-        Other fields of the `DesignRequest` that the budget is for: `confidence` and the like, and
-        for `keep` those of the search.
+        Further fields of the `DesignRequest`: `confidence` and its like, and for `keep` those of
+        the search.
 
     Raises
     ------
     InputError
         If a number is out of range or does not belong to the notion.
     NotPrivate
-        If no private channel exists: a belief is above `max_posterior` already, or no budget keeps
-        so much.
+        If no private channel exists: a prior belief is above `max_posterior`, or no budget keeps so
+        much.
 
     Examples
     --------
@@ -182,12 +185,16 @@ def budget_for(
             f"notion {notion!r} is not known; use one of {', '.join(NOTIONS)}"
         )
     kind = NOTIONS[notion]
-    sides = (at_most_times, at_least_times, max_posterior)
-    _check_words(has_sides=sides != (None, None, None), keep=keep, lam=lam)
+    has_sides = (
+        at_most_times is not None
+        or at_least_times is not None
+        or max_posterior is not None
+    )
+    _check_words(has_sides=has_sides, keep=keep, lam=lam)
     if keep is not None:
         request = DesignRequest(joint, kind.at(1.0, lam), **options)
         return keeping(request, lambda epsilon: kind.at(epsilon, lam), keep).notion
-    # A side of which nothing is said stays None, and free.
+    # A side without a number stays None, and free.
     lower = None
     if at_least_times is not None:
         lower = least_nats(at_least_times)
@@ -201,7 +208,7 @@ def budget_for(
 
 
 def _check_words(*, has_sides: bool, keep: object, lam: float | None) -> None:
-    """Refuse a budget that is said twice, or not at all."""
+    """Raise InputError unless there is exactly one kind of budget."""
     if keep is not None:
         if has_sides:
             raise InputError(
@@ -223,8 +230,8 @@ def keeping(
 ) -> Design:
     """The optimum at the smallest budget of four digits that keeps a share of H(X).
 
-    What the optimum keeps grows with the budget, so a search by halves finds it. A budget counts as
-    too small where the proven bound of its optimum is below the share.
+    The utility of the optimum grows with the budget, so bisection finds the budget. A budget is
+    proven to be too small if the bound of its optimum is below the share.
 
     Parameters
     ----------
@@ -233,7 +240,7 @@ def keeping(
     at : callable
         From epsilon (nats) to the notion.
     value : number
-        The share of the information to be kept.
+        The share of the information to keep.
 
     Raises
     ------
@@ -274,7 +281,7 @@ def keeping(
 
 
 class _BudgetScale:
-    """The steps of the scale of budgets, with the designs at those that were tried."""
+    """The steps of the scale of budgets, with the designs at the tried ones."""
 
     def __init__(
         self, request: DesignRequest, at: Callable[[float], Notion], share: Fraction
@@ -285,10 +292,10 @@ class _BudgetScale:
         self.designs: dict[int, Design] = {}
 
     def smallest_step(self) -> int:
-        """The smallest step whose design keeps the share; one beyond the scale where none does.
+        """The smallest step whose design keeps the share; one beyond the scale if none does.
 
-        Doubling from 1 nat brackets it; then the invariant is that `low` keeps less and `high`
-        enough, -1 and the step beyond the scale counting as such.
+        Doubling or halving from 1 nat brackets it. Invariant: `low` keeps less and `high` enough,
+        where -1 and the step beyond the scale count as tried.
         """
         low = -1
         high = LARGEST_STEP + 1
@@ -307,7 +314,7 @@ class _BudgetScale:
         return high
 
     def largest_too_small(self) -> int | None:
-        """The largest step that was proven not to keep the share, if there is one."""
+        """The largest step that provably keeps less than the share, if there is one."""
         too_small: list[int] = []
         for step, design in self.designs.items():
             if _keeps_less(design, self._share):
@@ -315,10 +322,11 @@ class _BudgetScale:
         return max(too_small, default=None)
 
     def _between(self, low: int, high: int) -> int:
-        """The next step inside a bracket."""
+        """The next step inside a bracket: by bisection and by interpolation in turn."""
         if len(self.designs) % 2:
             return (low + high) // 2
-        # The curve is nearly straight between neighbours; halving in turn bounds the worst case.
+        # The curve is nearly straight between neighbours, so interpolation is mostly faster.
+        # Bisection bounds the number of steps.
         kept_low = self.designs[low].nmi
         kept_high = self.designs[high].nmi
         part = (float(self._share) - kept_low) / (kept_high - kept_low)
@@ -326,10 +334,11 @@ class _BudgetScale:
         return min(max(step, low + 1), high - 1)
 
     def _design(self, step: int) -> Design:
-        design = design_requested(
-            replace(self._request, notion=self._at(epsilon_of(step)))
-        )
+        """The design at a step, with the one before as its start."""
+        notion = self._at(epsilon_of(step))
+        design = design_requested(replace(self._request, notion=notion))
         if design.certificate.details.get("status") == "interrupted":
+            # A search takes Ctrl-C for itself; the whole of them has to end.
             raise KeyboardInterrupt
         self.designs[step] = design
         start = None
@@ -353,21 +362,24 @@ def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
     )
 
 
-def _keeps_less(made: Design, share: Fraction) -> bool:
-    bound = made.certificate.upper_bound_nmi
-    return bound is not None and made.certificate.scope == "proven" and bound < share
+def _keeps_less(design: Design, share: Fraction) -> bool:
+    """Whether every channel at the design's budget provably keeps less than the share."""
+    certificate = design.certificate
+    bound = certificate.upper_bound_nmi
+    return bound is not None and certificate.scope == "proven" and bound < share
 
 
 def epsilon_of(step: int) -> float:
     """The budget of a step: 10^-4 nats, then all decimals of four digits."""
-    return float(f"{DECADE // 9 + step % DECADE}e{step // DECADE + SMALLEST - 3}")
+    # Step k of a decade has the digits 1000 + k. The double is that of the decimal text.
+    digits = DECADE // 9 + step % DECADE
+    exponent = step // DECADE + SMALLEST - 3
+    return float(f"{digits}e{exponent}")
 
 
 def step_of(epsilon: float) -> int:
     """The last step at or below a budget."""
     decade = math.floor(math.log10(epsilon))
-    return (
-        (decade - SMALLEST) * DECADE
-        + math.floor(round(epsilon * 10.0 ** (3 - decade), 6))
-        - DECADE // 9
-    )
+    # Rounded first, because a product such as 1234.0 may come out just below.
+    digits = math.floor(round(epsilon * 10.0 ** (3 - decade), 6))
+    return (decade - SMALLEST) * DECADE + digits - DECADE // 9

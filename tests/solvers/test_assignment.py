@@ -1,4 +1,6 @@
-"""Assignments of least cost: the bound for whatever multipliers, the two methods, what cannot be done."""
+"""Assignments of least cost: the bound for whatever multipliers, the two methods, what cannot be
+done.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def _problem(spread: float = 0.3, **options: object) -> Assignment:
 def test_any_multipliers_give_a_bound(
     rows: list[float], masses: list[float], keep: bool
 ) -> None:
-    """lower_bound(nu, f) <= the optimum for all nu >= 0 and all f; and it never exceeds the same in fractions."""
+    """lower_bound(nu, f) <= the optimum for all nu >= 0 and all f; and it never exceeds the same in
+    fractions.
+    """
     problem = _problem(keep=keep)
     found = Multipliers(np.array(rows).reshape(4, 4), np.array(masses))
     bound = lower_bound(problem, found)
@@ -141,7 +145,9 @@ def _many(seed: int, cost: str, **options: object) -> Assignment:
 def test_few_pairs_of_each_column_find_the_optimum(
     monkeypatch: pytest.MonkeyPatch, cost: str, way: str
 ) -> None:
-    """Columns that begin with a few pairs end with the cost of all pairs, and every bound on the way holds."""
+    """Columns that begin with a few pairs end with the cost of all pairs, and every bound on the
+    way holds.
+    """
     options: dict[str, dict[str, object]] = {
         "free": {},
         "keep": {"keep": True},

@@ -86,7 +86,9 @@ def test_a_test_that_is_too_bold_would_be_noticed():
 
 
 def test_the_enumerated_p_value_is_the_mass_of_outcomes_at_least_as_unlikely_a_ratio():
-    masses, observed, n = (0.5, 0.3, 0.2), (0, 1, 4), 5
+    masses = (0.5, 0.3, 0.2)
+    observed = (0, 1, 4)
+    n = 5
 
     def ratio(counts):
         return sum(
@@ -177,7 +179,9 @@ def poisson_binomial(chances):
 )
 def test_the_share_of_a_label_is_tested_validly_whatever_the_records_are(chances):
     """Records with different chances: the exact distribution of their count, by convolution."""
-    masses, n, mean = poisson_binomial(chances), len(chances), float(np.mean(chances))
+    masses = poisson_binomial(chances)
+    n = len(chances)
+    mean = float(np.mean(chances))
     p_values = [share_p_value(c, n, mean, mean) for c in range(n + 1)]
     assert holds_its_level(p_values, masses)
     wider = [
@@ -203,10 +207,13 @@ def test_a_share_far_outside_its_range_is_found():
     ],
 )
 def test_the_bound_on_the_divergence_is_valid_for_records_of_any_kind(rows):
-    """Six records with their own chances: enumeration of all outcomes against their mean distribution."""
+    """Six records with their own chances: enumeration of all outcomes against their mean
+    distribution.
+    """
     records = [rows[i % len(rows)] for i in range(6)]
     mean = np.mean(records, axis=0)
-    p_values, chances = [], []
+    p_values = []
+    chances = []
     for labels in product(range(3), repeat=6):
         counts = np.bincount(labels, minlength=3)
         seen = counts > 0
