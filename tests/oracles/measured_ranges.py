@@ -237,11 +237,15 @@ class MeasuredRange:
     def x_given(self, y: Any) -> Boxes | frozenset[Hashable]:
         """The conditional range [[X|y]].
 
-        Parameters ---------- y
-            A symbol of a discrete variable; a number, or one number a coordinate; or a `Boxes` region
-            that Y is known to lie in (pieces that it meets in a null set do not count).
+        Parameters
+        ----------
+        y
+            A symbol of a discrete variable; a number, or one number a coordinate; or a `Boxes`
+            region that Y is known to lie in (pieces that it meets in a null set do not count).
 
-        Raises ------ InputError
+        Raises
+        ------
+        InputError
             If `y` is outside the range of Y.
         """
         kept = [x for x, side in self.pieces if _holds(side, y)]
