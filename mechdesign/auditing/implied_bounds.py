@@ -19,7 +19,6 @@ import numpy as np
 from mechdesign.auditing.leakages import OutputLeakage
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.core.wording import order_of
-from mechdesign.tables.joint import Joint
 
 OUTWARD = 1.0 + 1e-14
 """Covers the rounding of the few operations of each bound (at most 20 half-ulps of 1.1e-16)."""
@@ -123,21 +122,24 @@ def guarantee_table(
     achieved: Achieved,
     leaked: dict[str, float],
     outputs: Sequence[OutputLeakage],
-    joint: Joint,
+    prior: Sequence[int],
     alphas: Sequence[float],
     breaches: Sequence[float],
 ) -> list[Guarantee]:
-    """Every guarantee that follows from the achieved budgets, or from the measures themselves."""
+    """Every guarantee that follows from the achieved budgets, or from the measures themselves.
+
+    `prior` has integers in proportion to P(s).
+    """
     table = _from_budgets(achieved, leaked, alphas)
-    table += _from_averages(leaked, outputs, joint, alphas)
+    table += _from_averages(leaked, outputs, prior, alphas)
     high = max(output.max_lift for output in outputs)
     low = min(output.min_lift for output in outputs)
-    for prior in breaches:
+    for share in breaches:
         guarantee = Guarantee(
             source="Proposition A1",
-            measure=f"posterior of a property of prior {prior:g}",
-            attained=_worst_posterior(outputs, joint, prior),
-            bound=breach_bound(low, high, prior),
+            measure=f"posterior of a property of prior {share:g}",
+            attained=_worst_posterior(outputs, prior, share),
+            bound=breach_bound(low, high, share),
         )
         table.append(guarantee)
     return table
@@ -180,14 +182,14 @@ def _from_budgets(
 def _from_averages(
     leaked: dict[str, float],
     outputs: Sequence[OutputLeakage],
-    joint: Joint,
+    prior: Sequence[int],
     alphas: Sequence[float],
 ) -> list[Guarantee]:
     """Bounds on the single lifts, from the averages."""
     high = max(output.max_lift for output in outputs)
     low = min(output.min_lift for output in outputs)
     # The bounds are weakest for the rarest symbol; its probability is rounded down.
-    rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
+    rarest = math.nextafter(min(prior) / sum(prior), 0.0)
     # (section of the proposition, kind of average, suffix of the measure's name, order)
     kinds = [(1, "l1", "", math.inf), (2, "chi2", "", math.inf)]
     kinds += [(3, "alpha", f"[{order_of(alpha)}]", alpha) for alpha in alphas]
@@ -215,17 +217,16 @@ def _from_averages(
 
 
 def _worst_posterior(
-    outputs: Sequence[OutputLeakage], joint: Joint, prior: float
+    outputs: Sequence[OutputLeakage], prior: Sequence[int], share: float
 ) -> float | None:
-    """max over outputs y and sets Q of S with P(Q) <= prior of P(Q|y), by enumeration."""
-    size = len(joint.sensitive)
-    if size > MOST_ENUMERATED:
+    """max over outputs y and sets Q of S with P(Q) <= share of P(Q|y), by enumeration."""
+    if len(prior) > MOST_ENUMERATED:
         return None
-    # The prior as its shortest decimal, so that 0.1 means a tenth, and P(Q) in integers.
-    most = Fraction(str(prior)) * joint.total
+    # The share as its shortest decimal, so that 0.1 means a tenth, and P(Q) in integers.
+    most = Fraction(str(share)) * sum(prior)
     allowed: list[tuple[float, ...]] = []
-    for indicator in product((0.0, 1.0), repeat=size):
-        if sum(compress(joint.sensitive_counts, indicator)) <= most:
+    for indicator in product((0.0, 1.0), repeat=len(prior)):
+        if sum(compress(prior, indicator)) <= most:
             allowed.append(indicator)
     posteriors = np.array([output.posterior for output in outputs])
     return float((np.array(allowed) @ posteriors.T).max())

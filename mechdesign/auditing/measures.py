@@ -18,7 +18,9 @@ from mechdesign.auditing.demands import columns_on, log_upper, released_part
 from mechdesign.auditing.implied_bounds import Guarantee, guarantee_table, weakest
 from mechdesign.auditing.leakages import (
     OutputLeakage,
+    ReleasedMasses,
     average_leakages,
+    masses_of,
     output_leakages,
     worst_of,
 )
@@ -36,10 +38,10 @@ ROUNDOFF = 2.0**-53
 """Largest relative error of one floating-point operation."""
 
 SUM_ERROR = 18 * ROUNDOFF
-"""Bound on the relative error of a sum of terms t log(m/t), all of one sign: five conversions of
-integers, two quotients, a product and the exact sum round once each; the logarithm is within 4
-units in the last place, 8 roundoffs (NumPy's vector loops; usually 1). Computed as log1p((m - t)/t)
-it loses nothing near m = t.
+"""Bound on the relative error of a sum of terms t log(m/t), all of one sign: two quotients, a
+product and the exact sum round once each; the logarithm is within 4 units in the last place, 8
+roundoffs (NumPy's vector loops; usually 1), and repeats the error of its argument. The rest is
+reserve. Computed as log1p((m - t)/t) it loses nothing near m = t.
 """
 
 
@@ -68,7 +70,7 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     total = joint.total
     if len(weights) == 1:
         return Utility(0.0, 0.0, 1.0)
-    entropy = _sum_of_logs([(list(weights), total)], total)
+    entropy = sum_of_logs([(list(weights), total)], total)
     # H(X) rounded down and H(X|Y) rounded up: I(X;Y) is never claimed to be larger than it is.
     low = entropy * (1.0 - SUM_ERROR)
     groups: list[tuple[list[int], int]] = []
@@ -81,7 +83,7 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     if not groups:
         return Utility(low, entropy, 1.0)
     # H(X|Y) = sum over y and x of P(x, y) log(P(y) / P(x, y)).
-    lost = _sum_of_logs(groups, total * channel.denominator) * (1.0 + SUM_ERROR)
+    lost = sum_of_logs(groups, total * channel.denominator) * (1.0 + SUM_ERROR)
     # Quotient, product and difference round once each; the share is rounded down.
     share = 1.0 - lost / low * (1.0 + 4 * ROUNDOFF)
     return Utility(
@@ -91,17 +93,17 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     )
 
 
-def _sum_of_logs(groups: list[tuple[list[int], int]], scale: int) -> float:
+def sum_of_logs(groups: list[tuple[list[int], int]], scale: int) -> float:
     """Sum of t log(m/t) / scale over the positive integers t of every group (list of t, m >= t)."""
     terms: list[float] = []
-    rests: list[float] = []
+    quotients: list[float] = []
     for masses, whole in groups:
-        terms += map(float, masses)
-        # log(m/t) = log1p((m - t)/t). The difference of integers is exact, and rounded once.
-        rests += [float(whole - mass) for mass in masses]
-    quotients = np.array(rests) / np.array(terms)
-    logs = np.array(terms) * np.log1p(quotients)
-    return math.fsum(logs.tolist()) / float(scale)
+        # A quotient of integers rounds once, however long they are.
+        terms += [mass / scale for mass in masses]
+        # log(m/t) = log1p((m - t)/t), where the difference of integers is exact.
+        quotients += [(whole - mass) / mass for mass in masses]
+    logs = np.array(terms) * np.log1p(np.array(quotients))
+    return math.fsum(logs.tolist())
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,32 @@ def measure(
     breaches: Sequence[float] = BREACHES,
 ) -> ChannelMeasures:
     """Measure `channel` on `joint`; of several secrets each figure is the worst of all."""
+    joint = released_part(channel, joint)
+    if joint.sensitive.protects_columns:
+        parts = [
+            measure(channel, secret, alphas, orders, breaches)
+            for secret in joint.secrets
+        ]
+        return _worst_of_secrets(parts, achieved_by(channel, joint))
+    return released_measures(
+        masses_of(channel, joint),
+        _utility_measures(channel, joint),
+        achieved_by(channel, joint),
+        alphas,
+        orders,
+        breaches,
+    )
+
+
+def released_measures(
+    released: ReleasedMasses,
+    kept: dict[str, float],
+    achieved: Achieved,
+    alphas: Sequence[float],
+    orders: Sequence[float],
+    breaches: Sequence[float],
+) -> ChannelMeasures:
+    """All measures of what is released, whose utility is `kept`."""
     alphas = [check_alpha(alpha) for alpha in alphas]
     for order in orders:
         if not order > 0.0:
@@ -136,23 +164,17 @@ def measure(
             raise InputError(
                 f"the prior of a property ({prior:g}) must be strictly between 0 and 1"
             )
-    joint = released_part(channel, joint)
-    if joint.sensitive.protects_columns:
-        parts = [
-            measure(channel, secret, alphas, orders, breaches)
-            for secret in joint.secrets
-        ]
-        return _worst_of_secrets(parts, achieved_by(channel, joint))
-    achieved = achieved_by(channel, joint)
-    outputs = output_leakages(channel, joint, alphas)
-    averages = average_leakages(channel, joint, list(dict.fromkeys([*alphas, *orders])))
+    outputs = output_leakages(released, alphas)
+    averages = average_leakages(released, list(dict.fromkeys([*alphas, *orders])))
     leaked = _overall(outputs, alphas) | averages
     return ChannelMeasures(
-        utility=_utility_measures(channel, joint),
+        utility=kept,
         leakage=leaked,
         achieved=achieved,
         outputs=outputs,
-        guarantees=guarantee_table(achieved, leaked, outputs, joint, alphas, breaches),
+        guarantees=guarantee_table(
+            achieved, leaked, outputs, released.sums, alphas, breaches
+        ),
     )
 
 

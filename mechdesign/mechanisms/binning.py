@@ -14,6 +14,7 @@ from mechdesign.release.moved_numbers import distance_text, moved
 from mechdesign.tables.bin_edges import AUTO, specs_by_column
 from mechdesign.tables.cell_numbers import kind_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 NUMBERS_OF_BINS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Numbers tried for ``auto``; beyond them the curve is flat."""
@@ -111,13 +112,17 @@ def _distances(
     return trials
 
 
-def refuse_identifier(joint: Joint) -> None:
-    """Raise InputError for a useful column with nearly as many symbols as records."""
-    records = joint.records or 0
-    symbols = len(joint.useful)
-    if records < FEWEST_RECORDS or symbols <= IDENTIFYING * records:
+def refuse_identifier(useful: Variable, records: int | None) -> None:
+    """Raise InputError for a useful column with nearly as many symbols as records.
+
+    `records` is None for tables without records, of weights or probabilities.
+    """
+    symbols = len(useful)
+    if records is None or records < FEWEST_RECORDS:
         return
-    name = quoted(",".join(joint.useful.columns))
+    if symbols <= IDENTIFYING * records:
+        return
+    name = quoted(",".join(useful.columns))
     raise InputError(
         f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
         "it all but identifies them and the channel would list them; group its values "
