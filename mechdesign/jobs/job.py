@@ -32,7 +32,7 @@ from mechdesign.core.files import PathLike, has_sha256, real_path
 from mechdesign.core.json_values import canonical
 from mechdesign.core.undoing import on_failure
 from mechdesign.core.wording import listed
-from mechdesign.formats.digests import Content
+from mechdesign.formats.census import Content
 from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.counted_outputs import drawn_uses

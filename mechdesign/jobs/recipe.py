@@ -23,7 +23,8 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.formats.digests import Content, Hashes, RowHasher
+from mechdesign.formats.census import Content, Hashes
+from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs.column_plan import OutputColumn, Plan
 from mechdesign.jobs.disclosure_checks import DisclosureChecks
 from mechdesign.jobs.options import ReleaseOptions

@@ -20,7 +20,8 @@ from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.formats.digests import Hashes, RowHasher
+from mechdesign.formats.census import Hashes
+from mechdesign.formats.digests import RowHasher
 from mechdesign.release import policies, released_values
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
 from mechdesign.release.first_symbols import FirstSymbols, new_records

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.digests import Hashes, RowHasher
+from mechdesign.formats.census import Hashes
+from mechdesign.formats.digests import RowHasher
 
 TWO_SPELLINGS = (
     "two identifiers differ only in blanks, leading zeros, a sign or .0: nobody can tell whether "

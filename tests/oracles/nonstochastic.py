@@ -24,8 +24,9 @@ from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.output_budgets import outputs_allowed, smallest_cell
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.queries import LinearQuery, Query, identity_query, sumset
+from mechdesign.nonstochastic.queries import LinearQuery, Query, identity_query
 from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.sumsets import sumset
 
 
 def outputs_of_uniform(levels: int, sensitivity: Fraction, span: Fraction) -> int:

@@ -38,7 +38,9 @@ def designed(rng, joint, names, **options):
     records = Records.from_joint(joint, [(name,) for name in names])
     notion = md.ALIP(float(rng.choice([0.3, 2.0])), float(rng.choice([0.2, 1.0])))
     objective = str(rng.choice(["truth", "information"]))
-    request = RowRequest(notion=notion, objective=objective, time_limit=20.0, **options)
+    request = RowRequest(
+        notion=notion, objective=objective, time_limit=600.0, **options
+    )
     return design_records(records, request).channel
 
 
