@@ -36,7 +36,7 @@ from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import FileFormat, schema_of, write_release
 from mechdesign.leaks.crossing import Crossing
-from mechdesign.release.drawing import REMEMBERED
+from mechdesign.release.first_symbols import REMEMBERED
 from mechdesign.release.spellings import TWO_SPELLINGS
 
 

@@ -58,8 +58,8 @@ from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.renewed_identifiers import Wanted, notices_of_renewed
 from mechdesign.jobs.same_records import is_same, releases_of
 from mechdesign.jobs.target import Target
-from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import Key
+from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.spellings import OTHER_SPELLING
 

@@ -28,8 +28,8 @@ from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs.column_plan import OutputColumn, Plan
 from mechdesign.jobs.disclosure_checks import DisclosureChecks
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import Key
+from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.spellings import Spellings
 
 Frame = TypeVar("Frame")

@@ -17,8 +17,8 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.nonstochastic.exact_sums import Codes, Indices
 from mechdesign.nonstochastic.spilled_arrays import SpilledArrays
-from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import KEY_BYTES
+from mechdesign.release.first_symbols import FirstSymbols
 
 MOST_INDIVIDUALS = 1 << 31
 """Individuals, and groups, have numbers of 32 bits."""

@@ -16,7 +16,8 @@ from mechdesign.tables.records import Records
 from tests.oracles import joint_rows as oracle
 from tests.properties.test_rows import records_of
 
-FEW, MANY = 40, 400
+FEW = 40
+MANY = 400
 
 
 def random_records(rng, groups=3):

@@ -154,7 +154,8 @@ def tampered(path, change, *, rehash=True):
     document = json.loads(path.read_text())
     digest = document.pop("sha256")
     change(document)
-    kind, version = document.pop("format"), document.pop("version")
+    kind = document.pop("format")
+    version = document.pop("version")
     text = hashed_text(kind, version, document)
     if not rehash:
         text = json.dumps({**json.loads(text), "sha256": digest})

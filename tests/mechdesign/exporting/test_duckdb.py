@@ -72,7 +72,8 @@ def test_draws_follow_the_channel(database):
     for x, symbol in enumerate(channel.useful.names):
         part = records[[text == symbol for text in texts]]
         counts = Counter(released(database, channel, part))
-        expected, observed = [], []
+        expected = []
+        observed = []
         for output, weight in zip(channel.outputs, channel.rows[x], strict=True):
             mean = len(part) * int(weight) / channel.denominator
             if mean < RARE:
@@ -104,7 +105,8 @@ def test_draws_of_rows_follow_their_law(database):
     records = records.assign(**row)
     counts = Counter(released(database, channel, records, identity="n"))
     assert set(counts) <= set(law)
-    expected, observed = [0.0], [0]
+    expected = [0.0]
+    observed = [0]
     for texts, share in law.items():
         mean = float(share) * count
         if mean < RARE:

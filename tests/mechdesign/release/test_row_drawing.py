@@ -1,4 +1,6 @@
-"""Draws of released rows: the law, the same draws again, and records that the channel does not know."""
+"""Draws of released rows: the law, the same draws again, and records that the channel does not
+know.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_another_key_gives_other_draws(channel, frame):
 
 
 def test_levels_have_numbers_of_their_own(channel):
-    """With one number for both levels only some pairs could come; all pairs of positive probability do."""
+    """With one number for both levels only some pairs could come; all pairs of positive probability
+    do.
+    """
     row = ("z", "2")
     law = channel.distribution(row)
     many = pd.DataFrame({"a": ["z"] * 200_000, "b": ["2"] * 200_000})
