@@ -1,7 +1,6 @@
 """A frame in memory as a job of its own: refusals, warnings, and its entry in a ledger."""
 
 # pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import secrets

@@ -19,7 +19,6 @@ are no symbols and identify nothing.
 """
 
 # Frames of three libraries have no type in common.
-# pyright: basic
 from __future__ import annotations
 
 import secrets

@@ -5,7 +5,6 @@ A `FileRecipe` decides the order of these steps and what the ledger enters (`wri
 """
 
 # pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from abc import abstractmethod

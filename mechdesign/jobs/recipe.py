@@ -7,7 +7,6 @@ cluster or a whole frame: each record gets the same output.
 """
 
 # pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
