@@ -42,6 +42,11 @@ def listed(values: Sequence[str], most: int = 8) -> str:
     return shown
 
 
+def joined_name(values: Sequence[str]) -> str:
+    """The name of values that count as one."""
+    return " or ".join(value or '""' for value in values)
+
+
 def at_most(value: float | Decimal, digits: int = DIGITS) -> str:
     """An upper bound, rounded up."""
     return _rounded(value, ROUND_CEILING, digits)
