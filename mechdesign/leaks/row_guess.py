@@ -179,8 +179,13 @@ def _boosting(
         shares[:, present[0]] = 1.0
         return shares
     model = boosting(categorical_features=list(categorical), random_state=SEED)
-    model.fit(seen, classes)
-    shares[:, present] = model.predict_proba(unseen)
+    # A tree has a hundred short parallel steps, and OpenMP's threads wait for each other by
+    # spinning: on a busy machine two of them took ten times as long as one. scikit-learn depends
+    # on threadpoolctl.
+    limits: Any = import_module("threadpoolctl").threadpool_limits
+    with limits(limits=1, user_api="openmp"):
+        model.fit(seen, classes)
+        shares[:, present] = model.predict_proba(unseen)
     return shares
 
 
