@@ -17,7 +17,7 @@ from mechdesign.formats.cells import encode, encode_anything
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.crossing import Crossing, TextNumbers
 
 VALUES = 1 << 16
 """Different values from which on a column is not looked at any more: it names individuals, or has
@@ -131,8 +131,9 @@ def inspect_file(
         hidden = tuple(
             dict.fromkeys((*useful, *(name for name in found if name in table.header)))
         )
+        numbers = {other: TextNumbers() for other in hidden}
         crossings = {
-            name: {other: Crossing(VALUES) for other in hidden}
+            name: {other: Crossing(VALUES, numbers[other]) for other in hidden}
             for name in table.header
             if name not in hidden
         }
