@@ -1,7 +1,8 @@
 """What eight columns of a real survey keep under three promises: ``python survey.py``.
 
 The Adult data stand for a survey: the income is protected, eight columns are released. Set
-MECHDESIGN_DATA to the folder that holds adult/. ``--records N`` takes the first N records, ``--times K`` makes one promise instead of three.
+MECHDESIGN_DATA to the folder that holds adult/. ``--records N`` takes the first N records,
+``--levels N`` the first N levels of the release.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ TIMES = (1.25, 1.5, 2.0)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int)
-    parser.add_argument("--times", type=float, nargs="*", default=TIMES)
-    asked = parser.parse_args()
-    table = adult_rows.read("adult.data", asked.records)
+    parser.add_argument("--levels", type=int, default=len(RELEASED))
+    arguments = parser.parse_args()
+    table = adult_rows.read("adult.data", arguments.records)
+    released = RELEASED[: arguments.levels]
     print(f"{table.num_rows:,} records; income is protected")
     print("promised        verified        kept  at most  unchanged cells")
-    for times in asked.times:
+    for times in TIMES:
         notion = md.ALIP(eps_l=log(times), eps_u=log(times))
         design = md.design_rows(
-            table, sensitive="income", release=RELEASED, notion=notion, time_limit=30
+            table, sensitive="income", release=released, notion=notion, time_limit=30
         )
         assert isinstance(design, md.RowDesign)
         audit = md.audit(design.channel)

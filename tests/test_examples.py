@@ -125,24 +125,24 @@ def run_on_adult(data, folder, name, *options):
 
 
 def test_the_survey_of_eight_columns_keeps_its_promise(data, tmp_path):
-    printed = run_on_adult(
-        data, tmp_path, "survey.py", "--records", "1500", "--times", "1.5"
-    )
+    options = ("--records", "600", "--levels", "3")
+    printed = run_on_adult(data, tmp_path, "survey.py", *options)
     assert "income is protected" in printed
     assert "0.67 to 1.50         yes" in printed
 
 
-def test_training_on_posteriors_beats_training_on_released_cells(data, tmp_path):
-    """The claim of the page on training: cells as they are released mislead a model."""
+def test_a_model_learns_from_released_cells_and_the_attack_does_not(data, tmp_path):
+    """The claims of the page on training: the target survives in the release, the income less."""
     printed = run_on_adult(data, tmp_path, "train.py", "--records", "4000")
     assert "1/1.5 to 1.5 times as probable: verified" in printed
     assert "AUC of income" in printed
-    auc = {
-        line.split()[0]: [float(number) for number in line.split()[1:]]
-        for line in printed.splitlines()[3:]
-    }
-    assert auc["released"][0] + 0.2 < auc["posterior"][0] < auc["untouched"][0] + 0.01
-    assert auc["posterior"][1] < 0.7 < auc["untouched"][1]
+    lines = [line.split() for line in printed.splitlines()]
+    auc: dict[str, list[float]] = {}
+    for form, *numbers in lines[3:6]:
+        auc[form] = [float(number) for number in numbers]
+    assert auc["untouched"][0] - 0.1 < auc["released"][0] < auc["untouched"][0] + 0.01
+    assert auc["released"][0] - 0.05 < auc["posterior"][0] < auc["untouched"][0] + 0.01
+    assert max(auc["released"][1], auc["posterior"][1]) < 0.7 < auc["untouched"][1]
 
 
 @pytest.mark.parametrize("name", ON_ADULT)

@@ -8,6 +8,7 @@ Bayes on the columns' values, which is weaker: it misses what columns say only t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -43,6 +44,9 @@ CHOICE_BINS = 16
 
 MOST_CATEGORIES = 255
 """Values of a column that boosting can tell apart; the rarer ones are put together."""
+
+THREADS_FROM = 20_000
+"""Records from which on several threads are worth their waiting."""
 
 SUREST = 0.05
 """The share of the records of which the guess is surest."""
@@ -258,14 +262,21 @@ def _boosting(
         shares[:, present[0]] = 1.0
         return shares
     model = boosting(categorical_features=categorical[columns], random_state=SEED)
-    # A tree has a hundred short parallel steps, and OpenMP's threads wait for each other by
-    # spinning: on a busy machine two of them took ten times as long as one. scikit-learn depends
-    # on threadpoolctl.
-    limits: Any = import_module("threadpoolctl").threadpool_limits
-    with limits(limits=1, user_api="openmp"):
+    with _few_threads(len(seen)):
         model.fit(seen, classes)
         shares[:, present] = model.predict_proba(unseen)
     return shares
+
+
+def _few_threads(records: int) -> AbstractContextManager[Any]:
+    """One thread for a small table: on a busy machine threads wait for each other for longer than
+    they work.
+    """
+    if records >= THREADS_FROM:
+        return nullcontext()
+    # scikit-learn depends on it; it has no complete types.
+    limits: Any = import_module("threadpoolctl").threadpool_limits
+    return limits(limits=1)
 
 
 def _naive_bayes(
