@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import ROUND_FLOOR, Decimal
@@ -10,7 +9,6 @@ from typing import Any
 
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.boxes import BoxAudit, audit_boxes
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import listed, percent_of
@@ -370,11 +368,3 @@ def box_channel_record(channel: BoxChannel) -> dict[str, Any]:
         "notion": None if notion is None else to_record(notion),
         "levels": levels,
     }
-
-
-def factors_of(achieved: Achieved, notion: Notion) -> tuple[str, str]:
-    """The smallest and the largest factor for a table, '-' on a side that is not bounded."""
-    sides = w.bounded_sides(achieved, notion)
-    low = "-" if math.isinf(sides[0]) else w.short_factor(sides[0], upper=False)
-    high = "-" if math.isinf(sides[1]) else w.short_factor(sides[1], upper=True)
-    return low, high
