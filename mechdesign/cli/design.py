@@ -349,8 +349,6 @@ def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
 def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
     _refuse_with_rows(asked)
-    if level is not None:
-        asked.reports.check_boxes()
     table, rows, search = asked.table, asked.rows, asked.search
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
@@ -390,7 +388,6 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
             "--merge-rare needs --confidence: without it no symbol is too rare"
         )
     _refuse_with_rows(asked)
-    asked.reports.check_boxes()
     rows, search = asked.rows, asked.search
     with reporter.work("reading the table"):
         joint, bins = asked.table.read_before_auto()

@@ -32,6 +32,9 @@ from mechdesign.formats.column_names import require_column
 _ZERO_FRACTION = re.compile(r"\.0+(?=$|[+-])")
 _ZONE_WITHOUT_COLON = re.compile(r"([+-]\d\d)(\d\d)$")
 
+_TEXT_TYPES = ("string", "large_string", "string_view")
+"""pyarrow's types of text, by name."""
+
 _MISSING_TYPES = ("NAType", "NaTType")
 """Types of pandas' missing values, by name, so that pandas need not be imported."""
 
@@ -263,9 +266,9 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         indices = indices.cast(pa.int64())
     codes = integers_of(indices, -1)
     texts = _texts_of_arrow(column.dictionary, name)
-    missing = [code for code, text in enumerate(texts) if text is None]
-    if missing:
+    if None in texts:
         # The dictionary itself has a NaN or a null. The last entry serves the code -1.
+        missing = [code for code, text in enumerate(texts) if text is None]
         kept = np.arange(len(texts) + 1)
         kept[[*missing, -1]] = -1
         codes = kept[codes]
@@ -278,6 +281,8 @@ def _texts_of_arrow(values: Any, name: str) -> list[str | None]:
 
     types = pa.types
     kind = values.type
+    if _is_text(kind):
+        return values.to_pylist()
     if types.is_timestamp(kind) or types.is_time(kind):
         return _texts_of_times(values)
     if types.is_floating(kind):
@@ -289,7 +294,7 @@ def _texts_of_arrow(values: Any, name: str) -> list[str | None]:
         or types.is_date(kind)
         or types.is_null(kind)
     )
-    if not plain and not _is_text(kind):
+    if not plain:
         raise _not_a_symbol(name, str(kind))
     return [None if value is None else str(value) for value in values.to_pylist()]
 
@@ -329,7 +334,7 @@ def _texts_of_floats(values: Any) -> list[str | None]:
 
 def _is_text(kind: Any) -> bool:
     """Whether a pyarrow type is one of text."""
-    return str(kind) in ("string", "large_string", "string_view")
+    return str(kind) in _TEXT_TYPES
 
 
 def _not_a_symbol(name: str, kind: str) -> InputError:

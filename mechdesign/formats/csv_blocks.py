@@ -21,6 +21,16 @@ Mask = NDArray[np.bool_]
 BLOCK = 1 << 20
 """Bytes read at a time. The arrays of a block stay in the processor's cache."""
 
+WIDE = 500
+"""Columns of a table from which on a block holds `LEAST_ROWS`, if it can: every step of a release
+costs some microseconds for each column of a block, however few its rows.
+"""
+
+LEAST_ROWS = 256
+
+LARGEST_BLOCK = 1 << 23
+"""Bytes that are read at a time for so many rows, at most."""
+
 HEADER = 1 << 16
 """Bytes read for the header. They are split once more for the records."""
 
@@ -147,8 +157,9 @@ class Blocks:
 
     def __iter__(self) -> Iterator[TextBlock]:
         width = len(self.header)
+        block_size = BLOCK
         while self._rest or not self._ended:
-            text, rows = self._next(BLOCK)
+            text, rows = self._next(block_size)
             self._require_text(text, rows.size)
             count = self._regular_rows(text, rows, width)
             if count:
@@ -164,6 +175,9 @@ class Blocks:
                     record=self.records,
                 )
                 self.records += count
+                if width > WIDE:
+                    rows_size = LEAST_ROWS * (size // count)
+                    block_size = max(BLOCK, min(rows_size, LARGEST_BLOCK))
             self._line += rows.lines
 
     def _next(self, size: int) -> tuple[bytes, Rows]:

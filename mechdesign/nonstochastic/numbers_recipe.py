@@ -163,11 +163,13 @@ class NumbersRecipe(FileRecipe):
         Files of months may have other numbers each. But the name of a file discloses the number
         where each file begins at or above the end of the one before.
         """
-        numbers = np.array([float(symbol or "nan") for symbol in crossing.symbols])
+        numbers = np.array(
+            [float(symbol or "nan") for symbol in crossing.symbols.number_of]
+        )
         files, symbols, counts = crossing.table()
         ranges: list[tuple[float, float]] = []
         for name in names:
-            inside = numbers[symbols[files == crossing.values[name]]]
+            inside = numbers[symbols[files == crossing.values.number_of[name]]]
             if np.isfinite(inside).any():
                 ranges.append((np.nanmin(inside), np.nanmax(inside)))
         ranges.sort()
