@@ -155,7 +155,10 @@ class Points:
     def images(self, rows: Array) -> Array:
         """``rows @ v`` of every point; (k, m) for (m, n) rows."""
         out = np.zeros((len(self), rows.shape[0]))
-        np.add.at(out, self.owner, rows[:, self.indices].T * self.data[:, None])
+        entries = rows.T[self.indices] * self.data[:, None]
+        filled = self.sizes > 0
+        # Sums over the entries of one point after the other; a point without any has none.
+        out[filled] = np.add.reduceat(entries, self.indptr[:-1][filled], axis=0)
         return out
 
     def combine(self, weights: ArrayLike) -> Array:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias
@@ -120,7 +119,7 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
     envelopes: list[Envelope] = []
     for margin in rules.margins:
         try:
-            solve = rules.solver(margin, search, beginning.end)
+            solve = rules.solver(margin, search, beginning.search_end)
             envelope = solve(
                 progress=search.shown(rules.joint),
                 start=start,
@@ -136,8 +135,8 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
             raise SolverFailure(
                 f"the optimum could not be computed: {error}"
             ) from error
-        if beginning.interrupted:
-            envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
+        if envelope.status is EnvelopeStatus.TIME_LIMIT:
+            envelope = _with_response(envelope, rules, search, beginning)
         try:
             # From classes of symbols back to symbols, then to integers.
             weights, points = rules.reduced.split(envelope.weights, envelope.points)
@@ -163,15 +162,22 @@ n)."""
 class _Beginning:
     """Where a search begins, all of it on classes of symbols, and when it ends.
 
-    `start` and `dual` are columns and prices of a neighbouring budget. `incumbents` is called by
-    the search if it needs channels to begin with. `interrupted` says that Ctrl-C came already.
+    `start` and `dual` are columns and prices of a neighbouring budget. `merged` gives the groups of
+    subset merging and the channels of all merging; it works once, when it is first needed.
+    `neighbour` is the channel of the neighbouring budget. What lies between `search_end` and `end`
+    is for the best response within the groups, where the search has not closed the gap.
     """
 
     start: Points | None
     dual: Array | None
-    incumbents: Callable[[], list[Incumbent]]
+    merged: Callable[[], tuple[list[tuple[int, ...]], list[Incumbent]]]
+    neighbour: list[Incumbent]
+    search_end: float
     end: float
-    interrupted: bool
+
+    def incumbents(self) -> list[Incumbent]:
+        """The channels that are known before any search."""
+        return [*self.merged()[1], *self.neighbour]
 
 
 def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
@@ -186,25 +192,44 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
         channels.append((neighbour.weights, neighbour.points))
         start = neighbour.pool
         dual = neighbour.dual
-    merged = cache(lambda: _merged(rules, started, end))
-    interrupted = False
+    search_end = end
     if search.method != "vertices" and end < math.inf and rules.has_faces:
-        # Where time is short, the best response within the merged sets is the channel that is
-        # emitted.
-        groups, _ = merged()
-        now = time.perf_counter()
-        if now < end:
-            until = now + rules.response_share * (end - now)
-            solve = rules.solver(rules.margins[0], search, until)
-            with suppress(SolverFailure):  # one incumbent less
-                weights, points, interrupted = respond(solve, p_x, groups, until)
-                channels.append((weights, points))
+        search_end -= rules.response_share * (end - started)
     return _Beginning(
         start=start,
         dual=dual,
-        incumbents=lambda: [*merged()[1], *channels],
-        end=-math.inf if interrupted else end,
-        interrupted=interrupted,
+        merged=cache(lambda: _merged(rules, started, end)),
+        neighbour=channels,
+        search_end=search_end,
+        end=end,
+    )
+
+
+def _with_response(
+    envelope: Envelope, rules: Rules, search: Search, beginning: _Beginning
+) -> Envelope:
+    """The envelope of a search that ran out of time, with the best response within the merged sets
+    where that one is the better channel.
+    """
+    if not beginning.search_end < beginning.end:
+        return envelope
+    groups, _ = beginning.merged()
+    solve = rules.solver(rules.margins[0], search, beginning.end)
+    p_x = rules.reduced.joint.p_x
+    try:
+        weights, points, interrupted = respond(solve, p_x, groups, beginning.end)
+    except SolverFailure:
+        # The search has a channel of its own.
+        return envelope
+    status = envelope.status
+    if interrupted:
+        status = EnvelopeStatus.INTERRUPTED
+    value = math.fsum((weights * points.entropies()).tolist())
+    if value >= envelope.value:
+        return replace(envelope, status=status)
+    pool = Points.concatenate([envelope.pool, points])
+    return replace(
+        envelope, status=status, weights=weights, points=points, value=value, pool=pool
     )
 
 

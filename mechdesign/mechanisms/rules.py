@@ -96,8 +96,8 @@ class Rules:
     search_share: ClassVar[float] = 1.0
     """Share of the time limit that the search may take."""
     response_share: ClassVar[float] = 0.15
-    """Share of what is left of it for the best response within merged sets: where a limit is short,
-    it is the better channel, and its columns are a start in any case."""
+    """Share for the best response within merged sets, where the search has not closed the gap:
+    where a limit is short, it is the better channel."""
 
     @property
     def has_faces(self) -> bool:
