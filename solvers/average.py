@@ -14,8 +14,8 @@ tangents below the convex f (`solvers.average_tangents`); two secrets have a pri
 
 Invariants: every column is a member of the inner polytope and is charged its true H and L. For any
 y and beta >= 0 with H(v) + sum_j beta_j L_j(v) - y.v >= m on the outer polytope, every channel has
-H(X|Y) + sum_j beta_j E L_j >= y.p + m (sum the inequality with the weights); such supports prove
-the bounds, and are rounded down.
+H(X|Y) + sum_j beta_j E L_j >= y.p + m (docs/explanation/averages-theory.md, 'Several average
+budgets'); such supports prove the bounds, and are rounded down.
 """
 
 from __future__ import annotations

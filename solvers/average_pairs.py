@@ -1,7 +1,6 @@
 """Pricing of averages for two secrets: all pairs of symbols, and the share of the second one.
 
-Some minimiser has at most two symbols, because the fibre of a lift is a polytope with two rows on
-which H is concave (docs/explanation/averages-theory.md, Proposition 1).
+Some minimiser has at most two symbols (docs/explanation/averages-theory.md, 'Supports').
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ PAIR_ROUNDING = 1e-13
 class PairSearch:
     """`ConcaveSearch` for H(v) + sum_j beta_j L_j(v) - y.v, for two secrets and no polytope.
 
-    On an interval of shares a chord lies below H and a tangent at the middle
-    below L: what is left is linear, and least at an end. Intervals that may hold less than the
-    target are halved.
+    On an interval of shares a chord lies below H and a tangent at the middle below the leakages:
+    what is left is linear, and least at an end. Intervals that may hold less than the target are
+    halved.
     """
 
     def __init__(self, problem: AverageProblem) -> None:

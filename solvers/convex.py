@@ -64,6 +64,9 @@ MIXES = (0.5, 0.7, 0.9)
 PAIRS_FROM = 60
 """Coordinates from which all pairs are a better beginning than local searches alone."""
 
+CUTS_A_COORDINATE = 2
+"""Cuts for each coordinate that the cheapest pairs give: more of them make every tree slower."""
+
 CUTS_A_ROUND = 60
 """Columns that give cuts in one round, the cheapest first."""
 
@@ -425,7 +428,10 @@ class EnvelopeSearch:
             if not self.solve_master(end):
                 break
         reduced = entropies - pairs.dot(self.prices)
-        near = np.flatnonzero(reduced < CUTOFF_SHARE * gap)
+        near = np.argsort(reduced, kind="stable")[
+            : CUTS_A_COORDINATE * len(self._point)
+        ]
+        near = near[reduced[near] < CUTOFF_SHARE * gap]
         self._cut_at(pairs.take(near).images(self._convex.matrix))
 
     def _cut_at(self, images: Array) -> None:

@@ -2,7 +2,7 @@
 enters the set, and where it leaves it.
 
 Optimal decompositions consist mostly of points with two or three positive coordinates
-(docs/explanation/averages-theory.md, Proposition 1). All pairs together are therefore a good
+(docs/explanation/averages-theory.md, 'Supports'). All pairs together are therefore a good
 beginning, and cost less than one search for the cheapest column.
 """
 

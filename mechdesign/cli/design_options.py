@@ -31,11 +31,11 @@ class DesignBudget(o.BudgetOptions):
         "other budget. With --average KIND: find the least average.",
     )
 
-    average: str | None = option(
+    average: list[str] | None = option(
         "KIND=BUDGET",
         "A budget on an average over released values, alone or beside a notion: mi=0.05 (nats), "
         "mi=25% of what the column itself tells; tv, chi2, maximal-leakage. It promises nothing "
-        "about one record.",
+        "about one record. May be repeated.",
     )
 
     def check(self) -> None:
@@ -84,7 +84,7 @@ class DesignBudget(o.BudgetOptions):
             notion = NO_PROMISE
             if not self._is_average_alone:
                 notion = replace(self, average=None, keep=None).notion_or("alip")
-            average = parsing.average_of(self.average, self.keep)
+            average = parsing.averages_of(self.average, self.keep)
             request = replace(request, notion=notion, average=average, keep=self.keep)
             return design_requested(request)
         if self.keep is not None:
@@ -100,7 +100,7 @@ class DesignBudget(o.BudgetOptions):
         return self == DesignBudget(average=self.average, keep=self.keep)
 
     def _check_average(self) -> None:
-        parsing.average_of(self.average or "", self.keep)
+        parsing.averages_of(self.average or (), self.keep)
         if self.keep is not None:
             share_of("--keep", self.keep)
         if self.max_posterior is not None:

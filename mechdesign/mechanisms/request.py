@@ -128,9 +128,9 @@ class DesignRequest:
     constraints : callable, optional
         Takes the cvxpy variable W and the joint and returns further convex constraints.
     average : mapping, optional
-        A budget on an average leakage over the outputs, beside the notion: ``{"mi": 0.05}`` in
-        nats, ``{"mi": "25%"}`` of what the column itself leaks; or "tv", "chi2", "maximal-leakage"
-        (nats).
+        Budgets on average leakages over the outputs, beside the notion: ``{"mi": 0.05}`` in nats,
+        ``{"mi": "25%"}`` of what the column itself leaks; or "tv", "chi2", "maximal-leakage"
+        (nats); or several of them, ``{"mi": 0.02, "tv": 0.1}``.
         An average promises nothing about one record. `mechdesign.design` needs no notion with it:
         then the extreme lifts of the channel are the notion of the result.
     keep : number, optional
