@@ -123,11 +123,11 @@ def compare_average(
                 f"{name} ({value!r}) must be a whole number, at least {least}"
             )
     budgets = averages_of(average, joint)
-    if len(budgets) > 1:
+    if len(budgets) != 1:
         raise InputError(
             "compare takes one average budget: the local methods of the privacy funnel know one"
         )
-    budget = budgets[0]
+    (budget,) = budgets
     limit = TIME_LIMIT
     if time_limit is not None:
         limit = time_limit

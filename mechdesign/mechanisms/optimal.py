@@ -217,16 +217,17 @@ def _with_response(
     solve = rules.solver(rules.margins[0], search, beginning.end)
     p_x = rules.reduced.joint.p_x
     try:
-        weights, points, interrupted = respond(solve, p_x, groups, beginning.end)
+        response = respond(solve, p_x, groups, beginning.end, most_lost=envelope.value)
     except SolverFailure:
         # The search has a channel of its own.
         return envelope
+    if response is None:
+        return envelope
+    weights, points, interrupted = response
     status = envelope.status
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
     value = math.fsum((weights * points.entropies()).tolist())
-    if value >= envelope.value:
-        return replace(envelope, status=status)
     pool = Points.concatenate([envelope.pool, points])
     return replace(
         envelope, status=status, weights=weights, points=points, value=value, pool=pool
@@ -266,19 +267,24 @@ def respond(
     groups: Sequence[Sequence[int]],
     end: float,
     progress: Callable[[int], None] = lambda _: None,
-) -> tuple[Array, Points, bool]:
+    most_lost: float = math.inf,
+) -> tuple[Array, Points, bool] | None:
     """The optimum within every set of a partition: weights (k,), posteriors (k, n), and whether
     Ctrl-C came.
 
     A set's problem is that of the optimal channel on the face where only the set has mass, at the
     point P(X | T) (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged
     set satisfies the notion. A set that cannot be improved on before `end` (of
-    `time.perf_counter`), or lies in the margin, stays one output.
+    `time.perf_counter`), or lies in the margin, stays one output. None if H(X|Y) exceeds
+    `most_lost` (nats).
     """
     weights: list[Array] = []
     parts: list[Points] = []
     interrupted = False
+    lost = 0.0
     for done, group in enumerate(groups):
+        if lost > most_lost:
+            return None
         members = np.array(group)
         mass = float(p_x[members].sum())
         envelope: Envelope | None = None
@@ -294,10 +300,13 @@ def respond(
             points = envelope.points
             if envelope.status is EnvelopeStatus.INTERRUPTED:
                 interrupted = True
+        lost += float(weights[-1] @ points.entropies())
         # Indices among the members become indices among all symbols.
         indices = members[points.indices].astype(np.int32)
         shape = (len(points), len(p_x))
         parts.append(Points(points.indptr, indices, points.data, shape))
+    if lost > most_lost:
+        return None
     return np.concatenate(weights), Points.concatenate(parts), interrupted
 
 
