@@ -293,18 +293,10 @@ class _InteriorPoint:
         s = self._sensitivities(self._u)
         centring = CENTRING[0] if self._along >= LONG_STEP else CENTRING[1]
         target = centring * float(t @ z) / len(t)
-        factors = self._hessian_factors()
         # (H + D) dt + V dy = r with D = z / t; V^T dt = missing.
         diagonal = z / t
         right = s - self._v @ self.y + target / t
-        weighted = factors / diagonal[:, None]
-        inner = _factor(np.eye(factors.shape[1]) + factors.T @ weighted)
-
-        def solve(matrix: Array) -> Array:
-            """(H + D)^-1 by Woodbury's identity."""
-            shifted = (matrix.T / diagonal).T
-            return shifted - weighted @ cho_solve(inner, factors.T @ shifted)
-
+        solve = self._hessian_solver(diagonal)
         by_price = solve(self._v)
         schur = self._v.T @ by_price
         schur = 0.5 * (schur + schur.T)
@@ -328,6 +320,32 @@ class _InteriorPoint:
         self._along = along
         self.y = self.y + along * step_y
         self.z = z + along * step_z
+
+    def _hessian_solver(self, diagonal: Array) -> Callable[[Array], Array]:
+        """(H + D)^-1 as a function, by whichever of the two sizes of H is the smaller."""
+        n = len(self._point)
+        if len(diagonal) <= n * (n + 1) // 2:
+            whole = self._hessian()
+            whole[np.diag_indices_from(whole)] += diagonal
+            factor = _factor(whole)
+            return lambda matrix: cho_solve(factor, matrix)
+        factors = self._hessian_factors()
+        weighted = factors / diagonal[:, None]
+        inner = _factor(np.eye(factors.shape[1]) + factors.T @ weighted)
+
+        def solve(matrix: Array) -> Array:
+            """Woodbury's identity."""
+            shifted = (matrix.T / diagonal).T
+            return shifted - weighted @ cho_solve(inner, factors.T @ shifted)
+
+        return solve
+
+    def _hessian(self) -> Array:
+        """H_kl = 2 (u_k M^-1 u_l) (u_k M^-1 G M^-1 u_l), (k, k)."""
+        return 2.0 * (
+            (self._u @ self._inverse @ self._u.T)
+            * (self._u @ self._sandwich @ self._u.T)
+        )
 
     def _hessian_factors(self) -> Array:
         """P with H = P P^T: (k, n (n + 1) / 2), products of every two coordinates."""

@@ -61,6 +61,10 @@ MOST_VERTICES = 100_000
 MOST_ENTRIES = 40_000_000
 """Vertices times pairs of symbols: the memory of a Newton step, 8 bytes each."""
 
+MOST_DIRECT = 1200
+"""Chosen posteriors where there are more pairs of symbols than that: a Newton step factors a matrix
+of their size, in a tenth of a second."""
+
 CHOSEN_SHARE = 0.5
 """Share of the time limit for choosing posteriors where all are too many."""
 
@@ -456,7 +460,10 @@ class _QueryProgram:
             time_limit=seconds,
         )
         n = len(point)
-        most = max(n, MOST_ENTRIES // (n * (n + 1) // 2))
+        pairs = n * (n + 1) // 2
+        most = MOST_ENTRIES // pairs
+        if pairs > MOST_DIRECT:
+            most = max(2 * n, MOST_DIRECT)
         used = envelope.points.toarray()
         others = envelope.pool.toarray()[: max(0, most - len(used))]
         return np.vstack([used, others, point[None, :]])
