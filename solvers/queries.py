@@ -96,6 +96,7 @@ def least_variance(
     gap: float,
     end: float = math.inf,
     relaxation: Array | None = None,
+    start: Array | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> LeastVariance:
     """The weights of least total variance over listed points.
@@ -114,14 +115,19 @@ def least_variance(
         When to stop, on the clock of `time.perf_counter`.
     relaxation : (l, n) array, optional
         Points of the set that the bound is for, by default the points themselves.
+    start : (k,) array, optional
+        Weights that decompose the point: they are the answer where no step comes to better ones.
 
     Raises
     ------
     BackendFailure
         If no weights were found that decompose the point.
     """
-    method = _InteriorPoint(points, point, gram, relaxation)
     best = _Best()
+    if start is not None:
+        best.weights = start
+        best.value = _value(points / point, start, gram)
+    method = _InteriorPoint(points, point, gram, relaxation)
     least = float(point @ gram @ point)
     while best.steps < MOST_STEPS:
         best.steps += 1
@@ -155,6 +161,14 @@ def least_variance(
         bound=best.bound,
         steps=best.steps,
     )
+
+
+def _value(u: Array, weights: Array, gram: Array) -> float:
+    """tr(G M^-1) with M = sum_k t_k u_k u_k^T."""
+    information = (u.T * weights) @ u
+    scale = 1.0 / np.sqrt(np.diag(information))
+    factor = _factor(information * np.outer(scale, scale))
+    return float(np.trace(cho_solve(factor, gram * np.outer(scale, scale))))
 
 
 @dataclass

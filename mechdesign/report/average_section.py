@@ -40,6 +40,8 @@ def average_texts(
             text += f", and no such channel that keeps {kept} has less than "
             text += f"{w.at_least(average.lower_bound)} (proven)"
         texts.append(f"{text}.")
+    if not texts:
+        return ()
     texts[-1] += (
         f" {NO_PROMISE_FOR_ONE}: the worst released values make a value of {sensitive} {low} to "
         f"{high} times as probable."
