@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis import likelihood as ml
-from mechdesign.analysis.model import Estimator
+from mechdesign.analysis.estimator import Estimator
 from mechdesign.channel.channel import Array
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError

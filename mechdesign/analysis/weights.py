@@ -18,14 +18,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.model import (
-    Codes,
-    Estimator,
-    ReleaseModel,
-    label_codes,
-    prior_of,
-    release_model,
-)
+from mechdesign.analysis.estimator import Estimator
+from mechdesign.analysis.label_counts import Codes, label_codes
+from mechdesign.analysis.model import ReleaseModel, prior_of, release_model
 from mechdesign.analysis.score_intervals import check_level
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError

@@ -163,9 +163,10 @@ def test_memory_of_wide_files(tmp_path, channel, rows, columns, texts):
     assert max(runs[name]["memory"] for name in ways) <= WIDE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_what_is_measured_works(tmp_path, channel, kind):
-    """On a few rows, by default: every job reads all rows, and the streams change one column."""
+    """On a few rows: every job reads all rows, and the streams change one column."""
     source, target = str(tmp_path / f"people.{kind}"), str(tmp_path / f"out.{kind}")
     assert isolated("people", rows=3000, path=source)["bytes"] == os.path.getsize(
         source

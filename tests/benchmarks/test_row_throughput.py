@@ -74,9 +74,10 @@ def test_five_million_rows_of_four_levels_against_pyarrow(tmp_path, channel, kin
     assert best["apply"]["memory"] <= PEAK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_what_is_measured_works(tmp_path, channel, kind):
-    """On a few rows, by default: all rows are read, and released in the columns of the levels alone."""
+    """On a few rows: all rows are read, and released in the columns of the levels alone."""
     source, target = str(tmp_path / f"people.{kind}"), str(tmp_path / f"out.{kind}")
     size = isolated("row_people", rows=3000, path=source)["bytes"]
     assert size == os.path.getsize(source)

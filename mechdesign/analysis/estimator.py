@@ -1,0 +1,61 @@
+"""Unbiased estimators of linear functionals: weights of the labels, from the channel alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mechdesign.analysis.functionals import Cells, choose_cells
+from mechdesign.analysis.linear import Identification, coefficients, identify
+from mechdesign.analysis.model import ReleaseModel
+from mechdesign.channel.channel import Array
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """Cells with the weights b(y) that estimate them: ``W b = c``."""
+
+    model: ReleaseModel
+    known: Identification
+    cells: Cells
+
+    @classmethod
+    def of(
+        cls, model: ReleaseModel, wanted: Any = None, unidentified: str = "groups"
+    ) -> Estimator:
+        """Choose the cells; raises as `choose_cells`."""
+        known = identify(model.symbols, model.matrix)
+        return cls(model, known, choose_cells(model, known, wanted, unidentified))
+
+    def weights_for(self, functionals: Array) -> Array:
+        """(labels, m) array b for other functionals of the same release."""
+        model = self.model
+        return coefficients(model.matrix, functionals, model.reference, self.known.rank)
+
+    @cached_property
+    def weights(self) -> Array:
+        """(labels, m) array b for the cells."""
+        return self.weights_for(self.cells.functionals)
+
+    @cached_property
+    def outer(self) -> Array:
+        """(|X|, m * m) products of every two cells."""
+        c = self.cells.functionals
+        return (c[:, :, None] * c[:, None, :]).reshape(len(c), -1)
+
+    def products(self, frequencies: Array, estimate: Array) -> tuple[Array, bool]:
+        """Estimate of ``sum_x P(x) c_i(x) c_j(x)``, and whether it is unbiased for all i and j.
+
+        Where a product is not identified the smallest value that it can have (Cauchy and Schwarz)
+        stands on the diagonal, which makes variances too large rather than too small.
+        """
+        c = self.cells.functionals
+        if self.cells.disjoint:
+            return np.diag(estimate), True
+        seen = self.known.identifies(self.outer)
+        values = self.weights_for(self.outer).T @ frequencies
+        values = np.where(seen, values, np.outer(estimate, estimate).ravel())
+        return values.reshape(c.shape[1], c.shape[1]), bool(seen.all())
