@@ -191,24 +191,31 @@ def test_a_slack_budget_leaves_the_optimum_of_the_polytope():
     assert found.value == pytest.approx(known, abs=2e-6)
 
 
-def test_never_below_published_heuristics():
+@pytest.mark.parametrize(
+    ("tolerance", "shares"),
+    [
+        (1e-4, (0.5, 0.1)),
+        pytest.param(1e-5, (0.5, 0.1, 0.02), marks=pytest.mark.slow),
+    ],
+)
+def test_never_below_published_heuristics(tolerance, shares):
     joint = COUNTS / COUNTS.sum()
     joint = np.hstack([joint * share for share in (0.5, 0.3, 0.2)])
     joint *= np.linspace(0.6, 1.4, 12)
     joint /= joint.sum()
     full = full_leakage(joint, "mi")
-    for share in (0.5, 0.1, 0.02):
-        found = best_channel_on_average(joint, "mi", share * full, tolerance=1e-5)
+    for share in shares:
+        found = best_channel_on_average(joint, "mi", share * full, tolerance=tolerance)
         greedy = greedy_merging(joint, "mi", budget=share * full)
-        local = convex_concave(joint, share * full, restarts=5)
+        local = convex_concave(joint, share * full, restarts=3)
         for rival in (greedy, local):
             assert rival.leakage <= share * full * (1.0 + 1e-9)
             assert rival.information <= found.bound + 1e-9
-            assert found.value >= rival.information - 1e-5
+            assert found.value >= rival.information - tolerance
     merged = greedy_merging(joint, "mi", keep=0.7)
-    least = least_leakage(joint, "mi", 0.7, tolerance=1e-5)
+    least = least_leakage(joint, "mi", 0.7, tolerance=tolerance)
     assert least.bound <= merged.leakage
-    assert least.value <= merged.leakage + 1e-5
+    assert least.value <= merged.leakage + tolerance
 
 
 def test_ends_of_the_range():
