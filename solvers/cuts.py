@@ -34,9 +34,15 @@ class Cuts:
             nothing = np.zeros((1, self._n))
             return Polytope(nothing, np.full(1, -np.inf), np.ones(1))
         rows = self._normals @ self._convex.matrix
-        # Products of normals and entries of A are rounded once more.
-        sizes = np.abs(self._normals) @ np.abs(self._convex.matrix)
-        offsets = self._offsets + self._convex.roundoff * sizes.max(axis=1)
+        # The simplex meets rows relative to their ends. Where these are next to zero, as around
+        # tiny sets, a constant on both sides (sum v = 1) gives the row a scale: a power of two.
+        largest = np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float64).tiny)
+        constant = np.exp2(np.ceil(np.log2(largest)))
+        # Products of normals and entries of A are rounded once more, and so are the sums.
+        sizes = np.abs(self._normals) @ np.abs(self._convex.matrix) + constant[:, None]
+        offsets = self._offsets + constant
+        offsets += self._convex.roundoff * sizes.max(axis=1)
+        rows = rows + constant[:, None]
         return Polytope(rows, np.full(len(rows), -np.inf), offsets)
 
     def add(self, cuts: list[Cut]) -> None:
