@@ -410,7 +410,7 @@ class EnvelopeSearch:
 
     def add_pairs(self, gap: float, end: float) -> None:
         """Members that mix two coordinates, those that the master can use, and cuts there."""
-        if len(self._point) < PAIRS_FROM:
+        if len(self._point) < PAIRS_FROM or time.monotonic() >= end:
             return
         pairs = pair_members(self._convex, self._margin)
         entropies = pairs.entropies()
