@@ -135,7 +135,10 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
             raise SolverFailure(
                 f"the optimum could not be computed: {error}"
             ) from error
-        if envelope.status is EnvelopeStatus.TIME_LIMIT:
+        if beginning.interrupted:
+            envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
+        out_of_time = envelope.status is EnvelopeStatus.TIME_LIMIT
+        if out_of_time and beginning.search_end < beginning.end:
             envelope = _with_response(envelope, rules, search, beginning)
         try:
             # From classes of symbols back to symbols, then to integers.
@@ -164,20 +167,22 @@ class _Beginning:
 
     `start` and `dual` are columns and prices of a neighbouring budget. `merged` gives the groups of
     subset merging and the channels of all merging; it works once, when it is first needed.
-    `neighbour` is the channel of the neighbouring budget. What lies between `search_end` and `end`
-    is for the best response within the groups, where the search has not closed the gap.
+    `channels` are others that are known. What lies between `search_end` and `end` is for the best
+    response within the groups, where the search has not closed the gap. `interrupted` says that
+    Ctrl-C came already.
     """
 
     start: Points | None
     dual: Array | None
     merged: Callable[[], tuple[list[tuple[int, ...]], list[Incumbent]]]
-    neighbour: list[Incumbent]
+    channels: list[Incumbent]
     search_end: float
     end: float
+    interrupted: bool
 
     def incumbents(self) -> list[Incumbent]:
-        """The channels that are known before any search."""
-        return [*self.merged()[1], *self.neighbour]
+        """The channels that are known before the search."""
+        return [*self.merged()[1], *self.channels]
 
 
 def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
@@ -192,17 +197,50 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
         channels.append((neighbour.weights, neighbour.points))
         start = neighbour.pool
         dual = neighbour.dual
+    merged = cache(lambda: _merged(rules, started, end))
     search_end = end
-    if search.method != "vertices" and end < math.inf and rules.has_faces:
+    interrupted = False
+    # Where time is short, the best response within the merged sets is the channel that is emitted.
+    may_respond = search.method != "vertices" and end < math.inf and rules.has_faces
+    if may_respond and not rules.responds_first:
         search_end -= rules.response_share * (end - started)
+    elif may_respond:
+        groups, _ = merged()
+        now = time.perf_counter()
+        until = now + rules.response_share * (end - now)
+        found = _response_until(rules, search, groups, until)
+        if found is not None:
+            weights, points, interrupted = found
+            channels.append((weights, points))
+    if interrupted:
+        search_end = -math.inf
     return _Beginning(
         start=start,
         dual=dual,
-        merged=cache(lambda: _merged(rules, started, end)),
-        neighbour=channels,
+        merged=merged,
+        channels=channels,
         search_end=search_end,
         end=end,
+        interrupted=interrupted,
     )
+
+
+def _response_until(
+    rules: Rules,
+    search: Search,
+    groups: Sequence[Sequence[int]],
+    end: float,
+    most_lost: float = math.inf,
+) -> tuple[Array, Points, bool] | None:
+    """`respond` at the first margin; None without time, and where that fails: one channel less."""
+    if time.perf_counter() >= end:
+        return None
+    solve = rules.solver(rules.margins[0], search, end)
+    p_x = rules.reduced.joint.p_x
+    try:
+        return respond(solve, p_x, groups, end, most_lost=most_lost)
+    except SolverFailure:
+        return None
 
 
 def _with_response(
@@ -211,19 +249,11 @@ def _with_response(
     """The envelope of a search that ran out of time, with the best response within the merged sets
     where that one is the better channel.
     """
-    if not beginning.search_end < beginning.end:
-        return envelope
     groups, _ = beginning.merged()
-    solve = rules.solver(rules.margins[0], search, beginning.end)
-    p_x = rules.reduced.joint.p_x
-    try:
-        response = respond(solve, p_x, groups, beginning.end, most_lost=envelope.value)
-    except SolverFailure:
-        # The search has a channel of its own.
+    found = _response_until(rules, search, groups, beginning.end, envelope.value)
+    if found is None:
         return envelope
-    if response is None:
-        return envelope
-    weights, points, interrupted = response
+    weights, points, interrupted = found
     status = envelope.status
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
