@@ -186,6 +186,15 @@ class ObjectiveOptions(o.KeptOptions):
 
     def task_of(self, table: o.InputTable) -> md.Joint | None:
         """The table of the task column and the useful one, read like the table itself."""
+        columns = self.task_table(table)
+        if columns is None:
+            return None
+        return columns.joint(columns.table)
+
+    def task_table(self, table: o.InputTable) -> o.InputTable | None:
+        """The options of the table with the task in the place of the sensitive column; None without
+        a task.
+        """
         if self.task is None:
             return None
         if table.contingency or table.probabilities:
@@ -194,8 +203,7 @@ class ObjectiveOptions(o.KeptOptions):
             )
         if table.table == "-":
             raise InputError("--task reads the table twice: give a file, not -")
-        columns = replace(table, sensitive=self.task, protect_each=False)
-        return columns.joint(table.table)
+        return replace(table, sensitive=self.task, protect_each=False)
 
     def on(
         self, request: DesignRequest, table: o.InputTable, text: TextOptions

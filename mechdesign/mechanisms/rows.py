@@ -29,6 +29,7 @@ from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import about, quoted
 from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
 from mechdesign.mechanisms.box_result import BoxDesign
+from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.mechanisms.row_bound import RowBound, upper_bound
 from mechdesign.mechanisms.row_budgets import (
     TOTAL,
@@ -38,7 +39,7 @@ from mechdesign.mechanisms.row_budgets import (
     strata_of,
 )
 from mechdesign.mechanisms.row_growth import Grown, RowGrowth, entropy
-from mechdesign.mechanisms.row_node import OBJECTIVES, TRUTH
+from mechdesign.mechanisms.row_node import INFORMATION, OBJECTIVES, TRUTH
 from mechdesign.mechanisms.row_result import LevelSummary, RowDesign
 from mechdesign.mechanisms.row_splits import (
     COARSE_MASS,
@@ -47,6 +48,12 @@ from mechdesign.mechanisms.row_splits import (
     best_split,
     cumulative,
     own_shares,
+)
+from mechdesign.mechanisms.row_task import (
+    RowTask,
+    check_task_columns,
+    row_task,
+    task_utility,
 )
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.joint import Joint
@@ -81,6 +88,9 @@ NEARLY_ALL = 0.999
 GIVEN = "given"
 BEST = "best"
 
+TASK = "task"
+"""The objective of a release that tells of another column."""
+
 
 @dataclass(frozen=True)
 class RowRequest:
@@ -94,6 +104,7 @@ class RowRequest:
     least_mass: float | None = None
     time_limit: float = TIME_LIMIT
     progress: Steps | None = None
+    task: RowTask | None = None
 
     def __post_init__(self) -> None:
         require_type("notion", self.notion, Notion, "; write one, as in LIP(0.5)")
@@ -101,8 +112,8 @@ class RowRequest:
         check_promise(self.promise)
         if self.objective not in OBJECTIVES:
             raise InputError(
-                f"objective ({quoted(self.objective)}) must be truth or information for a release "
-                "of rows"
+                f"objective ({quoted(self.objective)}) must be truth, information or task for a "
+                "release of rows"
             )
         if self.order not in (GIVEN, BEST):
             raise InputError(f"order ({quoted(self.order)}) must be given or best")
@@ -136,6 +147,7 @@ def design_rows(
     rare: int | None = None,
     fill: bool = False,
     slice_seed: int | None = None,
+    task: Any = None,
     progress: Steps | None = None,
 ) -> RowDesign | BoxDesign:
     """Compute a channel that releases several columns of a record together, proven private in exact
@@ -157,8 +169,9 @@ def design_rows(
         Columns that are released as they are.
     promise : {"total", "relative"}
         Whether lifts are measured against P(s) or, with given columns, against P(s|k).
-    objective : {"truth", "information"}
-        Own symbols and most cells unchanged; or free outputs and most information.
+    objective : {"truth", "information", "task"}
+        Own symbols and most cells unchanged; or free outputs and most information, about the rows
+        or about a task.
     order : {"given", "best"}
         Whether other orders of up to five levels are tried.
     least_mass : float, optional
@@ -183,6 +196,10 @@ def design_rows(
     slice_seed : int, optional
         With confidence: repeats the draw of the slice. It must be chosen without looking at the
         records; by default it is new.
+    task : str or Joint, optional
+        With the objective task: the column that the released rows should tell of, which is not
+        released itself; or, where `table` is a joint table, that of the task column and the same
+        useful columns.
     progress : callable, optional
         Called with each `Step`.
 
@@ -223,6 +240,22 @@ def design_rows(
             missing=missing,
             bins=bins,
         )
+    of_task: RowTask | None = None
+    if objective == TASK or task is not None:
+        counted = _task_records(
+            table,
+            task,
+            groups,
+            objective=objective,
+            sensitive=sensitive_columns,
+            confidence=confidence,
+            weight=weight,
+            missing=missing,
+            bins=bins,
+        )
+        of_task = row_task(records, counted, len(given_columns))
+        # Outputs are free; only what a node keeps most of is another thing.
+        objective = INFORMATION
     if confidence is not None:
         _check_for_boxes(promise, objective, order, least_mass, len(given_columns))
         limits_of(notion)
@@ -247,8 +280,60 @@ def design_rows(
         least_mass=least_mass,
         time_limit=seconds,
         progress=progress,
+        task=of_task,
     )
     return design_records(records, request, started=started)
+
+
+def _task_records(
+    table: Any,
+    task: Any,
+    groups: Sequence[tuple[str, ...]],
+    *,
+    objective: str,
+    sensitive: tuple[str, ...],
+    confidence: float | None,
+    weight: str | None,
+    missing: Missing,
+    bins: Any,
+) -> Records:
+    """The rows counted with the task in the place of the sensitive column.
+
+    Raises
+    ------
+    InputError
+        If there is no task, or it cannot be one.
+    """
+    if objective != TASK:
+        raise InputError(
+            "task names the column that the release should tell of: it needs the objective task"
+        )
+    if confidence is not None:
+        raise InputError(
+            "tasks are designed for the table, not yet with a confidence level: leave one of them "
+            "out"
+        )
+    if task is None:
+        raise InputError(
+            "the objective task needs the column that the release should tell of (--task COL)"
+        )
+    names = task.sensitive.columns if isinstance(task, Joint) else _column_names(task)
+    check_task_columns(names, sensitive, groups)
+    if isinstance(task, Joint):
+        return Records.from_joint(task, groups, bins=bins)
+    if isinstance(table, Joint):
+        raise InputError(
+            "with a joint table, task must be a Joint of the task column and the same useful "
+            "columns"
+        )
+    return Records.from_table(
+        table,
+        sensitive=names,
+        groups=groups,
+        weight=weight,
+        missing=missing,
+        bins=bins,
+    )
 
 
 def _refuse_without_confidence(
@@ -313,6 +398,7 @@ def design_records(
     search = RowSearch(records, request, strata, begun)
     trial = search.best_trial()
     grown, channel, audit = search.verified(trial)
+    purpose = search.task_utility(grown)
     bound = upper_bound(
         search.records,
         request.given,
@@ -321,7 +407,7 @@ def design_records(
         request.promise,
         end=begun + BOUND_SHARE * request.time_limit,
     )
-    return search.finished(trial, grown, channel, audit, bound)
+    return search.finished(trial, grown, channel, audit, bound, purpose)
 
 
 def _check_records(records: Records) -> None:
@@ -377,14 +463,22 @@ class RowSearch:
         if order not in self._growths:
             request = self.request
             self._growths[order] = RowGrowth(
-                self.records, request.given, self.strata, request.objective, order
+                self.records,
+                request.given,
+                self.strata,
+                request.objective,
+                order,
+                request.task,
             )
         return self._growths[order]
 
     def value_of(self, grown: Grown) -> float:
-        """What a tree is worth: the kept share, and with the objective truth the mean share of
-        unchanged cells.
+        """What a tree is worth: the kept share, of the task where there is one, and with the
+        objective truth the mean share of unchanged cells.
         """
+        task = self.request.task
+        if task is not None:
+            return math.fsum(grown.task) / task.most
         kept = 0.0
         if self.entropy > 0.0:
             kept = math.fsum(grown.information) / self.entropy
@@ -515,6 +609,7 @@ class RowSearch:
         channel: RowChannel,
         audit: RowAudit,
         bound: RowBound,
+        purpose: TaskUtility | None,
     ) -> RowDesign:
         """The design, its figures in the record of the channel."""
         information = math.fsum(grown.information)
@@ -528,6 +623,8 @@ class RowSearch:
             "truth": grown.truth,
             "stopped": grown.stopped,
         }
+        if purpose is not None:
+            utility |= {"task": purpose.column, **purpose.figures}
         certificate = {"upper_bound_nmi": upper, "trivial_mass": bound.trivial}
         record = replace(
             channel.record,
@@ -553,6 +650,26 @@ class RowSearch:
             records=count,
             messages=_messages(grown, bound, nmi),
             seconds=time.perf_counter() - self.begun,
+            purpose=purpose,
+        )
+
+    def task_utility(self, grown: Grown) -> TaskUtility | None:
+        """What the tree keeps of the task, with its bound; half of the time of the bounds is for
+        it.
+        """
+        request = self.request
+        if request.task is None:
+            return None
+        now = time.perf_counter()
+        return task_utility(
+            self.records,
+            request.given,
+            self.strata,
+            request.notion,
+            request.promise,
+            request.task,
+            math.fsum(grown.task),
+            end=0.5 * (now + self.end(BOUND_SHARE)),
         )
 
     @property
