@@ -318,7 +318,7 @@ class ConcaveSearch:
         # rows.
         box_bytes = 10 * distinct + 2 * matrix.shape[0] + 64
         self._box_limit = max(FEWEST_BOXES, memory_limit // box_bytes // workers)
-        self._pool = _thread_pool(workers)
+        self._pool = thread_pool(workers)
 
     def linear(self, direction: ArrayLike) -> Array:
         """A point of the outer polytope that minimises ``direction @ v``, (n,).
@@ -572,10 +572,10 @@ class RobustSearch(ConcaveSearch):
         # A box holds its intervals, and one row and one member of the basis for each tight row.
         box_bytes = 10 * self.n + 6 * (self.n + 1) + 208
         self._box_limit = max(FEWEST_BOXES, memory_limit // box_bytes // workers)
-        self._pool = _thread_pool(workers)
+        self._pool = thread_pool(workers)
 
 
-def _thread_pool(workers: int) -> ThreadPoolExecutor | None:
+def thread_pool(workers: int) -> ThreadPoolExecutor | None:
     """Threads for several kernels; a single one is called directly."""
     if workers == 1:
         return None
