@@ -2,10 +2,11 @@
 
 #include "_listed_rows.h"
 
-/* Violations below this, relative to one plus the size of a row, are rounding: so in the smaller
- * set, which points must lie in, and in the larger one where less would be asked. */
+/* Violations below this, relative to one plus the size of a row, are rounding in the smaller set,
+ * which points must lie in, and worth no row in the larger one, for which bounds hold. A program's
+ * own `cut_tolerance` is in units of the cost: a row of a tiny set may hold much of that. */
 #define INNER_TOL 2e-13
-#define OUTER_TOL 1e-12
+#define OUTER_TOL 1e-10
 /* Rows that one round takes in at most, the most violated ones: mostly two or three bind in the end,
  * and each of the others costs as much. One to eight were about as fast. */
 #define MOST_TAKEN 2
@@ -90,11 +91,7 @@ static int is_at_hand(const Problem *problem, const Program *lp, const Cut *cut)
 int separate_listed(Separator *self, const Problem *problem, Program *lp)
 {
     ListedRows *list = (ListedRows *)self;
-    double tolerance = OUTER_TOL;
-    if (lp->inner)
-        tolerance = INNER_TOL;
-    else if (lp->cut_tolerance > tolerance)
-        tolerance = lp->cut_tolerance;
+    double tolerance = lp->inner ? INNER_TOL : OUTER_TOL;
     find_activity(list, lp->point, problem->N);
     int added = 0;
     while (added < MOST_TAKEN) {

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from solvers.concave import ConcaveSearch, SearchCounts, SearchResult, SearchStatus
+from solvers.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.convex_set import ConvexSet, Cut
 from solvers.cut_search import CutSearch
 from solvers.cuts import Cuts
@@ -61,9 +61,6 @@ more by then, and alone proves anything."""
 
 MIXES = (0.5, 0.7, 0.9)
 """Weights of a unit vector against the point itself, from which local searches start in turn."""
-
-LISTED_FROM = 100
-"""Cuts from which they are taken into programs only where they are violated."""
 
 PAIRS_FROM = 60
 """Coordinates from which all pairs are a better beginning than local searches alone."""
@@ -212,7 +209,7 @@ class EnvelopeSearch:
         self._master = HighsMaster(point)
         self._listed = 0
         self._cuts = Cuts(convex)
-        self._searcher: ConcaveSearch | None = None
+        self._searcher: CutSearch | None = None
 
     def begin(self) -> None:
         """Take the point itself as the first member.
@@ -268,14 +265,7 @@ class EnvelopeSearch:
     def pricer(self, workers: int) -> Pricer:
         """The search over the polytope of all cuts so far."""
         if self._searcher is None:
-            polytope = self._cuts.polytope
-            if polytope.m >= LISTED_FROM:
-                self._searcher = CutSearch(polytope, workers=workers)
-            else:
-                # Upper bounds of the coordinates would be wasted: the next cuts make a new search.
-                self._searcher = ConcaveSearch(
-                    polytope, workers=workers, tightening=0.0
-                )
+            self._searcher = CutSearch(self._cuts.polytope, workers=workers)
         return self._searcher.run
 
     def _search_locally(self, limits: _Limits) -> SearchResult:
