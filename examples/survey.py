@@ -1,7 +1,8 @@
 """What eight columns of a real survey keep under three promises: ``python survey.py``.
 
 The Adult data stand for a survey: the income is protected, eight columns are released. Set
-MECHDESIGN_DATA to the folder that holds adult/. ``--records N`` takes the first N records.
+MECHDESIGN_DATA to the folder that holds adult/. ``--records N`` takes the first N records,
+``--levels N`` the first N levels of the release.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ TIMES = (1.25, 1.5, 2.0)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int)
-    table = adult_rows.read("adult.data", parser.parse_args().records)
+    parser.add_argument("--levels", type=int, default=len(RELEASED))
+    arguments = parser.parse_args()
+    table = adult_rows.read("adult.data", arguments.records)
+    released = RELEASED[: arguments.levels]
     print(f"{table.num_rows:,} records; income is protected")
     print("promised        verified        kept  at most  unchanged cells")
     for times in TIMES:
         notion = md.ALIP(eps_l=log(times), eps_u=log(times))
         design = md.design_rows(
-            table, sensitive="income", release=RELEASED, notion=notion, time_limit=30
+            table, sensitive="income", release=released, notion=notion, time_limit=30
         )
         assert isinstance(design, md.RowDesign)
         audit = md.audit(design.channel)

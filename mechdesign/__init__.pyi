@@ -10,8 +10,9 @@ from .analysis.weights import (
     record_weights,
 )
 from .auditing.boxes import BoxAudit
+from .auditing.composition import Composition
 from .auditing.either import audit
-from .auditing.joint_leakage import Composition, compose
+from .auditing.joint_leakage import compose
 from .auditing.rows import RowAudit
 from .auditing.verdict import Audit
 from .channel.box_channel import BoxChannel

@@ -105,12 +105,16 @@ NEED_ADULT = {
     "survey.py": ["income is protected", "0.67 to 1.50         yes"],
     "train.py": ["1/1.5 to 1.5 times as probable: verified", "AUC of income"],
 }
+SMALLER = {
+    "survey.py": ["--records", "600", "--levels", "3"],
+    "train.py": ["--records", "1500"],
+}
 
 
 @pytest.mark.parametrize("name", sorted(NEED_ADULT))
 def test_an_example_on_adult_runs_on_its_first_records(name, data, tmp_path):
     """The tables of the tutorials come from these scripts on all records."""
-    command = [sys.executable, str(ROOT / "examples" / name), "--records", "1500"]
+    command = [sys.executable, str(ROOT / "examples" / name), *SMALLER[name]]
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -125,20 +129,21 @@ def test_an_example_on_adult_runs_on_its_first_records(name, data, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_training_on_posteriors_beats_training_on_released_cells(data, tmp_path):
-    """The claim of the page on training: cells as they are released mislead a model."""
+def test_a_model_learns_from_released_cells_and_the_attack_does_not(data, tmp_path):
+    """The claims of the page on training: the target survives in the release, the income less."""
     run = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "train.py"), "--records", "4000"],
         env={**os.environ, "PYTHONPATH": str(ROOT), "MECHDESIGN_DATA": str(data)},
         capture_output=True,
         text=True,
     )
-    auc = {
-        line.split()[0]: [float(number) for number in line.split()[1:]]
-        for line in run.stdout.splitlines()[3:]
-    }
-    assert auc["released"][0] + 0.2 < auc["posterior"][0] < auc["untouched"][0] + 0.01
-    assert auc["posterior"][1] < 0.7 < auc["untouched"][1]
+    lines = [line.split() for line in run.stdout.splitlines()]
+    auc: dict[str, list[float]] = {}
+    for form, *numbers in lines[3:6]:
+        auc[form] = [float(number) for number in numbers]
+    assert auc["untouched"][0] - 0.1 < auc["released"][0] < auc["untouched"][0] + 0.01
+    assert auc["released"][0] - 0.05 < auc["posterior"][0] < auc["untouched"][0] + 0.01
+    assert max(auc["released"][1], auc["posterior"][1]) < 0.7 < auc["untouched"][1]
 
 
 @pytest.mark.parametrize("name", sorted(NEED_ADULT))

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,21 +17,25 @@ from mechdesign.analysis import checking, counting
 from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.model import ReleaseModel, release_model
+from mechdesign.analysis.row_checking import check_rows
 from mechdesign.channel.channel import Array, Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.core.wording import listed
+from mechdesign.formats.cells import Encoded
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.leaks.coded_table import coded_table
 from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
 from mechdesign.release.released_values import LABEL, by_output, released_variable
 from mechdesign.tables.variable import Variable
 
 
 def check_release(
-    channel: Channel | PathLike,
-    released: PathLike | Channel,
+    channel: Channel | RowChannel,
+    released: PathLike,
     *,
     original: PathLike | None = None,
     columns: Mapping[str, str] | None = None,
@@ -52,8 +56,9 @@ def check_release(
 
     Parameters
     ----------
-    channel : Channel
-        With or without its table.
+    channel : Channel or RowChannel
+        With or without its table. Files of a channel of rows are checked under the columns' own
+        names.
     released : path
         CSV or Parquet.
     original : path, optional
@@ -95,8 +100,16 @@ def check_release(
         If a file cannot be read, a column is not there, or the original has a symbol that the
         channel does not know.
     """
-    channel, released = _in_order(channel, released)
+    _require_paths(channel, released)
     level = checking.check_chance(level)
+    if isinstance(channel, RowChannel):
+        of_one_column = (columns, released_columns, policy, ignored, identity)
+        if any(of_one_column) or form != LABEL or escape_formulas:
+            raise InputError(
+                "a channel of whole rows is checked under the columns' own names: leave out the "
+                "options for columns, labels and identifiers, or rename the columns of the file"
+            )
+        return _check_released_rows(channel, released, original, level, any_data, text)
     policy = policy or counting.STRICT
     hidden = None if keep_sensitive else correlated
     file = released_file(
@@ -135,19 +148,48 @@ def _is_shuffled(released: PathLike) -> bool:
     return False
 
 
-def _in_order(first: object, second: object) -> tuple[Channel, PathLike]:
-    """The channel and the path, which older versions took in the other order."""
-    channel = first
-    path = second
-    if isinstance(second, Channel):
-        channel = second
-        path = first
-    require_type("channel", channel, Channel)
-    if not isinstance(path, str | os.PathLike):
+def _check_released_rows(
+    channel: RowChannel,
+    released: PathLike,
+    original: PathLike | None,
+    level: float,
+    any_data: bool,
+    text: TextOptions | None,
+) -> checking.ReleaseCheck:
+    """Check a file of whole rows; of a shuffled one the original is not the same rows."""
+    notices: list[str] = []
+    true_cells = None
+    if original is not None and _is_shuffled(released):
+        any_data = True
+        notices.append(_SHUFFLED)
+    elif original is not None:
+        true_cells = _cells_of(original, text)
+    check = check_rows(
+        channel,
+        _cells_of(released, text),
+        true_cells,
+        level=level,
+        any_data=any_data,
+    )
+    return replace(check, notices=(*notices, *check.notices))
+
+
+def _cells_of(path: PathLike, text: TextOptions | None) -> dict[str, Encoded]:
+    """The columns of a file as `check_rows` reads them."""
+    columns: dict[str, Encoded] = {}
+    for name, column in coded_table(path, text).columns.items():
+        columns[name] = Encoded(column.codes, column.values)
+    return columns
+
+
+def _require_paths(channel: object, released: object) -> None:
+    """Refuse what is no channel, or no path of a released file."""
+    if not isinstance(channel, RowChannel):
+        require_type("channel", channel, Channel)
+    if not isinstance(released, str | os.PathLike):
         raise InputError(
-            f"released must be the path of a CSV or Parquet file, not {type(path).__name__}"
+            f"released must be the path of a CSV or Parquet file, not {type(released).__name__}"
         )
-    return cast("Channel", channel), cast("PathLike", path)
 
 
 def released_file(

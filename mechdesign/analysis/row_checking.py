@@ -298,40 +298,52 @@ def _paired(paths: RowPaths, original: Columns) -> _Pairing:
         )
     codes = _original_codes(channel, cells)
     findings: list[Finding] = []
-    given = codes[:, : len(channel.given)]
-    released_given = np.zeros_like(given)
-    for place, values in enumerate(paths.given):
-        released_given[:, place] = values
-    differ = (given != released_given).any(axis=1)
+    differ = _given_differ(paths, codes[:, : len(channel.given)])
     if differ.any():
         first = int(np.flatnonzero(differ)[0])
         text = f"record {first + 1} has other given values than its original"
         findings.append(Finding("given", text, int(differ.sum())))
-    alive = ~differ & (paths.slots[-1] >= 0)
-    impossible = np.zeros(records, dtype=np.bool_)
-    pairs: list[Integers] = []
-    inputs: list[Integers] = []
-    for place, table in enumerate(channel.tree.levels):
-        symbols = codes[:, len(channel.given) + place]
-        nodes = paths.nodes[place]
-        pair = table.pairs(nodes, symbols)
-        is_constant = table.constant[nodes]
-        unreachable = alive & ~is_constant & (pair == NO_PAIR)
-        is_tested = alive & ~is_constant & (pair != NO_PAIR)
-        without_mass = np.zeros(records, dtype=np.bool_)
-        tested = np.flatnonzero(is_tested)
-        without_mass[tested] = ~_has_mass(
-            table, pair[tested], paths.slots[place][tested]
-        )
-        impossible |= unreachable | without_mass
-        alive = alive & ~unreachable & ~without_mass
-        pairs.append(np.where(is_tested & ~without_mass, pair, ABSENT))
-        inputs.append(symbols)
+    followed = ~differ & (paths.slots[-1] >= 0)
+    inputs = codes[:, len(channel.given) :]
+    pairs, impossible = _followed_pairs(paths, inputs, followed)
     if impossible.any():
         first = int(np.flatnonzero(impossible)[0])
         text = f"record {first + 1} cannot have been released from its original row"
         findings.append(Finding("pairs", text, int(impossible.sum())))
-    return _Pairing(paths, tuple(inputs), tuple(pairs), tuple(findings))
+    return _Pairing(paths, tuple(inputs.T), tuple(pairs), tuple(findings))
+
+
+def _given_differ(paths: RowPaths, given: Integers) -> NDArray[np.bool_]:
+    """(records,) array: whether the released given values are others than the original ones."""
+    differ = np.zeros(len(given), dtype=np.bool_)
+    for place, values in enumerate(paths.given):
+        differ |= given[:, place] != values
+    return differ
+
+
+def _followed_pairs(
+    paths: RowPaths, inputs: Integers, followed: NDArray[np.bool_]
+) -> tuple[list[Integers], NDArray[np.bool_]]:
+    """For every level the pair of node and true symbol of each record, and which records cannot
+    have been released from their originals.
+
+    A record is `followed` down its released path until a level at which its own symbol does not
+    occur, or has no mass on what was released; from there on it has no pair.
+    """
+    impossible = np.zeros(len(inputs), dtype=np.bool_)
+    pairs: list[Integers] = []
+    for place, table in enumerate(paths.channel.tree.levels):
+        nodes = paths.nodes[place]
+        pair = table.pairs(nodes, inputs[:, place])
+        # A constant node says nothing of the symbol, and has no pairs.
+        expected = followed & ~table.constant[nodes]
+        is_possible = expected & (pair != NO_PAIR)
+        at = np.flatnonzero(is_possible)
+        is_possible[at] = _has_mass(table, pair[at], paths.slots[place][at])
+        impossible |= expected & ~is_possible
+        followed = followed & ~impossible
+        pairs.append(np.where(is_possible, pair, ABSENT))
+    return pairs, impossible
 
 
 def _original_codes(channel: RowChannel, cells: Sequence[Encoded]) -> Integers:

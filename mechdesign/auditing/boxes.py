@@ -23,8 +23,9 @@ class BoxAudit(Described):
     `notion` is what was asked, or None for a channel that releases nothing; `sensitive` are the
     protected columns, `given` those that the promise is relative to, and `records` are those that
     the promise is proven on. `achieved` bounds the log-lifts of every population of the sets, and
-    `on_table` those of these records. Parts that release nothing keep every promise and are not
-    among `parts`.
+    `on_table` those of these records. `together` are the sensitive values of which the promise is
+    about the group alone, in some stratum at least. Parts that release nothing keep every promise
+    and are not among `parts`.
     """
 
     satisfied: bool
@@ -36,6 +37,7 @@ class BoxAudit(Described):
     achieved: Achieved
     on_table: Achieved
     parts: tuple[Audit, ...]
+    together: tuple[tuple[str, ...], ...] = ()
 
     def __repr__(self) -> str:
         return f"BoxAudit({self.summary()})"
@@ -96,7 +98,18 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
         achieved=_largest(on_sets),
         on_table=_largest([verdict.achieved for verdict in verdicts]),
         parts=tuple(verdicts),
+        together=_together(channel),
     )
+
+
+def _together(channel: BoxChannel) -> tuple[tuple[str, ...], ...]:
+    """The groups of several sensitive values of all parts, each once."""
+    groups: dict[tuple[str, ...], None] = {}
+    for part in channel.parts:
+        for members in part.together:
+            if part.channel is not None and len(members) > 1:
+                groups[tuple(channel.sensitive.names[s] for s in members)] = None
+    return tuple(groups)
 
 
 def _largest(parts: Sequence[Achieved]) -> Achieved:

@@ -1,10 +1,10 @@
-"""The one table that several releases of a record are judged on."""
+"""The one table that several releases of a record are judged on, and its parts by given columns."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from mechdesign.channel.channel import Channel
@@ -151,3 +151,45 @@ def _cells(joint: Joint, useful: Variable) -> Counter[tuple[Symbol, Symbol]]:
             part = tuple(whole[i] for i in positions)
             cells[symbol, part] += count
     return +cells
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """The table of one combination of given symbols, and the places of the whole table's useful
+    symbols in it.
+    """
+
+    table: Joint
+    places: Mapping[int, int]
+
+
+def parts_of(table: Joint, given: Sequence[str]) -> list[TablePart]:
+    """The table of every combination of given symbols; the whole table where no column is given."""
+    if not given:
+        return [TablePart(table, {x: x for x in range(len(table.useful))})]
+    columns = [table.useful.columns.index(name) for name in given]
+    members: dict[Symbol, list[int]] = {}
+    for x, symbol in enumerate(table.useful.symbols):
+        members.setdefault(tuple(symbol[k] for k in columns), []).append(x)
+    parts: list[TablePart] = []
+    for xs in members.values():
+        parts.append(
+            TablePart(_with_symbols(table, xs), {x: k for k, x in enumerate(xs)})
+        )
+    return parts
+
+
+def _with_symbols(table: Joint, xs: Sequence[int]) -> Joint:
+    """The table of some useful symbols and the sensitive ones that occur with them."""
+    rows = [tuple(row[x] for x in xs) for row in table.counts]
+    kept = [s for s, row in enumerate(rows) if any(row)]
+    symbols = tuple(table.sensitive.symbols[s] for s in kept)
+    return replace(
+        table,
+        sensitive=replace(table.sensitive, symbols=symbols),
+        useful=replace(
+            table.useful, symbols=tuple(table.useful.symbols[x] for x in xs)
+        ),
+        counts=tuple(rows[s] for s in kept),
+        notices=(),
+    )

@@ -204,27 +204,47 @@ def _largest_by_order(values: Sequence[dict[float, float]]) -> dict[float, float
     return {order: max(value[order] for value in values) for order in values[0]}
 
 
+@dataclass(frozen=True)
+class ReleasedMasses:
+    """Everything that may be released, with the masses of each: P(s, y) are the masses over
+    `scale`.
+    """
+
+    labels: Sequence[str]
+    outputs: Sequence[OutputMasses]
+    scale: int
+
+    @property
+    def sums(self) -> Sequence[int]:
+        """P(s) in proportion."""
+        return self.outputs[0].sums
+
+
+def masses_of(channel: Channel, joint: Joint) -> ReleasedMasses:
+    """The outputs of a channel of one column."""
+    outputs = list(masses_by_output(columns_on(channel, joint), joint))
+    return ReleasedMasses(channel.outputs, outputs, joint.total * channel.denominator)
+
+
 def output_leakages(
-    channel: Channel, joint: Joint, alphas: Sequence[float]
+    released: ReleasedMasses, alphas: Sequence[float]
 ) -> list[OutputLeakage]:
     """The measures of every output in turn."""
-    total = joint.total * channel.denominator
-    masses = _masses(channel, joint)
     with precision(BITS):
         return [
-            _output(label, output, total, alphas)
-            for label, output in zip(channel.outputs, masses, strict=True)
+            _output(label, output, released.scale, alphas)
+            for label, output in zip(released.labels, released.outputs, strict=True)
         ]
 
 
 def average_leakages(
-    channel: Channel, joint: Joint, orders: Sequence[float]
+    released: ReleasedMasses, orders: Sequence[float]
 ) -> dict[str, float]:
     """Every measure of `AVERAGE_MEASURES`, and Sibson's and Arimoto's informations of these orders,
     by name.
     """
-    outputs = _masses(channel, joint)
-    scale = joint.total * channel.denominator
+    outputs = released.outputs
+    scale = released.scale
     values: dict[str, float] = {}
     with precision(BITS):
         for name, measure in AVERAGE_MEASURES.items():
@@ -247,10 +267,6 @@ def average_leakages(
         # Every measure is exactly 0, which a ball around zero would round up to something.
         return dict.fromkeys(values, 0.0)
     return values
-
-
-def _masses(channel: Channel, joint: Joint) -> list[OutputMasses]:
-    return list(masses_by_output(columns_on(channel, joint), joint))
 
 
 def _output(
@@ -417,7 +433,7 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
         for secret in joint.secrets:
             ranges += belief_ranges(channel, secret)
         return ranges
-    outputs = _masses(channel, joint)
+    outputs = masses_of(channel, joint).outputs
     ranges = []
     for s in range(len(joint.sensitive)):
         posteriors = [(output.masses[s], output.output) for output in outputs]

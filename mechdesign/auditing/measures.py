@@ -23,7 +23,9 @@ import numpy as np
 from mechdesign.auditing.demands import columns_on, log_upper, released_part
 from mechdesign.auditing.leakages import (
     OutputLeakage,
+    ReleasedMasses,
     average_leakages,
+    masses_of,
     output_leakages,
     worst_of,
 )
@@ -44,10 +46,10 @@ ROUNDOFF = 2.0**-53
 """Largest relative error of one floating-point operation."""
 
 SUM_ERROR = 18 * ROUNDOFF
-"""Bound on the relative error of a sum of terms t log(m/t), all of one sign: five conversions of
-integers, two quotients, a product and the exact sum round once each; the logarithm is within 4
-units in the last place, 8 roundoffs (NumPy's vector loops; usually 1). Computed as log1p((m - t)/t)
-it loses nothing near m = t.
+"""Bound on the relative error of a sum of terms t log(m/t), all of one sign: two quotients, a
+product and the exact sum round once each; the logarithm is within 4 units in the last place, 8
+roundoffs (NumPy's vector loops; usually 1), and repeats the error of its argument. The rest is
+reserve. Computed as log1p((m - t)/t) it loses nothing near m = t.
 """
 
 
@@ -76,7 +78,7 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     total = joint.total
     if len(weights) == 1:
         return Utility(0.0, 0.0, 1.0)
-    entropy = _sum_of_logs([(list(weights), total)], total)
+    entropy = sum_of_logs([(list(weights), total)], total)
     # H(X) rounded down and H(X|Y) rounded up: I(X;Y) is never claimed to be larger than it is.
     low = entropy * (1.0 - SUM_ERROR)
     groups: list[tuple[list[int], int]] = []
@@ -88,7 +90,7 @@ def utility(channel: Channel, joint: Joint) -> Utility:
             groups.append((masses, sum(masses)))
     if not groups:
         return Utility(low, entropy, 1.0)
-    lost = _sum_of_logs(groups, total * channel.denominator) * (1.0 + SUM_ERROR)
+    lost = sum_of_logs(groups, total * channel.denominator) * (1.0 + SUM_ERROR)
     share = 1.0 - lost / low * (1.0 + 4 * ROUNDOFF)
     return Utility(
         mutual_information=max(0.0, math.nextafter(low - lost, -math.inf)),
@@ -97,17 +99,16 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     )
 
 
-def _sum_of_logs(groups: list[tuple[list[int], int]], scale: int) -> float:
+def sum_of_logs(groups: list[tuple[list[int], int]], scale: int) -> float:
     """Sum of t log(m/t) / scale over the positive integers t of every group (list of t, m >= t)."""
     terms: list[float] = []
-    rests: list[float] = []
+    quotients: list[float] = []
     for masses, whole in groups:
-        terms += map(float, masses)
-        # The difference is taken of integers, and rounded once.
-        rests += [float(whole - mass) for mass in masses]
-    quotients = np.array(rests) / np.array(terms)
-    logs = np.array(terms) * np.log1p(quotients)
-    return math.fsum(logs.tolist()) / float(scale)
+        # A quotient of integers rounds once, however long they are; the difference is exact.
+        terms += [mass / scale for mass in masses]
+        quotients += [(whole - mass) / mass for mass in masses]
+    logs = np.array(terms) * np.log1p(np.array(quotients))
+    return math.fsum(logs.tolist())
 
 
 OUTWARD = 1.0 + 1e-14
@@ -205,21 +206,23 @@ def guarantee_table(
     achieved: Achieved,
     leaked: dict[str, float],
     outputs: Sequence[OutputLeakage],
-    joint: Joint,
+    prior: Sequence[int],
     alphas: Sequence[float],
     breaches: Sequence[float],
 ) -> list[Guarantee]:
-    """Every guarantee that follows from the achieved budgets, or from the measures themselves."""
+    """Every guarantee that follows from the achieved budgets, or from the measures themselves;
+    `prior` has integers in proportion to P(s).
+    """
     table = _from_budgets(achieved, leaked, alphas)
-    table += _from_averages(leaked, outputs, joint, alphas)
+    table += _from_averages(leaked, outputs, prior, alphas)
     high = max(output.max_lift for output in outputs)
     low = min(output.min_lift for output in outputs)
-    for prior in breaches:
+    for share in breaches:
         guarantee = Guarantee(
             source="Proposition A1",
-            measure=f"posterior of a property of prior {prior:g}",
-            attained=_worst_posterior(outputs, joint, prior),
-            bound=breach_bound(low, high, prior),
+            measure=f"posterior of a property of prior {share:g}",
+            attained=_worst_posterior(outputs, prior, share),
+            bound=breach_bound(low, high, share),
         )
         table.append(guarantee)
     return table
@@ -262,7 +265,7 @@ def _from_budgets(
 def _from_averages(
     leaked: dict[str, float],
     outputs: Sequence[OutputLeakage],
-    joint: Joint,
+    prior: Sequence[int],
     alphas: Sequence[float],
 ) -> list[Guarantee]:
     """Bounds on the single lifts, from the averages: of the rarest symbol, whose probability is
@@ -270,7 +273,7 @@ def _from_averages(
     """
     high = max(output.max_lift for output in outputs)
     low = min(output.min_lift for output in outputs)
-    rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
+    rarest = math.nextafter(min(prior) / sum(prior), 0.0)
     # (section of the proposition, kind of average, suffix of the measure's name, order)
     kinds = [(1, "l1", "", math.inf), (2, "chi2", "", math.inf)]
     kinds += [(3, "alpha", f"[{order_of(alpha)}]", alpha) for alpha in alphas]
@@ -298,17 +301,16 @@ def _from_averages(
 
 
 def _worst_posterior(
-    outputs: Sequence[OutputLeakage], joint: Joint, prior: float
+    outputs: Sequence[OutputLeakage], prior: Sequence[int], share: float
 ) -> float | None:
-    """max over outputs y and sets Q of S with P(Q) <= prior of P(Q|y), by enumeration."""
-    size = len(joint.sensitive)
-    if size > MOST_ENUMERATED:
+    """max over outputs y and sets Q of S with P(Q) <= share of P(Q|y), by enumeration."""
+    if len(prior) > MOST_ENUMERATED:
         return None
-    # The prior as its shortest decimal, so that 0.1 means a tenth, and P(Q) in integers.
-    most = Fraction(str(prior)) * joint.total
+    # The share as its shortest decimal, so that 0.1 means a tenth, and P(Q) in integers.
+    most = Fraction(str(share)) * sum(prior)
     allowed: list[tuple[float, ...]] = []
-    for indicator in product((0.0, 1.0), repeat=size):
-        if sum(compress(joint.sensitive_counts, indicator)) <= most:
+    for indicator in product((0.0, 1.0), repeat=len(prior)):
+        if sum(compress(prior, indicator)) <= most:
             allowed.append(indicator)
     posteriors = np.array([output.posterior for output in outputs])
     return float((np.array(allowed) @ posteriors.T).max())
@@ -353,6 +355,32 @@ def measure(
     breaches: Sequence[float] = BREACHES,
 ) -> ChannelMeasures:
     """Measure `channel` on `joint`; of several secrets each figure is the worst of all."""
+    joint = released_part(channel, joint)
+    if joint.sensitive.protects_columns:
+        parts = [
+            measure(channel, secret, alphas, orders, breaches)
+            for secret in joint.secrets
+        ]
+        return _worst_of_secrets(parts, achieved_by(channel, joint))
+    return released_measures(
+        masses_of(channel, joint),
+        _utility_measures(channel, joint),
+        achieved_by(channel, joint),
+        alphas,
+        orders,
+        breaches,
+    )
+
+
+def released_measures(
+    released: ReleasedMasses,
+    kept: dict[str, float],
+    achieved: Achieved,
+    alphas: Sequence[float],
+    orders: Sequence[float],
+    breaches: Sequence[float],
+) -> ChannelMeasures:
+    """All measures of what is released, whose utility is `kept`."""
     alphas = [check_alpha(alpha) for alpha in alphas]
     for order in orders:
         if not order > 0.0:
@@ -362,23 +390,17 @@ def measure(
             raise InputError(
                 f"the prior of a property ({prior:g}) must be strictly between 0 and 1"
             )
-    joint = released_part(channel, joint)
-    if joint.sensitive.protects_columns:
-        parts = [
-            measure(channel, secret, alphas, orders, breaches)
-            for secret in joint.secrets
-        ]
-        return _worst_of_secrets(parts, achieved_by(channel, joint))
-    achieved = achieved_by(channel, joint)
-    outputs = output_leakages(channel, joint, alphas)
-    averages = average_leakages(channel, joint, list(dict.fromkeys([*alphas, *orders])))
+    outputs = output_leakages(released, alphas)
+    averages = average_leakages(released, list(dict.fromkeys([*alphas, *orders])))
     leaked = _overall(outputs, alphas) | averages
     return ChannelMeasures(
-        utility=_utility_measures(channel, joint),
+        utility=kept,
         leakage=leaked,
         achieved=achieved,
         outputs=outputs,
-        guarantees=guarantee_table(achieved, leaked, outputs, joint, alphas, breaches),
+        guarantees=guarantee_table(
+            achieved, leaked, outputs, released.sums, alphas, breaches
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.rows import LeafMasses, table_on
+from mechdesign.auditing.row_masses import LeafMasses, table_on
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.integers import Integers
 from mechdesign.core.row_tree import DENOMINATOR

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import Demand
-from mechdesign.auditing.rows import Extremes, RowWorst, promise_demands
+from mechdesign.auditing.row_extremes import Extremes
+from mechdesign.auditing.rows import RowWorst, promise_demands
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.core.integers import Integers
 from mechdesign.notions import Notion

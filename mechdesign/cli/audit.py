@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mechdesign as md
@@ -77,8 +77,8 @@ def audit(
     else:
         loaded = md.load(channel)
         if isinstance(loaded, md.RowChannel):
-            _refuse_measures(measures, "a channel of rows")
-            return _audit_rows(reporter, loaded, channel, table, budget, after, common)
+            asked = _RowsAsked(table, budget, after, measures)
+            return _audit_rows(reporter, loaded, channel, asked, common)
         if isinstance(loaded, md.BoxChannel):
             _refuse_measures(measures, "a channel for boxes of rows")
             return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
@@ -95,7 +95,8 @@ def _refuse_measures(measures: AllMeasures, of: str) -> None:
     """Raise InputError if all measures are asked of what has none."""
     if measures.all_measures:
         raise InputError(
-            f"--all-measures is for the file of a channel of one column, not for {of}: leave it out"
+            f"--all-measures is for the file of a channel of one column or of rows, not for {of}: "
+            "leave it out"
         )
 
 
@@ -190,38 +191,58 @@ def _audit_channel(
     return Verdict(joint, result, promise, sentences)
 
 
+class _RowsAsked(NamedTuple):
+    """What is asked of a channel of rows."""
+
+    table: o.OtherTable
+    budget: o.MaybeBudget
+    after: o.AfterOptions
+    measures: AllMeasures
+
+
 def _audit_rows(
     reporter: Reporter,
     channel: md.RowChannel,
     path: str,
-    table: o.OtherTable,
-    budget: o.MaybeBudget,
-    after: o.AfterOptions,
+    asked: _RowsAsked,
     common: o.CommonOptions,
 ) -> int:
     """The verdict on a channel of rows, on its own table or on another one."""
     from mechdesign.auditing.rows import audit_rows
-    from mechdesign.report.rows import row_audit_record, row_audit_text
-    from mechdesign.tables.records import Records, bins_by_column
+    from mechdesign.report.rows import (
+        row_audit_record,
+        row_audit_text,
+        row_measures_text,
+    )
 
-    if after.after:
+    if asked.after.after:
         raise InputError("--after belongs to channels of one column, not of rows")
     notion: md.Notion | None = None
-    if budget != o.MaybeBudget():
-        notion = budget.notion_or(channel.notion.name)
+    if asked.budget != o.MaybeBudget():
+        notion = asked.budget.notion_or(channel.notion.name)
+    found: ChannelMeasures | None = None
     with reporter.work("auditing"):
-        records: Records | None = None
-        if table.table is not None:
-            groups = [variable.columns for variable in channel.groups]
-            columns = tuple(name for group in groups for name in group)
-            secret = channel.sensitive.columns
-            joint = replace(table, bins=None).joint(table.table, (secret, columns))
-            bins = bins_by_column(channel.groups)
-            records = Records.from_joint(joint, groups, bins=bins or None)
+        records = asked.table.rows_of(channel)
         result = audit_rows(channel, records, notion)
+        if asked.measures.all_measures:
+            found = asked.measures.of_rows(channel, records)
     verdict = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{path} {verdict} the notion", satisfied=result.satisfied)
-    common.answer(lambda: row_audit_record(result), lambda: row_audit_text(result))
+
+    def record() -> dict[str, Any]:
+        answer = row_audit_record(result)
+        if found is not None:
+            answer["measures"] = asdict(found)
+        return answer
+
+    def text() -> str:
+        answer = row_audit_text(result)
+        if found is not None:
+            per_output = asked.measures.per_output
+            answer += "\n\n" + row_measures_text(channel, found, per_output=per_output)
+        return answer
+
+    common.answer(record, text)
     return 0 if result.satisfied else NO
 
 

@@ -17,8 +17,6 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.analysis.checking import ReleaseCheck
-    from mechdesign.formats.cells import Encoded
-    from mechdesign.leaks.coded_table import CodedTable
 
 EXAMPLE = "Example:  mechdesign check released.csv --channel channel.json --original people.csv"
 
@@ -163,9 +161,6 @@ def _check_rows(
     channel: md.RowChannel, release: Release, compared: CheckOptions, level: float
 ) -> ReleaseCheck:
     """Check a file of released rows."""
-    from mechdesign.analysis.row_checking import check_rows
-    from mechdesign.leaks.coded_table import coded_table
-
     for options in (release.columns, release.published, release.reading):
         if options != type(options)():
             raise InputError(
@@ -177,23 +172,11 @@ def _check_rows(
         raise InputError(
             "a check of whole rows compares the given and released columns only: leave --ignore out"
         )
-    original = None
-    if compared.original is not None:
-        original = _encoded(coded_table(compared.original, release.text.text()))
-    return check_rows(
+    return md.check_release(
         channel,
-        _encoded(coded_table(release.path, release.text.text())),
-        original,
+        release.path,
+        original=compared.original,
         level=level,
         any_data=compared.any_data,
+        text=release.text.text(),
     )
-
-
-def _encoded(table: CodedTable) -> dict[str, Encoded]:
-    """The columns of a table as `check_rows` reads them."""
-    from mechdesign.formats.cells import Encoded
-
-    columns: dict[str, Encoded] = {}
-    for name, column in table.columns.items():
-        columns[name] = Encoded(column.codes, column.values)
-    return columns

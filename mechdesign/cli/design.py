@@ -4,6 +4,7 @@ it guarantees.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
@@ -23,7 +24,6 @@ from mechdesign.cli.design_rows import (
     TOTAL,
     TRUTH,
     RowOptions,
-    answer_boxes,
     answer_rows,
     designed,
     read_rows,
@@ -34,7 +34,7 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
-    from mechdesign.mechanisms.merge_proposals import MergeProposal
+    from mechdesign.mechanisms.merge_proposals import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
 
 EXAMPLE = (
@@ -44,6 +44,14 @@ EXAMPLE = (
 
 TIME_SHARE = 0.2
 """Share of the time of a design with confidence that is left for proposals to merge symbols."""
+
+TIME_LIMIT = "time_limit"
+"""How the certificate of a search that the limit ended names its end."""
+
+TIME_NOTE = (
+    "of the {limit:g} s of --time-limit, the search for this channel had {search:g} s; the "
+    "rest is for proposals to merge symbols"
+)
 
 LOGGED = (
     "output",
@@ -163,7 +171,7 @@ def _design_column(reporter: Reporter, asked: Asked, population: o.Population) -
 
 def _searched(
     reporter: Reporter, asked: Asked, request: DesignRequest, population: o.Population
-) -> tuple[md.Design, tuple[MergeProposal, ...]]:
+) -> tuple[md.Design, MergeProposals]:
     """The design of a request, and what merging would keep, within one time limit."""
     seconds = asked.search.seconds
     started = time.perf_counter()
@@ -174,17 +182,20 @@ def _searched(
     with reporter.work("searching", unit="sets", limit=seconds) as work:
         limited = replace(request, time_limit=limit, progress=work.step)
         result = asked.budget.designed(limited)
+        if limit != seconds and result.certificate.details.get("status") == TIME_LIMIT:
+            note = TIME_NOTE.format(limit=seconds, search=limit)
+            result = replace(result, messages=(*result.messages, note))
         return result, _proposals(result, started, seconds)
 
 
 def _proposals(
     result: md.Design, started: float, limit: float | None
-) -> tuple[MergeProposal, ...]:
+) -> MergeProposals:
     """What merging would keep, within the rest of the time."""
-    from mechdesign.mechanisms.merge_proposals import merge_proposals
+    from mechdesign.mechanisms.merge_proposals import NO_PROPOSALS, merge_proposals
 
     if result.confidence is None:
-        return ()
+        return NO_PROPOSALS
     seconds = o.SearchOptions().seconds or 0.0
     if limit is not None:
         seconds = limit
@@ -232,7 +243,7 @@ def _answer(
     asked: Asked,
     result: md.Design,
     joint: md.Joint,
-    proposals: tuple[MergeProposal, ...],
+    proposals: MergeProposals,
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.binning import many_numbers
@@ -246,7 +257,8 @@ def _answer(
     reports = asked.reports
     record = design_record(result, path) | reports.files
     if result.confidence is not None:
-        record["proposals"] = [asdict(proposal) for proposal in proposals]
+        record["proposals"] = [asdict(proposal) for proposal in proposals.shown]
+        record["promises"] = proposals.promises
     done = "a channel is designed"
     if path is not None:
         done = f"written to {path}"
@@ -263,13 +275,13 @@ def _text(
     joint: md.Joint,
     output: OutputOptions,
     reports: ReportOptions,
-    proposals: tuple[MergeProposal, ...],
+    proposals: MergeProposals,
 ) -> str:
     """The first screen; or all sections with --full, and with --all-measures, which is
     one of them.
     """
     last = _written(output, reports)
-    if proposals and result.confidence is not None:
+    if proposals.shown and result.confidence is not None:
         from mechdesign.report.proposals import proposal_lines
 
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)
@@ -290,8 +302,8 @@ def _refuse_with_rows(asked: Asked) -> None:
     refused: list[str] = []
     if budget.average is not None:
         refused.append("--average")
-    if budget.keep is not None:
-        refused.append("--keep")
+    if budget.keep is not None and confidence.confidence is not None:
+        refused.append("--keep with --confidence")
     if budget.max_posterior is not None and confidence.confidence is not None:
         refused.append("--max-posterior with --confidence")
     if confidence.known_shares is not None:
@@ -302,7 +314,10 @@ def _refuse_with_rows(asked: Asked) -> None:
             "without a list: leave --symbols out"
         )
     if asked.after.after:
-        refused.append("--after")
+        raise InputError(
+            "--after is not built for a release of rows (--release, --merge-rare): leave it out; "
+            "`mechdesign compose` says what the releases tell together"
+        )
     if asked.search.mechanism != "optimal":
         refused.append("--mechanism")
     if refused:
@@ -319,6 +334,9 @@ def _refuse_with_rows(asked: Asked) -> None:
 
 def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
     """What a release of rows promises; the lifts of a total promise are those of one column."""
+    if budget.keep is not None:
+        # Only the kind of the notion and the ratio of its sides count.
+        return budget.at("1")
     if budget.max_posterior is None:
         return budget.notion_or("alip")
     from mechdesign.mechanisms.budget import posterior_budget
@@ -330,7 +348,6 @@ def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
 
 def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
-    from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.mechanisms.row_task import check_task_columns
 
     _refuse_with_rows(asked)
@@ -354,25 +371,23 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
             _row_notion(asked.budget, joint),
             objective=asked.objective.objective or TRUTH,
             bins=parsing.bins_of(table.bins),
-            time_limit=search.seconds,
+            time_limit=_row_seconds(search),
             progress=work.step,
+            keep=asked.budget.keep,
+            allow_identifier=search.allow_identifier,
             confidence=level,
             task=task,
         )
     reporter.notices(joint.notices)
     groups = _row_groups(asked, level, asked.objective.shown())
-    if isinstance(design, BoxDesign):
-        return _answer_boxes(reporter, asked, design, groups)
-    return answer_rows(
-        reporter,
-        design,
-        asked.common,
-        output=asked.output.output,
-        public=asked.output.public,
-        force=asked.force,
-        groups=groups,
-        reports=asked.reports,
-    )
+    return _answer_rows(reporter, asked, design, groups)
+
+
+def _row_seconds(search: DesignOptions) -> float:
+    """The time limit of a design of rows or boxes, whose searches end by themselves without one."""
+    if search.seconds is None:
+        return math.inf
+    return search.seconds
 
 
 def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int:
@@ -398,17 +413,16 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
         request = BoxRequest(
             notion=asked.budget.notion_or("alip"),
             level=level,
-            rare=rows.count("--rare", rows.rare) or 0,
+            rare=rows.rare_records(),
             merge_below=rows.merge_below(),
             seed=rows.count("--slice-seed", rows.slice_seed),
             progress=work.step,
         )
-        if search.seconds is not None:
-            request = replace(request, time_limit=search.seconds)
+        request = replace(request, time_limit=_row_seconds(search))
         records = Records.from_joint(joint, [joint.useful.columns])
         design = design_boxes(records, request)
     reporter.notices(joint.notices)
-    return _answer_boxes(reporter, asked, design, _row_groups(asked, level))
+    return _answer_rows(reporter, asked, design, _row_groups(asked, level))
 
 
 def _row_groups(asked: Asked, level: float | None, *more: object) -> tuple[object, ...]:
@@ -429,16 +443,18 @@ def _row_groups(asked: Asked, level: float | None, *more: object) -> tuple[objec
     )
 
 
-def _answer_boxes(
-    reporter: Reporter, asked: Asked, design: BoxDesign, groups: tuple[object, ...]
+def _answer_rows(
+    reporter: Reporter,
+    asked: Asked,
+    design: md.RowDesign | BoxDesign,
+    groups: tuple[object, ...],
 ) -> int:
-    """Write the file of a channel for boxes, and print its promise."""
-    return answer_boxes(
+    """Write the file of a channel for rows or boxes, and print its promise."""
+    return answer_rows(
         reporter,
         design,
         asked.common,
-        output=asked.output.output,
-        public=asked.output.public,
+        asked=asked.output,
         force=asked.force,
         groups=groups,
         reports=asked.reports,

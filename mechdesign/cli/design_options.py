@@ -27,8 +27,8 @@ class DesignBudget(o.BudgetOptions):
     )
     keep: str | None = option(
         "SHARE",
-        "Find the smallest epsilon that keeps this share of the information: four digits, and no "
-        "other budget. With --average KIND: find the least average.",
+        "Find the smallest epsilon that keeps this share of the information: four digits, with "
+        "--release three, and no other budget. With --average KIND: find the least average.",
     )
 
     average: list[str] | None = option(
@@ -62,7 +62,7 @@ class DesignBudget(o.BudgetOptions):
             raise InputError(
                 "--keep looks for the smallest budget: leave out every other budget"
             )
-        self._at("1")
+        self.at("1")
 
     @property
     def is_missing(self) -> bool:
@@ -88,7 +88,7 @@ class DesignBudget(o.BudgetOptions):
             request = replace(request, notion=notion, average=average, keep=self.keep)
             return design_requested(request)
         if self.keep is not None:
-            return keeping(request, lambda epsilon: self._at(repr(epsilon)), self.keep)
+            return keeping(request, lambda epsilon: self.at(repr(epsilon)), self.keep)
         upper = None
         if self.max_posterior is not None:
             upper = posterior_budget(request, self.max_posterior)
@@ -110,7 +110,8 @@ class DesignBudget(o.BudgetOptions):
         if not self._is_average_alone:
             replace(self, average=None, keep=None).notion_or("alip")
 
-    def _at(self, epsilon: str) -> md.Notion:
+    def at(self, epsilon: str) -> md.Notion:
+        """The notion at an epsilon, of the kind and with the lam that are asked for."""
         return replace(self, keep=None, epsilon=epsilon).notion_or("alip")
 
 

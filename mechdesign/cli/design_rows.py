@@ -5,10 +5,12 @@ over to it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mechdesign.cli import options as o
+from mechdesign.cli import parsing
 from mechdesign.cli.console import NO, Reporter
+from mechdesign.cli.design_options import OutputOptions
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.report import ReportOptions, save_rows
 from mechdesign.core.errors import InputError
@@ -101,8 +103,9 @@ class RowOptions(RowColumns):
         "of the records chooses.",
     )
     rare: str | None = option(
-        "N",
-        "With --release and --confidence: sensitive values of fewer records are promised together.",
+        "auto|N",
+        "With --confidence, and --release or --merge-rare: sensitive values of fewer records are "
+        "promised together; auto (--merge-rare) takes the fewest with which half is kept.",
     )
     fill: bool = flag(
         "With --release and --confidence: release symbols drawn inside the released box."
@@ -132,12 +135,23 @@ class RowOptions(RowColumns):
             return None
         return self.count("--merge-rare", self.merge_rare)
 
+    def rare_records(self) -> int | Literal["auto"]:
+        """Records below which sensitive values are promised together, for one column."""
+        if self.rare == "auto":
+            return "auto"
+        return self.count("--rare", self.rare) or 0
+
     def refuse_alone(self) -> None:
         """Refuse options of rows without --release."""
         if self.merging and self.asked:
             raise InputError(
                 "--merge-rare is for one column (--useful); --release learns boxes of "
                 "rows anyway: leave it out"
+            )
+        if self.rare == "auto" and self.asked:
+            raise InputError(
+                "--rare auto is for one column (--merge-rare): with --release give a number of "
+                "records"
             )
         plain = replace(self, merge_rare=None, rare=None, slice_seed=None)
         if not self.merging:
@@ -172,6 +186,16 @@ def read_rows(table: o.InputTable, rows: RowColumns) -> Joint:
     columns = [*rows.given_columns()]
     for level in rows.levels():
         columns += level
+    secret = parsing.columns("--sensitive", table.sensitive) or ()
+    if isinstance(secret, str):
+        # One column whose name has commas, or several columns: the table decides.
+        secret = (secret, *secret.split(","))
+    for name in secret:
+        if name in columns:
+            raise InputError(
+                f"the sensitive column {quoted(name)} cannot be released or given; leave it out of "
+                "--release and --given"
+            )
     twice = [name for name in columns if columns.count(name) > 1]
     if twice:
         raise InputError(
@@ -190,8 +214,10 @@ def designed(
     *,
     objective: str,
     bins: Any,
-    time_limit: float | None,
+    time_limit: float,
     progress: Any,
+    keep: str | None = None,
+    allow_identifier: bool = False,
     confidence: float | None = None,
     task: Joint | None = None,
 ) -> RowDesign | BoxDesign:
@@ -210,6 +236,8 @@ def designed(
         least_mass=rows.mass(),
         bins=bins,
         time_limit=time_limit,
+        keep=keep,
+        allow_identifier=allow_identifier,
         confidence=confidence,
         cells=rows.count("--cells", rows.cells),
         rare=rows.count("--rare", rows.rare),
@@ -222,68 +250,65 @@ def designed(
 
 def answer_rows(
     reporter: Reporter,
-    design: RowDesign,
+    design: RowDesign | BoxDesign,
     common: o.CommonOptions,
     *,
-    output: str | None,
-    public: bool,
+    asked: OutputOptions,
     force: bool,
     groups: tuple[object, ...],
     reports: ReportOptions,
 ) -> int:
-    """Write the file of a row channel and its report, and print its promise."""
-    from mechdesign.report.rows import row_design_record, row_design_text
+    """Write the file of a channel for rows or boxes and its report, and print its promise."""
+    from mechdesign.mechanisms.row_result import RowDesign
 
-    channel = design.channel
-    line = command_line("design", *groups, public=True)
-    record = channel.record
-    provenance = {**record.provenance, COMMAND: line}
-    channel = replace(channel, record=replace(record, provenance=provenance))
-    design = replace(design, channel=channel)
+    design = _with_command(design, command_line("design", *groups, public=True))
+    output = asked.output
     end = "Nothing was written; --output channel.json keeps this channel."
     if output is not None:
-        channel.save(output, overwrite=force, public=public)
+        design.channel.save(output, overwrite=force, public=asked.public)
         end = f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"
     if reports.asked:
-        save_rows(channel, output or "the channel", reports, force=force)
+        save_rows(design.channel, output or "the channel", reports, force=force)
         end += f"\n{reports.text()}"
     reporter.done("designed", end)
-    common.answer(
-        lambda: row_design_record(design, output) | _written(reports),
-        lambda: f"{row_design_text(design)}\n\n{end}",
-    )
+
+    def record() -> dict[str, Any]:
+        if isinstance(design, RowDesign):
+            from mechdesign.report.rows import row_design_record
+
+            answer = row_design_record(design, output)
+        else:
+            answer = {**design.to_record(), "output": output}
+        return answer | _written(reports)
+
+    def text() -> str:
+        parts = [design.summary()]
+        if asked.all_measures and isinstance(design, RowDesign):
+            parts.append(_measures_text(design))
+        return "\n\n".join([*parts, end])
+
+    common.answer(record, text)
     return 0 if design.audit.satisfied else NO
 
 
-def answer_boxes(
-    reporter: Reporter,
-    design: BoxDesign,
-    common: o.CommonOptions,
-    *,
-    output: str | None,
-    public: bool,
-    force: bool,
-    groups: tuple[object, ...],
-    reports: ReportOptions,
-) -> int:
-    """Write the file of a channel for boxes of rows and its report, and print its promise."""
-    line = command_line("design", *groups, public=True)
-    channel = design.channel
-    channel = replace(channel, provenance={**channel.provenance, COMMAND: line})
-    design = replace(design, channel=channel)
-    end = "Nothing was written; --output channel.json keeps this channel."
-    if output is not None:
-        channel.save(output, overwrite=force, public=public)
-        end = f"Written to {output}. To release a file:  mechdesign apply {output} IN.csv OUT.csv"
-    if reports.asked:
-        save_rows(channel, output or "the channel", reports, force=force)
-        end += f"\n{reports.text()}"
-    reporter.done("designed", end)
-    common.answer(
-        lambda: {**design.to_record(), "output": output} | _written(reports),
-        lambda: f"{design.summary()}\n\n{end}",
-    )
-    return 0
+def _with_command(design: RowDesign | BoxDesign, line: str) -> RowDesign | BoxDesign:
+    """The design whose channel says by which command it was made."""
+    from mechdesign.mechanisms.row_result import RowDesign
+
+    if not isinstance(design, RowDesign):
+        provenance = {**design.channel.provenance, COMMAND: line}
+        return replace(design, channel=replace(design.channel, provenance=provenance))
+    record = design.channel.record
+    record = replace(record, provenance={**record.provenance, COMMAND: line})
+    return replace(design, channel=replace(design.channel, record=record))
+
+
+def _measures_text(design: RowDesign) -> str:
+    """Every measure of a row channel."""
+    from mechdesign.auditing.row_measures import measure_rows
+    from mechdesign.report.rows import row_measures_text
+
+    return row_measures_text(design.channel, measure_rows(design.channel))
 
 
 def _written(reports: ReportOptions) -> dict[str, Any]:

@@ -50,7 +50,7 @@ EXAMPLE = "Example:  mechdesign inspect people.csv --channel channel.json --sens
 class Inspected(f.FileColumns):
     """Which columns"""
 
-    source: str = argument("IN", "CSV or Parquet file with the useful column.")
+    source: str = argument("IN", "CSV or Parquet file with the released columns.")
     sensitive: list[str] | None = option(
         "COL[,COL..]",
         "The sensitive column(s) of the file; default: those of the channel, where it has them.",
@@ -70,13 +70,13 @@ def inspect(
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> None:
-    """List what each other column reveals about the useful and the sensitive column, worst first.
+    """List what other columns reveal about the released and the sensitive ones, worst first.
 
     For every column: the largest lift, the share of records that it pins down (their
     value comes again, always with the same symbol), and how often the symbol is guessed
     right with it and without it.
     """
-    from mechdesign.channel.loading import load_single
+    from mechdesign.channel.loading import load
     from mechdesign.leaks.inspection import inspect_file
     from mechdesign.report.writing import check_report, document_text, save_text
 
@@ -85,7 +85,7 @@ def inspect(
         check_report(path, force=force, sources=(asked.source, channel), pictures=False)
     with reporter.work("reading"):
         inspection = inspect_file(
-            load_single(channel),
+            load(channel),
             asked.source,
             sensitive=names("--sensitive", asked.sensitive),
             columns=asked.renamed,

@@ -17,6 +17,7 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.auditing.measures import ChannelMeasures
+    from mechdesign.tables.records import Records
 
 EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
 
@@ -66,9 +67,21 @@ class AllMeasures:
         """Every measure of the channel on the table."""
         from mechdesign.auditing.measures import measure as measures_of
 
-        orders = tuple(self.orders or ())
-        alphas = [2.0, *(order for order in orders if order > 1.0)]
-        return measures_of(channel, joint, tuple(dict.fromkeys(alphas)), orders)
+        return measures_of(channel, joint, self._alphas, tuple(self.orders or ()))
+
+    def of_rows(
+        self, channel: md.RowChannel, records: Records | None
+    ) -> ChannelMeasures:
+        """Every measure of a row channel on the table, or on its own."""
+        from mechdesign.auditing.row_measures import measure_rows
+
+        return measure_rows(channel, records, self._alphas, tuple(self.orders or ()))
+
+    @property
+    def _alphas(self) -> tuple[float, ...]:
+        """Orders of the alpha-lift: 2, and every other one above 1."""
+        orders = [order for order in self.orders or () if order > 1.0]
+        return tuple(dict.fromkeys([2.0, *orders]))
 
 
 def measure(
@@ -83,20 +96,26 @@ def measure(
     They are measured on the channel's own table unless another one is given.
     """
     from mechdesign.auditing.measures import measure as measures_of
-    from mechdesign.channel.loading import load_single
+    from mechdesign.auditing.row_measures import measure_rows
+    from mechdesign.channel.loading import load_without_boxes
     from mechdesign.report.terminal import measures_text
 
     if m.is_mechanism(channel):
         m.measure_mechanism(channel, reporter, common)
         return
-    loaded = load_single(channel)
+    loaded = load_without_boxes(channel)
+    alphas = tuple(asked.alphas or (2.0,))
+    orders = tuple(asked.orders or ())
+    notices: tuple[str, ...] = ()
     with reporter.work("measuring"):
-        joint = table.read_for(loaded, channel)
-        result = measures_of(
-            loaded, joint, tuple(asked.alphas or (2.0,)), tuple(asked.orders or ())
-        )
+        if isinstance(loaded, md.RowChannel):
+            result = measure_rows(loaded, table.rows_of(loaded), alphas, orders)
+        else:
+            joint = table.read_for(loaded, channel)
+            notices = joint.notices
+            result = measures_of(loaded, joint, alphas, orders)
     if table.table is not None:
-        reporter.notices(joint.notices)
+        reporter.notices(notices)
     reporter.done("measured", f"{channel} is measured")
     common.answer(
         lambda: asdict(result), lambda: measures_text(result, asked.per_output)

@@ -19,6 +19,7 @@ from mechdesign.core.wording import listed
 if TYPE_CHECKING:
     from mechdesign.formats.text_options import TextOptions
     from mechdesign.mechanisms.request import DesignRequest
+    from mechdesign.tables.records import Records
 
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
@@ -262,6 +263,19 @@ class OtherTable(TextFormat, TableOptions):
                 f"{path} is a public channel without its table: give --table TABLE"
             )
         return joint
+
+    def rows_of(self, channel: md.RowChannel) -> Records | None:
+        """The rows of the table given over the columns of a row channel, None if none is given."""
+        from mechdesign.tables.records import Records, bins_by_column
+
+        if self.table is None:
+            return None
+        groups = [variable.columns for variable in channel.groups]
+        columns = channel.released_columns
+        whole = replace(self, bins=None)
+        joint = whole.joint(self.table, (channel.sensitive.columns, columns))
+        bins = bins_by_column(channel.groups)
+        return Records.from_joint(joint, groups, bins=bins or None)
 
 
 @dataclass(frozen=True, kw_only=True)

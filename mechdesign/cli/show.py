@@ -6,7 +6,6 @@ import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
-from mechdesign.core.errors import InputError
 
 EXAMPLE = (
     "Example:  mechdesign show channel.json        For other tools:  mechdesign show "
@@ -23,7 +22,7 @@ def show(
     """Print the probabilities of a channel, and the meaning of each output for the useful column.
 
     With --csv the matrix with exact decimals, a row per useful symbol, as `audit --matrix` reads
-    it.
+    it. A channel of rows or boxes has a matrix for each node or stratum: these are one long table.
     """
     common.refuse_beside(as_csv)
     if m.is_mechanism(channel):
@@ -38,25 +37,28 @@ def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
     from mechdesign.report.terminal import channel_text, matrix_csv
 
     channel = md.load(path)
-    if isinstance(channel, md.RowChannel):
-        if as_csv:
-            raise InputError(
-                f"{path} is a channel of rows, which has no single matrix: leave --csv out"
-            )
-        from mechdesign.report.rows import row_channel_record, row_channel_text
-
-        rows = channel
-        common.answer(lambda: row_channel_record(rows), lambda: row_channel_text(rows))
-        return
-    if isinstance(channel, md.BoxChannel):
-        if as_csv:
-            raise InputError(
-                f"{path} is a channel for boxes, which has no single matrix: leave --csv out"
-            )
-        from mechdesign.report.boxes import box_channel_record
-
-        boxes = channel
-        common.answer(lambda: box_channel_record(boxes), boxes.summary)
+    if isinstance(channel, (md.RowChannel, md.BoxChannel)):
+        _show_rows(channel, common, as_csv=as_csv)
         return
     text = matrix_csv if as_csv else channel_text
     common.answer(lambda: channel_record(channel), lambda: text(channel))
+
+
+def _show_rows(
+    channel: md.RowChannel | md.BoxChannel, common: o.CommonOptions, *, as_csv: bool
+) -> None:
+    """A channel of rows has a matrix for every node, one of boxes for every stratum: as CSV they
+    are one long table.
+    """
+    from mechdesign.jobs.row_recipe import box_codebook_text, row_codebook_text
+    from mechdesign.report.boxes import box_channel_record
+    from mechdesign.report.rows import row_channel_record, row_channel_text
+
+    if isinstance(channel, md.BoxChannel):
+        boxes = channel
+        boxes_text = box_codebook_text(boxes) if as_csv else boxes.summary()
+        common.answer(lambda: box_channel_record(boxes), lambda: boxes_text.rstrip())
+        return
+    rows = channel
+    rows_text = row_codebook_text(rows) if as_csv else row_channel_text(rows)
+    common.answer(lambda: row_channel_record(rows), lambda: rows_text.rstrip())

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import log_upper
-from mechdesign.auditing.rows import RowWorst, promise_demands, table_on
+from mechdesign.auditing.row_masses import table_on
+from mechdesign.auditing.rows import RowWorst, promise_demands
 from mechdesign.auditing.separate_columns import (
     MOST_CELLS,
     audit_separate,
@@ -37,14 +38,10 @@ from mechdesign.core.wording import about
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.row_budgets import RELATIVE
+from mechdesign.mechanisms.row_node import TRUTH
 from mechdesign.mechanisms.row_result import RowDesign
-from mechdesign.mechanisms.rows import (
-    GIVEN,
-    TIME_LIMIT,
-    TRUTH,
-    conditional_entropy,
-    design_rows,
-)
+from mechdesign.mechanisms.row_search import GIVEN, TIME_LIMIT, conditional_entropy
+from mechdesign.mechanisms.rows import design_rows
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Groups, Records

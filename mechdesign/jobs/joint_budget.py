@@ -119,7 +119,7 @@ def _with_given(sides: Achieved, given: Achieved | None) -> tuple[Achieved, str]
     to them where there are any.
     """
     # The audit takes as long to import as a small job.
-    from mechdesign.auditing.joint_leakage import sum_above
+    from mechdesign.auditing.composition import sum_above
     from mechdesign.auditing.verdict import Achieved
 
     if given is None:

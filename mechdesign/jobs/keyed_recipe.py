@@ -36,6 +36,8 @@ from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
+from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.drawing import key_of
 from mechdesign.release.draws import Key
 
@@ -297,6 +299,19 @@ class KeyedRecipe(FileRecipe):
             codebook = out.part_of_side(run.sides.codebook)
             codebook.write_bytes(self.codebook().encode())
         return sha256
+
+    def split_warning(
+        self, crossing: Crossing, names: Sequence[str], *, looks: int
+    ) -> str | None:
+        """The file of a record is a kind of order: symbols must not differ between files by more
+        than chance.
+        """
+        if not decisive(log_evidence(*crossing.table()), looks):
+            return None
+        return (
+            "what was released differs between them (by chance once in "
+            f"{round(1 / LEVEL):,} times at most)"
+        )
 
     def release_table(
         self,

@@ -86,9 +86,11 @@ def box_sentences(
     """
     text = _template().covers_boxes(column, percent_of(channel.level), channel.fills)
     sentences = str(text).splitlines()
+    records = None
     if internal and channel.utility is not None:
         sentences.append(_box_figures(channel))
-    sentences.append(uncovered_sentence(channel.level))
+        records = channel.utility.records
+    sentences.append(uncovered_sentence(channel.level, records))
     for part in channel.parts:
         for group in channel.together_texts(part):
             sentence = f"Sensitive values are {group}; nothing is promised of one against another."

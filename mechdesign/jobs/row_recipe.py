@@ -27,8 +27,6 @@ from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.row_drawer import RowDrawer
 from mechdesign.jobs.side_files import Sides
-from mechdesign.leaks.crossing import Crossing
-from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.box_drawing import box_channel_digest
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.released_values import LABEL
@@ -175,19 +173,6 @@ class RowRecipe(KeyedRecipe):
                 "a codebook says what labels mean, and this channel releases the symbols of the "
                 "columns themselves"
             )
-
-    def split_warning(
-        self, crossing: Crossing, names: Sequence[str], *, looks: int
-    ) -> str | None:
-        """The file of a record is a kind of order: symbols must not differ between files by more
-        than chance.
-        """
-        if not decisive(log_evidence(*crossing.table()), looks):
-            return None
-        return (
-            "what was released differs between them (by chance once in "
-            f"{round(1 / LEVEL):,} times at most)"
-        )
 
 
 def digest_of_rows(channel: RowChannel | BoxChannel) -> str:

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import encode, encode_anything
 from mechdesign.formats.column_names import require_column
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.crossing import Crossing
+from mechdesign.tables.variable import column_names
 
 VALUES = 1 << 16
 """Different values from which on a column is not looked at any more: it names individuals, or has
@@ -96,18 +99,23 @@ class Inspection:
 
 
 def inspect_file(
-    channel: Channel,
+    channel: Channel | RowChannel | BoxChannel,
     source: PathLike,
     *,
     sensitive: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
     text: TextOptions | None = None,
 ) -> Inspection:
-    """Measure what each other column of a file says about the useful columns of a channel, and the
-    `sensitive` ones.
+    """Measure what each other column of a file says about the columns that a channel randomises,
+    and about the `sensitive` ones.
 
     These are by default those of the channel that the file has; `columns` maps the channel's names
-    to the file's. Raises InputError if the file cannot be read, or has no such column.
+    to the file's. Given columns of rows are part of the release, and not among the others.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has no such column.
     """
     is_mapping = isinstance(columns, Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
     if columns is not None and not is_mapping:
@@ -116,12 +124,14 @@ def inspect_file(
             "the table's"
         )
     renamed = dict(columns or {})
+    useful, given = _released_columns(channel)
+    useful = tuple(renamed.get(name, name) for name in useful)
+    given = tuple(renamed.get(name, name) for name in given)
     with open_source(source, text) as table:
         with errors_naming(table.name):
-            useful = tuple(renamed.get(name, name) for name in channel.useful.columns)
-            for name in (*useful, *sensitive):
+            for name in (*useful, *given, *sensitive):
                 require_column(name, table.header)
-            if both := set(useful) & set(sensitive):
+            if both := {*useful, *given} & set(sensitive):
                 raise InputError(
                     f"the column {quoted(min(both))} cannot be sensitive and useful at once"
                 )
@@ -131,24 +141,42 @@ def inspect_file(
         hidden = tuple(
             dict.fromkeys((*useful, *(name for name in found if name in table.header)))
         )
-        crossings = {
-            name: {other: Crossing(VALUES) for other in hidden}
-            for name in table.header
-            if name not in hidden
-        }
-        records = 0
-        for batch in table.batches():
-            records += batch.num_rows
-            symbols = {name: encode(batch.column(name), name) for name in hidden}
-            for name, pairs in crossings.items():
-                if all(each.full for each in pairs.values()):
-                    continue
-                values = encode_anything(batch.column(name), name)
-                for other, crossing in pairs.items():
-                    crossing.add(values, symbols[other])
+        others = [name for name in table.header if name not in {*hidden, *given}]
+        records, crossings = _crossed(table, others, hidden)
     told = [_told(name, pairs) for name, pairs in crossings.items()]
     told.sort(key=lambda each: each.severity, reverse=True)
     return Inspection(records, useful, hidden[len(useful) :], tuple(told))
+
+
+def _released_columns(
+    channel: Channel | RowChannel | BoxChannel,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that a channel randomises, and those that it releases as they are."""
+    if isinstance(channel, RowChannel):
+        return column_names(channel.levels), column_names(channel.given)
+    if isinstance(channel, BoxChannel):
+        return column_names(channel.columns), column_names(channel.given)
+    return channel.useful.columns, ()
+
+
+def _crossed(
+    table: Source, others: Sequence[str], hidden: Sequence[str]
+) -> tuple[int, dict[str, dict[str, Crossing]]]:
+    """The number of records, and each other column crossed with each hidden one."""
+    crossings: dict[str, dict[str, Crossing]] = {}
+    for name in others:
+        crossings[name] = {other: Crossing(VALUES) for other in hidden}
+    records = 0
+    for batch in table.batches():
+        records += batch.num_rows
+        symbols = {name: encode(batch.column(name), name) for name in hidden}
+        for name, pairs in crossings.items():
+            if all(each.full for each in pairs.values()):
+                continue
+            values = encode_anything(batch.column(name), name)
+            for other, crossing in pairs.items():
+                crossing.add(values, symbols[other])
+    return records, crossings
 
 
 def _told(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:

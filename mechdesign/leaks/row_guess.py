@@ -8,6 +8,7 @@ Bayes on the columns' values, which is weaker: it misses what columns say only t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -28,6 +29,9 @@ MOST_RECORDS = 100_000
 
 MOST_CATEGORIES = 255
 """Values of a column that boosting can tell apart; the rarer ones are put together."""
+
+THREADS_FROM = 20_000
+"""Records from which on several threads are worth their waiting."""
 
 SUREST = 0.05
 """The share of the records of which the guess is surest."""
@@ -179,9 +183,21 @@ def _boosting(
         shares[:, present[0]] = 1.0
         return shares
     model = boosting(categorical_features=list(categorical), random_state=SEED)
-    model.fit(seen, classes)
-    shares[:, present] = model.predict_proba(unseen)
+    with _few_threads(len(seen)):
+        model.fit(seen, classes)
+        shares[:, present] = model.predict_proba(unseen)
     return shares
+
+
+def _few_threads(records: int) -> AbstractContextManager[Any]:
+    """One thread for a small table: on a busy machine threads wait for each other for longer than
+    they work.
+    """
+    if records >= THREADS_FROM:
+        return nullcontext()
+    # scikit-learn depends on it; it has no complete types.
+    limits: Any = import_module("threadpoolctl").threadpool_limits
+    return limits(limits=1)
 
 
 def _naive_bayes(

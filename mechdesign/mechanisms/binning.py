@@ -14,6 +14,7 @@ from mechdesign.release.released_values import distance_text, moved
 from mechdesign.tables.bin_edges import AUTO, specs_by_column
 from mechdesign.tables.cell_numbers import kind_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 NUMBERS_OF_BINS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Tried for ``auto``; the curve is flat where there are more."""
@@ -110,13 +111,16 @@ def _distances(
     return trials
 
 
-def refuse_identifier(joint: Joint) -> None:
-    """Refuse a useful column with nearly as many symbols as records."""
-    records = joint.records or 0
-    symbols = len(joint.useful)
-    if records < FEWEST_RECORDS or symbols <= IDENTIFYING * records:
+def refuse_identifier(useful: Variable, records: int | None) -> None:
+    """Refuse a useful column with nearly as many symbols as records; None is for tables without
+    records, of weights or probabilities.
+    """
+    symbols = len(useful)
+    if records is None or records < FEWEST_RECORDS:
         return
-    name = quoted(",".join(joint.useful.columns))
+    if symbols <= IDENTIFYING * records:
+        return
+    name = quoted(",".join(useful.columns))
     raise InputError(
         f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
         "it all but identifies them and the channel would list them; group its values "

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +62,21 @@ GUESS_SHARE = 0.3
 GUESS_GAP = 0.05
 """Gap of these designs, in units of the entropy of the boxes."""
 
+LEAST_SECONDS = 0.02
+"""Time of a stratum whatever the limit is: enough for a merging of few boxes, and hundreds of
+strata overrun the limit by little."""
+
 BOXES_ARE_PRIVATE = (
     "The boxes themselves keep the promise, and are released as they are."
 )
 """Where the best channel for the boxes is the identity."""
+
+AUTO: Literal["auto"] = "auto"
+"""The slice chooses which sensitive values are promised together."""
+
+GOAL = 0.55
+"""Share of H(X) that this choice expects to keep: half of it, and some more because a slice shows
+chance differences between the sensitive values that the other records do not have."""
 
 FEWEST_RECORDS = 40
 """Records without which a slice decides nothing."""
@@ -75,7 +87,8 @@ class BoxRequest:
     """What is asked of a channel for boxes of rows.
 
     `cells` fixes the number of boxes of every part, `rare` is the number of records below which
-    sensitive values of a stratum are promised together, `fill` asks for symbols in the place of
+    sensitive values of a stratum are promised together, or `AUTO` for a choice by the slice where
+    one column is released, `fill` asks for symbols in the place of
     boxes, `seed` repeats the draw of the slice. With `merge_below` the boxes of a single column are
     its symbols, of which those with fewer records than this (by the slice) are one box.
     """
@@ -84,7 +97,7 @@ class BoxRequest:
     level: float
     given: int = 0
     cells: int | None = None
-    rare: int = 0
+    rare: int | Literal["auto"] = 0
     fill: bool = False
     gap: float = 1e-3
     time_limit: float = 30.0
@@ -102,7 +115,7 @@ class BoxRequest:
             raise InputError(
                 f"slice_seed ({self.seed}) must be a whole number, at least 0"
             )
-        if self.rare < 0:
+        if self.rare != AUTO and self.rare < 0:
             raise InputError(
                 f"rare ({self.rare}) must be a number of records, at least 0"
             )
@@ -147,6 +160,10 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
         raise InputError(
             f"the table has {records.total} records: at least {FEWEST_RECORDS} are needed, a part "
             "of them for the boxes"
+        )
+    if request.rare == AUTO and len(records.groups) - request.given > 1:
+        raise InputError(
+            "rare ('auto') is for one released column: give a number of records"
         )
     seed = request.seed
     if seed is None:
@@ -256,7 +273,7 @@ class _Parts:
             seconds = (end - time.perf_counter()) / (len(self._strata) - k)
             rows = self._rows_of(stratum)
             mass = float(self._proving[rows].sum() / self._proving.sum())
-            part, design = self._part(stratum, rows, max(seconds, 0.2))
+            part, design = self._part(stratum, rows, max(seconds, LEAST_SECONDS))
             parts.append(part)
             if design is None:
                 summaries.append(PartSummary(mass, 0.0, 0.0))
@@ -284,60 +301,95 @@ class _Parts:
     ) -> tuple[BoxPart, Design | None]:
         """The part of one stratum, and its design; None where it releases nothing."""
         started = time.perf_counter()
-        records = self._records
         request = self._request
-        codes = records.codes[rows][:, request.given :]
-        secrets_of_rows = records.secrets[rows]
-        learning = self._learning[rows]
-        proving = self._proving[rows]
-        size = len(records.sensitive)
-        sums = np.bincount(secrets_of_rows, learning, minlength=size)
-        # The slice says how many records a value is likely to have among the others.
-        expected = (sums * ((1.0 - SLICE_SHARE) / SLICE_SHARE)).astype(np.float64)
-        together = together_of(expected, request.rare)
-        silent = BoxPart(stratum, Boxes(()))
+        learned = _Learned(
+            codes=self._records.codes[rows][:, request.given :],
+            secrets=self._records.secrets[rows],
+            learning=self._learning[rows],
+            proving=self._proving[rows],
+        )
+        plan = self._plan(learned, started + GUESS_SHARE * seconds)
+        silent = BoxPart(stratum, Boxes(())), None
+        if plan is None:
+            return silent
+        joint = plan.rows.joint(plan.boxes, learned.proving)
+        if joint is None:
+            return silent
+        left = started + seconds - time.perf_counter()
+        level = level_of_share(request.level, len(self._strata))
+        best = self._design(joint, level, max(left, LEAST_SECONDS))
+        boxes = plan.boxes
+        sizes = [len(variable) for variable in self._records.groups[request.given :]]
+        fill: tuple[tuple[tuple[int, ...], ...], ...] = ()
+        if request.fill:
+            fill = _symbols_by_box(boxes, learned.codes, learned.learning, sizes)
+        inside = _symbols_by_box(boxes, learned.codes, learned.proving, sizes)
+        return BoxPart(stratum, boxes, plan.together, best.channel, fill, inside), best
+
+    def _plan(self, learned: _Learned, end: float) -> _Plan | None:
+        """What the slice decides for a stratum; None where nothing can be released.
+
+        With `AUTO` the fewest values are promised together with which the slice expects `GOAL` of
+        H(X) to be kept, and as many as keep most where none does. That is a choice on the slice
+        alone, so it costs nothing of the level.
+        """
+        expected = learned.expected(len(self._records.sensitive))
+        if self._request.rare != AUTO:
+            together = together_of(expected, self._request.rare)
+            return self._plan_of(learned, together, end)
+        goal = GOAL * learned.entropy()
+        best: _Plan | None = None
+        groupings = nested_groups(expected)
+        for place, together in enumerate(groupings):
+            seconds = (end - time.perf_counter()) / (len(groupings) - place)
+            plan = self._plan_of(learned, together, time.perf_counter() + seconds)
+            if plan is not None and (best is None or plan.worth > best.worth):
+                best = plan
+            if best is not None and best.worth >= goal:
+                break
+        return best
+
+    def _plan_of(
+        self, learned: _Learned, together: Sequence[tuple[int, ...]], end: float
+    ) -> _Plan | None:
+        """Boxes for values that are promised together like this; None where there are none."""
         if len(together) < 2:
-            return silent, None
-        group_of = np.zeros(size, dtype=np.int64)
+            return None
+        request = self._request
+        sensitive = self._records.sensitive
+        group_of = np.zeros(len(sensitive), dtype=np.int64)
         for group, members in enumerate(together):
             group_of[list(members)] = group
-        groups = group_of[secrets_of_rows]
-        seen = learning > 0
+        groups = group_of[learned.secrets]
+        names = _names(sensitive, together)
+        rows = _Rows(learned.codes, groups, names, ",".join(sensitive.columns))
+        seen = learned.learning > 0
+        codes = learned.codes[seen]
+        counts = learned.learning[seen]
         most = max(COUNTS)
         if request.cells is not None:
             most = request.cells
-        tree = BoxTree(codes[seen], groups[seen], learning[seen], most)
+        tree = BoxTree(codes, groups[seen], counts, most)
         if tree.most < 2:
-            return silent, None
-        names = _names(records.sensitive, together)
-        rest = _Rows(codes, groups, names, ",".join(records.sensitive.columns))
-        level = level_of_share(request.level, len(self._strata))
-        boxes = tree.boxes(most)
+            return None
         if request.merge_below is not None:
             least = request.merge_below * SLICE_SHARE
-            merged = boxes_merging_rare(codes[seen], learning[seen], least)
+            merged = boxes_merging_rare(codes, counts, least)
             if merged is None:
-                return silent, None
+                return None
             boxes = merged
-        elif request.cells is None:
-            end = started + GUESS_SHARE * seconds
+        elif request.cells is not None:
+            boxes = tree.boxes(most)
+        else:
             trees = [tree]
             for penalty in PENALTIES:
-                trees.append(
-                    BoxTree(codes[seen], groups[seen], learning[seen], most, penalty)
-                )
-            boxes = self._promising(trees, rest, learning, proving, level, end)
-        joint = rest.joint(boxes, proving)
-        if joint is None:
-            return silent, None
-        left = started + seconds - time.perf_counter()
-        best = self._design(joint, level, max(left, 0.2))
-        sizes = [len(variable) for variable in records.groups[request.given :]]
-        fill: tuple[tuple[tuple[int, ...], ...], ...] = ()
-        if request.fill:
-            fill = _symbols_by_box(boxes, codes[seen], learning[seen], sizes)
-        inside = _symbols_by_box(boxes, codes, proving, sizes)
-        return BoxPart(stratum, boxes, together, best.channel, fill, inside), best
+                trees.append(BoxTree(codes, groups[seen], counts, most, penalty))
+            boxes, worth = self._promising(trees, rows, learned, end)
+            return _Plan(tuple(together), rows, boxes, worth)
+        worth = math.nan
+        if request.rare == AUTO:
+            worth = self._worth(boxes, rows, learned, end)
+        return _Plan(tuple(together), rows, boxes, worth)
 
     def _design(
         self, joint: Joint, level: float, seconds: float, gap: float | None = None
@@ -355,52 +407,88 @@ class _Parts:
             )
         )
 
-    def _promising(
-        self,
-        trees: Sequence[BoxTree],
-        rows: _Rows,
-        learning: Integers,
-        proving: Integers,
-        level: float,
-        end: float,
-    ) -> Boxes:
-        """The boxes that keep most on the slice, made as large as the other records are.
+    def _worth(self, boxes: Boxes, rows: _Rows, learned: _Learned, end: float) -> float:
+        """Nats that a channel for these boxes keeps on the slice, made as large as the other
+        records are; -inf where none was found until `end`.
 
-        The number of boxes is chosen on the first tree, then the tree for it. Of the other records
-        only their number is used, which is fixed by the size of the table.
+        Of the other records only their number is used, which is fixed by the size of the table.
         """
-        factor = max(round(int(proving.sum()) / max(int(learning.sum()), 1)), 1)
+        joint = rows.joint(boxes, learned.learning * learned.factor)
+        seconds = end - time.perf_counter()
+        if joint is None or seconds <= 0.0:
+            return -math.inf
+        level = level_of_share(self._request.level, len(self._strata))
+        try:
+            design = self._design(joint, level, seconds, GUESS_GAP)
+        except SolverFailure:
+            return -math.inf
+        return design.mutual_information
 
-        def worth(boxes: Boxes, left: int) -> float:
-            seconds = (end - time.perf_counter()) / left
-            joint = rows.joint(boxes, learning * factor)
-            if joint is None or seconds <= 0.0:
-                return -math.inf
-            try:
-                design = self._design(joint, level, seconds, GUESS_GAP)
-            except SolverFailure:
-                return -math.inf
-            return design.mutual_information
+    def _promising(
+        self, trees: Sequence[BoxTree], rows: _Rows, learned: _Learned, end: float
+    ) -> tuple[Boxes, float]:
+        """The boxes that keep most on the slice, and what they keep there in nats.
 
+        The number of boxes is chosen on the first tree, then the tree for it.
+        """
         counts = [count for count in COUNTS if count <= trees[0].most]
         left = len(counts) + len(trees) - 1
         best = trees[0].boxes(2)
         most = -math.inf
         for count in counts:
+            now = time.perf_counter()
             boxes = trees[0].boxes(count)
-            value = worth(boxes, left)
+            value = self._worth(boxes, rows, learned, now + (end - now) / left)
             left -= 1
             if value > most:
                 best = boxes
                 most = value
         for tree in trees[1:]:
+            now = time.perf_counter()
             boxes = tree.boxes(len(best))
-            value = worth(boxes, left)
+            value = self._worth(boxes, rows, learned, now + (end - now) / left)
             left -= 1
             if value > most:
                 best = boxes
                 most = value
-        return best
+        return best, most
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """The distinct rows of a stratum, with their records of the slice and the other ones.
+
+    Parameters
+    ----------
+    codes : (rows, columns) array
+        Of the released columns.
+    secrets : (rows,) array
+        Codes of the sensitive values.
+    learning, proving : (rows,) arrays
+        Records of the slice and of the proof.
+    """
+
+    codes: Integers
+    secrets: Integers
+    learning: Integers
+    proving: Integers
+
+    @property
+    def factor(self) -> int:
+        """How many times as many records the proof has as the slice."""
+        return max(round(int(self.proving.sum()) / max(int(self.learning.sum()), 1)), 1)
+
+    def expected(self, size: int) -> NDArray[np.float64]:
+        """(size,) records that each sensitive value is likely to have in the proof."""
+        sums = np.bincount(self.secrets, self.learning, minlength=size)
+        return (sums * ((1.0 - SLICE_SHARE) / SLICE_SHARE)).astype(np.float64)
+
+    def entropy(self) -> float:
+        """Entropy in nats of the released columns on the slice."""
+        _, place = np.unique(self.codes, axis=0, return_inverse=True)
+        sums = np.bincount(place.ravel(), self.learning)
+        shares = sums[sums > 0] / sums.sum()
+        return -math.fsum((shares * np.log(shares)).tolist())
 
 
 class _Rows:
@@ -430,6 +518,16 @@ class _Rows:
             sensitive=self._column,
             useful=BOX,
         )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What the slice decided: values promised together, boxes, and nats expected to be kept."""
+
+    together: tuple[tuple[int, ...], ...]
+    rows: _Rows
+    boxes: Boxes
+    worth: float
 
 
 def own_messages(design: Design) -> list[str]:
@@ -475,6 +573,22 @@ def together_of(
     if joined:
         groups.append(tuple(sorted(joined)))
     return tuple(sorted(groups))
+
+
+def nested_groups(
+    expected: NDArray[np.float64],
+) -> list[tuple[tuple[int, ...], ...]]:
+    """Groupings of sensitive values: first that of `together_of` without a number of records, then
+    the next rarest value joins, until two groups are left.
+    """
+    order = np.argsort(expected, kind="stable").tolist()
+    groupings = [together_of(expected, 0)]
+    joined = max(len(group) for group in groupings[0])
+    for size in range(joined + 1, len(order)):
+        groups = [(s,) for s in order[size:]]
+        groups.append(tuple(sorted(order[:size])))
+        groupings.append(tuple(sorted(groups)))
+    return groupings
 
 
 def _names(sensitive: Variable, together: Sequence[Sequence[int]]) -> list[str]:

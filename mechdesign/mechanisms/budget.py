@@ -17,7 +17,14 @@ from mechdesign.core.arguments import share_of
 from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import about, at_least, at_most, quoted
+from mechdesign.core.wording import about, at_most, quoted
+from mechdesign.mechanisms.budget_scale import (
+    KEPT_AT,
+    KEPT_LESS_AT,
+    LARGEST_STEP,
+    BudgetScale,
+    epsilon_of,
+)
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
@@ -26,23 +33,9 @@ from mechdesign.notions import NOTIONS, Notion
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 
-DECADE = 9000
-"""Budgets of a decade on the scale of `keeping`: those of four digits, as they are typed."""
-
-SMALLEST = -4
-"""The scale begins at 10^-4 nats: a belief of 50 % then moves to 50.005 % at most."""
-
-LARGEST_STEP = 6 * DECADE + 6000
-"""700 nats, beyond which no budget can be said."""
-
 FINE_GAP = 1e-7
 """Gap of every optimum, as a share of H(X): a step of the scale is worth 1e-5 to 1e-3, and is to be
 decided."""
-
-KEPT_AT = "kept_at"
-KEPT_LESS_AT = "kept_less_at"
-"""What the certificate of `keeping` tells: the budget, and the largest that was proven not to keep
-so much."""
 
 
 def in_words(
@@ -246,92 +239,35 @@ def keeping(
             f"{request.mechanism} has none"
         )
     share = share_of("--keep", value)
-    scale = _BudgetScale(replace(request, gap=min(request.gap, FINE_GAP)), at, share)
+    optima = _Optima(replace(request, gap=min(request.gap, FINE_GAP)), at)
+    scale = BudgetScale(optima.designed, share)
     step = scale.smallest_step()
     if step > LARGEST_STEP:
         _refuse(scale.designs[LARGEST_STEP], share, value)
     design = scale.designs[step]
-    epsilon = epsilon_of(step)
-    details = design.certificate.details | {KEPT_AT: epsilon}
-    too_small = scale.largest_too_small()
+    details = design.certificate.details | {KEPT_AT: epsilon_of(step)}
+    too_small = scale.largest_where(lambda made: _keeps_less(made, share))
     if too_small is not None:
-        below = epsilon_of(too_small)
-        details |= {KEPT_LESS_AT: below}
-        proof = f"with {below:g} no channel does (proven)"
-        if too_small < step - 1:
-            proof += "; between the two the search did not decide"
-    elif step == 0:
-        proof = "none is tried below"
-    else:
-        proof = "no smaller budget was proven to keep less"
-    percent = at_least(float(100 * share))
-    message = f"epsilon {epsilon:g} keeps {percent} % of the information; {proof}"
+        details |= {KEPT_LESS_AT: epsilon_of(too_small)}
     return replace(
         design,
         certificate=replace(design.certificate, details=details),
-        messages=(*design.messages, message),
+        messages=(*design.messages, scale.sentence(step, too_small)),
     )
 
 
-class _BudgetScale:
-    """The steps of the scale of budgets, with the designs at those that were tried."""
+class _Optima:
+    """The optima of one request at several budgets; each starts from the one before."""
 
-    def __init__(
-        self, request: DesignRequest, at: Callable[[float], Notion], share: Fraction
-    ) -> None:
+    def __init__(self, request: DesignRequest, at: Callable[[float], Notion]) -> None:
         self._request = request
         self._at = at
-        self._share = share
-        self.designs: dict[int, Design] = {}
 
-    def smallest_step(self) -> int:
-        """The smallest step whose design keeps the share; one beyond the scale where none does.
-
-        Doubling from 1 nat brackets it; then the invariant is that `low` keeps less and `high`
-        enough, -1 and the step beyond the scale counting as such.
-        """
-        low = -1
-        high = LARGEST_STEP + 1
-        epsilon = 1.0
-        while high - low > 1:
-            if low < 0 or high > LARGEST_STEP:
-                step = min(max(step_of(epsilon), 0), LARGEST_STEP)
-            else:
-                step = self._between(low, high)
-            if self._design(step).nmi >= self._share:
-                high = step
-                epsilon /= 2
-            else:
-                low = step
-                epsilon *= 2
-        return high
-
-    def largest_too_small(self) -> int | None:
-        """The largest step that was proven not to keep the share, if there is one."""
-        too_small: list[int] = []
-        for step, design in self.designs.items():
-            if _keeps_less(design, self._share):
-                too_small.append(step)
-        return max(too_small, default=None)
-
-    def _between(self, low: int, high: int) -> int:
-        """The next step inside a bracket."""
-        if len(self.designs) % 2:
-            return (low + high) // 2
-        # The curve is nearly straight between neighbours; halving in turn bounds the worst case.
-        kept_low = self.designs[low].nmi
-        kept_high = self.designs[high].nmi
-        part = (float(self._share) - kept_low) / (kept_high - kept_low)
-        step = low + round((high - low) * part)
-        return min(max(step, low + 1), high - 1)
-
-    def _design(self, step: int) -> Design:
-        design = design_requested(
-            replace(self._request, notion=self._at(epsilon_of(step)))
-        )
+    def designed(self, epsilon: float) -> Design:
+        """The optimum at a budget."""
+        design = design_requested(replace(self._request, notion=self._at(epsilon)))
         if design.certificate.details.get("status") == "interrupted":
             raise KeyboardInterrupt
-        self.designs[step] = design
         start = None
         if design.envelope is not None and design.envelope.method == "columns":
             start = design
@@ -356,18 +292,3 @@ def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
 def _keeps_less(made: Design, share: Fraction) -> bool:
     bound = made.certificate.upper_bound_nmi
     return bound is not None and made.certificate.scope == "proven" and bound < share
-
-
-def epsilon_of(step: int) -> float:
-    """The budget of a step: 10^-4 nats, then all decimals of four digits."""
-    return float(f"{DECADE // 9 + step % DECADE}e{step // DECADE + SMALLEST - 3}")
-
-
-def step_of(epsilon: float) -> int:
-    """The last step at or below a budget."""
-    decade = math.floor(math.log10(epsilon))
-    return (
-        (decade - SMALLEST) * DECADE
-        + math.floor(round(epsilon * 10.0 ** (3 - decade), 6))
-        - DECADE // 9
-    )

@@ -54,7 +54,7 @@ def design_requested(request: DesignRequest) -> Design:
     if request.bins is not None:
         return _in_bins(request, started)
     if not request.allow_identifier:
-        refuse_identifier(request.joint)
+        refuse_identifier(request.joint.useful, request.joint.records)
     whole = request.joint
     if request.protect_each:
         whole = whole.protecting_each()

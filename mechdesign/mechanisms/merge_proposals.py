@@ -13,12 +13,14 @@ import math
 import time
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.limits import LiftLimits
 from mechdesign.mechanisms.box_design import (
+    AUTO,
     FEWEST_RECORDS,
     BoxRequest,
     design_boxes,
@@ -33,8 +35,8 @@ LITTLE = 0.7
 GAIN = 0.03
 """Kept share that a proposal must add to be worth a line."""
 
-RARE = 100
-"""Records below which sensitive values are promised together in the second proposal."""
+GAP = 1e-3
+"""Gap of the searches for proposals, in units of H(X)."""
 
 LEAST_SECONDS = 0.5
 """Time below which no proposal is tried."""
@@ -65,6 +67,31 @@ class MergeProposal:
     together: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class MergeProposals:
+    """What merging would keep, and among how many promises a reader of it chooses.
+
+    Parameters
+    ----------
+    shown : tuple of MergeProposal
+        Those that keep more than the design and than those before them.
+    tried : int
+        All options that the table has. One that keeps no more is not shown, but that it is not
+        shown is a look at it, so it counts (docs/explanation/population.md, Proposition 7).
+    """
+
+    shown: tuple[MergeProposal, ...] = ()
+    tried: int = 0
+
+    @property
+    def promises(self) -> int:
+        """The design's own promise and those of all options that were tried."""
+        return self.tried + 1
+
+
+NO_PROPOSALS = MergeProposals()
+
+
 def takes_proposals(design: Design) -> bool:
     """Whether merging is built for what was asked: lifts alone, whole counts, one release."""
     joint = design.channel.joint
@@ -81,7 +108,9 @@ def takes_proposals(design: Design) -> bool:
     return is_lift and not is_stacked(joint, design.notion, ())
 
 
-def merge_proposals(design: Design, end: float) -> tuple[MergeProposal, ...]:
+def merge_proposals(
+    design: Design, end: float, *, gap: float = GAP, slice_seed: int | None = None
+) -> MergeProposals:
     """Proposals that keep more than a design with confidence, each with a proven share.
 
     Parameters
@@ -90,38 +119,45 @@ def merge_proposals(design: Design, end: float) -> tuple[MergeProposal, ...]:
         With confidence.
     end : float
         When to stop, on the clock of `time.perf_counter`.
+    gap : float
+        Gap of the searches, in units of H(X).
+    slice_seed : int, optional
+        Repeats the draw of the slices; fresh for each trial if left out.
     """
     joint = design.channel.joint
-    if joint is None or design.nmi >= LITTLE or not takes_proposals(design):
-        return ()
+    confidence = design.confidence
+    if joint is None or confidence is None:
+        return NO_PROPOSALS
+    if design.nmi >= LITTLE or not takes_proposals(design):
+        return NO_PROPOSALS
     if joint.total < FEWEST_RECORDS:
-        return ()
-    trials = [("--merge-rare auto", 0)]
-    if min(joint.sensitive_counts) < RARE:
-        trials.append((f"--merge-rare auto --rare {RARE}", RARE))
+        return NO_PROPOSALS
+    trials: list[tuple[str, int | Literal["auto"]]] = [("--merge-rare auto", 0)]
+    if len(joint.sensitive) > 2:
+        trials.append(("--merge-rare auto --rare auto", AUTO))
     proposals: list[MergeProposal] = []
     best = design.nmi
     for place, (options, rare) in enumerate(trials):
         seconds = (end - time.perf_counter()) / (len(trials) - place)
         if seconds < LEAST_SECONDS:
             break
-        proposal = _tried(design, joint, options, rare, seconds)
+        request = BoxRequest(
+            notion=design.notion,
+            level=confidence.level,
+            rare=rare,
+            gap=gap,
+            time_limit=seconds,
+            seed=slice_seed,
+        )
+        proposal = _tried(joint, options, request)
         if proposal is not None and proposal.nmi >= best + GAIN:
             proposals.append(proposal)
             best = proposal.nmi
-    return tuple(proposals)
+    return MergeProposals(tuple(proposals), len(trials))
 
 
-def _tried(
-    design: Design, joint: Joint, options: str, rare: int, seconds: float
-) -> MergeProposal | None:
+def _tried(joint: Joint, options: str, request: BoxRequest) -> MergeProposal | None:
     """The proposal of one trial; None where no channel was verified."""
-    confidence = design.confidence
-    if confidence is None:
-        return None
-    request = BoxRequest(
-        notion=design.notion, level=confidence.level, rare=rare, time_limit=seconds
-    )
     records = Records.from_joint(joint, [joint.useful.columns])
     try:
         merged = design_boxes(records, request)

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from mechdesign import __version__
+from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
-from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.verdict import Achieved, Used

@@ -4,22 +4,26 @@ and symbol.
 With the prior of the promise (P(s) for a total one, P(s|k) for a relative one in the stratum k),
 the lift of a prefix is P(s | prefix) / prior. A leaf must keep the budgets of the notion. A prefix
 is a mean of its leaves, so it keeps them, too; how much of a budget each level may spend is free,
-and is given by *shares* c_1 <= .. <= c_k = 1. With a the lift of the stratum itself, which is 1 for
-a relative promise,
+and is given by *shares* c_1 <= .. <= c_k = 1 along every path. With a the lift of the stratum
+itself, which is 1 for a relative promise,
 
     log upper bound at level j = max(log a, 0) + c_j (eps_u - max(log a, 0)),
 
 likewise below, and for quotients of lifts with r, the largest quotient within the stratum, r + c_j
 (epsilon - r). So bounds grow from level to level, and a constant, which leaves all lifts as they
-are, is possible at every node (docs/explanation/rows-theory.md, propositions 1, 2 and 7). The
-outputs of the first of two levels may have a share each: every c up to 1 leaves a constant possible
-below.
+are, is possible at every node (docs/explanation/rows-theory.md, propositions 1, 2 and 7).
+
+A level is said by what it spends of what is left, f_j in (0, 1]: c_j = c_{j-1} + f_j (1 - c_{j-1}).
+So every output y of a level may have an f_j(y) of its own, and the paths through it have shares of
+their own, which grow along each of them all the same.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +44,22 @@ PROMISES = (TOTAL, RELATIVE)
 MARGIN = 1e-9
 """Relative distance that designed lifts keep from their bounds: far more than what sums of doubles
 miss, and worth less than a billionth of the information."""
+
+
+MOST_KNOWN = 1000
+"""Bounds that are held at a time: with 240 symbols some 20 MB."""
+
+Spending: TypeAlias = Sequence[tuple[float, ...]]
+"""For each level the share f of what is left of the budgets that its outputs may spend: one for all
+outputs, or one for each."""
+
+
+def shares_after(used: float, spent: Sequence[float]) -> tuple[float, ...]:
+    """The shares of the budgets that the outputs of a node may use, where `used` is that of the
+    node, and `spent` what they may spend of the rest.
+    """
+    # A sum of rounded terms may pass 1 by a hair, and nothing beyond the budgets may be used.
+    return tuple(min(used + share * (1.0 - used), 1.0) for share in spent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +124,35 @@ class Stratum:
         some = start[self.protected]
         used = float(some.max() - some.min())
         return Bounds(lower, upper, np.exp(used + share * (self.ratio - used)))
+
+
+class AllowedLifts:
+    """The bounds of outputs by stratum and shares, which many nodes have in common.
+
+    `slack` is a relative distance that all of them keep beside the usual one.
+    """
+
+    def __init__(self, strata: Sequence[Stratum], slack: float) -> None:
+        self._strata = strata
+        self._slack = slack
+        self._known: dict[tuple[int, tuple[float, ...]], Bounds] = {}
+
+    def bounds(self, stratum: int, shares: tuple[float, ...]) -> Bounds:
+        """Those of outputs with these shares of the budgets."""
+        found = self._known.get((stratum, shares))
+        if found is not None:
+            return found
+        bounds = self._strata[stratum].bounds(*shares)
+        if self._slack:
+            bounds = Bounds(
+                bounds.lower * (1.0 + self._slack),
+                bounds.upper * (1.0 - self._slack),
+                bounds.ratio * (1.0 - self._slack),
+            )
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[stratum, shares] = bounds
+        return bounds
 
 
 def check_promise(promise: str) -> None:

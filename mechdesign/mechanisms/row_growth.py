@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 from mechdesign.channel.labels import output_labels
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.row_tree import DENOMINATOR, END, LevelTable, RowTree
-from mechdesign.mechanisms.row_budgets import Bounds, Stratum
+from mechdesign.mechanisms.row_budgets import (
+    AllowedLifts,
+    Bounds,
+    Spending,
+    Stratum,
+    shares_after,
+)
 from mechdesign.mechanisms.row_node import TRUTH, NodePrograms, NodeTable
 from mechdesign.mechanisms.row_task import RowTask, kept_of_task
 from mechdesign.tables.records import Records
@@ -46,13 +52,16 @@ def row_entropies(rows: Array) -> Array:
 
 @dataclass(eq=False)
 class Prefix:
-    """A node to be: the rows that may lead here, their weights, and the slot that it hangs from."""
+    """A node to be: the rows that may lead here, their weights, the slot that it hangs from, and
+    the share of the budgets that it was allowed to use.
+    """
 
     level: int
     stratum: int
     parent: int
     rows: NDArray[np.int64]
     weights: Array
+    used: float = 0.0
 
     @property
     def mass(self) -> float:
@@ -134,27 +143,29 @@ class RowGrowth:
 
     def grow(
         self,
-        shares: Sequence[float],
+        spending: Spending,
         *,
-        own: Sequence[float] = (),
         least_mass: float,
         end: float = math.inf,
         slack: float = 0.0,
     ) -> Grown:
-        """The tree for cumulative shares of the budgets, one for each level, the last one 1; `own`
-        are those of the outputs of the first level, with the objective truth one for each symbol.
+        """The tree in which every node spends so much of the budgets that are left at it.
 
-        `slack` is a relative distance that all bounds keep beside the usual one, `end` a time of
-        `time.perf_counter`.
+        Parameters
+        ----------
+        spending : sequence of tuples of float
+            For each level the share of what is left that an output may spend: one for all outputs,
+            or with the objective truth one for each symbol. That of the last level is 1.
+        least_mass : float
+            Prefixes of less mass release the rest as a constant.
+        end : float
+            Time of `time.perf_counter` from which on all prefixes do so.
+        slack : float
+            Relative distance that all bounds keep beside the usual one.
         """
         growth = self._begun()
-        bounds = [
-            [_narrowed(stratum.bounds(share), slack) for share in shares]
-            for stratum in self.strata
-        ]
-        if own:
-            for stratum, by_level in zip(self.strata, bounds, strict=True):
-                by_level[0] = _narrowed(stratum.bounds(*own), slack)
+        self._programs.in_time = True
+        allowed = AllowedLifts(self.strata, slack)
         roots = [0] * len(self.strata)
         # The ticket decides between equal masses, so that prefixes are never compared.
         heap: list[tuple[float, int, Prefix]] = []
@@ -170,14 +181,16 @@ class RowGrowth:
                 growth.stopped -= negative
                 place = self._stop(growth, prefix)
             else:
-                allowed = bounds[prefix.stratum][prefix.level]
-                place, children = self._expand(growth, prefix, allowed, end)
+                shares = shares_after(prefix.used, spending[prefix.level])
+                bounds = allowed.bounds(prefix.stratum, shares)
+                place, children = self._expand(growth, prefix, shares, bounds, end)
                 for child in children:
                     heapq.heappush(heap, (-child.mass, next(tickets), child))
             if prefix.level == 0:
                 roots[prefix.stratum] = place
             else:
                 growth.parts[prefix.level - 1].children[prefix.parent] = place
+        growth.in_time = growth.in_time and self._programs.in_time
         return self._grown(growth, roots)
 
     def _begun(self) -> Growth:
@@ -208,9 +221,17 @@ class RowGrowth:
         )
 
     def _expand(
-        self, growth: Growth, prefix: Prefix, bounds: Bounds, end: float
+        self,
+        growth: Growth,
+        prefix: Prefix,
+        allowed: tuple[float, ...],
+        bounds: Bounds,
+        end: float,
     ) -> tuple[int, list[Prefix]]:
-        """Make the channel of a node; its number within the level, and its children."""
+        """Make the channel of a node; its number within the level, and its children.
+
+        `allowed` are the shares of the budgets that `bounds` stand for, of all outputs or of each.
+        """
         level = prefix.level
         part = growth.parts[level]
         codes = self._codes[level][prefix.rows]
@@ -227,7 +248,8 @@ class RowGrowth:
         # I(X; Y | prefix) = H(Y) - H(Y | X), weighted by the mass of the prefix.
         within = float(table.masses @ row_entropies(shares))
         released = entropy(table.masses @ shares)
-        growth.information[level] += mass * (released - within)
+        # A constant tells nothing, and not the rounding of its logarithms.
+        growth.information[level] += mass * max(released - within, 0.0)
         if table.task is not None:
             kept = kept_of_task(table.task, table.masses, shares)
             growth.task[level] += mass * kept
@@ -247,7 +269,10 @@ class RowGrowth:
             return place, []
         # Row x of the node's channel for every row of the table that is here.
         local = np.searchsorted(inputs, codes)
-        return place, self._children(prefix, shares[local], first)
+        children = self._children(prefix, shares[local], first)
+        for child, output in zip(children, outputs.tolist(), strict=True):
+            child.used = allowed[0] if len(allowed) == 1 else allowed[output]
+        return place, children
 
     def _law(
         self, prefix: Prefix, codes: Integers
@@ -401,16 +426,6 @@ def _level_table(part: LevelParts, size: int, below: int) -> LevelTable:
             [_settled(child, below) for child in children], dtype=np.int64
         ),
         rows=rows,
-    )
-
-
-def _narrowed(bounds: Bounds, slack: float) -> Bounds:
-    if not slack:
-        return bounds
-    return Bounds(
-        bounds.lower * (1.0 + slack),
-        bounds.upper * (1.0 - slack),
-        bounds.ratio * (1.0 - slack),
     )
 
 

@@ -35,6 +35,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.row_budgets import MARGIN, Bounds
+from mechdesign.mechanisms.row_pricing import PricedProgram
 from solvers import Array, Polytope, SolverError, lower_envelope
 from solvers.programs.highs import SHARP, highs_with
 from solvers.task import task_envelope
@@ -52,9 +53,13 @@ MOST_REPAIRS = 8
 LARGEST_REPAIR = 0.5
 """Weight of repairs beyond which a constant output is the better channel."""
 
-LARGEST_PROGRAM = 600
-"""Symbols of a node up to which the program of least change is solved: it has the square of that
-many variables (240 symbols take 0.3 to 2 s)."""
+LARGEST_PROGRAM = 100
+"""Symbols of a node up to which the program of least change is solved as a whole, with the square
+of that many variables; above, columns join as they are needed, which is up to three times as fast
+at 217 symbols."""
+
+LARGEST_NODE = 3000
+"""Symbols of a level up to which it is designed: arrays of all pairs then have 70 MB each."""
 
 ENVELOPE_GAP = 1e-6
 """Nats within which the envelope of a node is searched."""
@@ -117,6 +122,8 @@ class NodePrograms:
                 "rows"
             )
         self.objective = objective
+        # False once a program did not end in time; whoever grows another tree sets it to true.
+        self.in_time = True
         self._highs: Any = highs_with({**SHARP, "presolve": "off"})
 
     def channel(
@@ -131,23 +138,25 @@ class NodePrograms:
         n = len(table.masses)
         own = table.own_lifts()
         if n == 1:
-            return np.full((1, 1), DENOMINATOR, dtype=np.int64)
+            return self._constant(table)
         checked = reachable(bounds, own, MARGIN / 2)
         if _symbols_keep(table.lifts, checked):
             return np.diag(np.full(n, DENOMINATOR, dtype=np.int64))
         shares = self._shares(table, reachable(bounds, own, MARGIN), end)
-        for candidate in (shares, np.eye(n)):
-            if candidate is None:
-                continue
-            rows = _repaired(table, candidate, checked)
+        if shares is not None:
+            rows = _repaired(table, shares, checked)
             if rows is not None:
                 return rows
+        rows = _repaired(table, np.eye(n), checked)
+        if rows is not None:
+            return rows
         return self._constant(table)
 
     def _shares(self, table: NodeTable, bounds: Bounds, end: float) -> Array | None:
         """W(y|x) in floating point by the objective; None where the solver has no answer."""
         seconds = end - time.perf_counter()
         if seconds <= 0.0:
+            self.in_time = False
             return None
         if self.objective == TRUTH:
             return self._least_change(table, bounds, seconds)
@@ -167,21 +176,29 @@ class NodePrograms:
     def _least_change(
         self, table: NodeTable, bounds: Bounds, seconds: float = math.inf
     ) -> Array | None:
-        """W(y|x) of least mass off the diagonal, by the dual simplex method of HiGHS."""
+        """W(y|x) of least mass off the diagonal, by the simplex methods of HiGHS."""
         import highspy
 
-        if len(table.masses) > LARGEST_PROGRAM:
-            return None
-        program = least_change_program(table, bounds)
+        n = len(table.masses)
         highs = self._highs
-        highs.passModel(program)
+        if n > LARGEST_PROGRAM:
+            matrix, auxiliary = _output_rows(table.lifts, bounds)
+            program = PricedProgram(
+                highs, table.masses, matrix, auxiliary, has_ratio=bounds.has_ratio
+            )
+            shares = program.solved(time.perf_counter() + seconds)
+            self.in_time = self.in_time and program.in_time
+            return shares
+        highs.passModel(least_change_program(table, bounds))
         # HiGHS counts the time of all runs of one object together.
         limit = min(highs.getRunTime() + seconds, highspy.kHighsInf)
         highs.setOptionValue("time_limit", limit)
         highs.run()
-        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        status = highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kTimeLimit:
+            self.in_time = False
+        if status != highspy.HighsModelStatus.kOptimal:
             return None
-        n = len(table.masses)
         values = np.array(highs.getSolution().col_value)[: n * n]
         return values.reshape(n, n)
 

@@ -17,14 +17,15 @@ from mechdesign.mechanisms.result import TaskUtility
 class LevelSummary:
     """What one level keeps and uses.
 
-    `truth` is the expected share of unchanged rows of its columns' cells, by column (None with free
-    outputs), `kept` I(X; Y_j | K, Y_1 .. Y_{j-1}) as a share of H(X | K), `spent` the exact
-    log-lifts of prefixes up to here, `share` that of the budgets, from which the outputs of the
-    first of two levels may differ.
+    `truth` is the expected share of unchanged cells of its columns, by column (None with free
+    outputs); `constant` the share that the most frequent cell of each would leave unchanged; `kept`
+    I(X; Y_j | K, Y_1 .. Y_{j-1}) as a share of H(X | K); `spent` the exact log-lifts of prefixes up
+    to here; `share` that of the budgets, from which single outputs may differ.
     """
 
     columns: tuple[str, ...]
     truth: dict[str, float] | None
+    constant: dict[str, float]
     kept: float
     spent: Achieved
     share: float

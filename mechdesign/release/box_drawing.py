@@ -18,6 +18,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.json_values import canonical
 from mechdesign.core.row_tree import DENOMINATOR
+from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.draws import Key, Records
@@ -124,8 +125,18 @@ class BoxRelease(RowDraws):
         if is_given:
             bad = places < 0
         at = np.flatnonzero(bad)
-        if at.size:
-            raise unknown_at(int(at[0]), cells, variable)
+        if not at.size:
+            return
+        first = int(at[0])
+        if places[first] == MISSING:
+            title = ",".join(variable.columns)
+            raise UnknownSymbol(
+                first,
+                f"the column {quoted(title)} has an empty cell, which no box covers; fill it, "
+                "leave the record out, or design the channel with missing cells as a symbol "
+                "(--missing symbol)",
+            )
+        raise unknown_at(first, cells, variable)
 
     def _drawn(
         self, codes: Sequence[Integers], records: Records, key: Key

@@ -13,7 +13,7 @@ from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import percent_of
+from mechdesign.core.wording import listed, percent_of
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.notions import Notion, from_record, to_record
 from mechdesign.report import wording as w
@@ -48,6 +48,14 @@ def promise_lines(audit: BoxAudit) -> list[str]:
         f"Population ({level} confidence): {population} ({audit.notion.text}: {verdict}).",
         f"Table ({w.count(audit.records, 'record')} that the proof uses): {table}.",
     ]
+    if len(audit.together) == 1:
+        names = listed(audit.together[0])
+        lines.append(f"Of {names} this holds together, as one value, and not of each.")
+    elif audit.together:
+        lines.append(
+            f"Some values of {secret} are promised together, others in other strata: of these it "
+            "holds as one value, and not of each."
+        )
     if audit.given:
         given = ", ".join(w.label(name) for name in audit.given)
         lines.append(
@@ -120,11 +128,14 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
         for s in order[:MOST_RARE]:
             name = w.label(own.joint.sensitive.names[s])
             rarest.append(f"{name} ({w.count(counts[s], 'record')})")
-        lines.append(
+        text = (
             "The promised values with the fewest records in the proof are "
             f"{', '.join(rarest)}. Little is known of their population, which costs most; "
-            "--rare N promises values of fewer than N records together."
+            "--rare N promises values of fewer than N records together"
         )
+        if len(channel.columns) == 1 and not channel.given:
+            text += ", --rare auto the fewest with which half is kept"
+        lines.append(f"{text}.")
     lines.append(
         f"The limit that rare values set to every method is {w.at_most(limit.information)} nats "
         f"(of {w.label(limit.value)}, Proposition 6); the columns have {utility.entropy:.4g}, so "
@@ -140,8 +151,9 @@ def part_lines(channel: BoxChannel) -> list[str]:
     if silent == len(channel.parts):
         lines.append(NOTHING_RELEASED)
     elif silent:
+        verb = "has" if silent == 1 else "have"
         lines.append(
-            f"{silent} of {len(channel.parts)} strata of the given columns have too few records, "
+            f"{silent} of {len(channel.parts)} strata of the given columns {verb} too few records, "
             "or a single sensitive value. Nothing but the given columns is released there."
         )
     for part in channel.parts:
@@ -292,6 +304,7 @@ def box_audit_record(audit: BoxAudit) -> dict[str, Any]:
     return {
         "satisfied": audit.satisfied,
         "notion": None if audit.notion is None else to_record(audit.notion),
+        "together": [list(group) for group in audit.together],
         "confidence": audit.level,
         "achieved": asdict(audit.achieved),
         "population": {"level": audit.level, **asdict(audit.achieved)},

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
+from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.demands import allowed_sides
-from mechdesign.auditing.joint_leakage import sum_above
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.measures import ChannelMeasures, guarantees
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst

@@ -10,7 +10,7 @@ from typing import Any
 from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
-from mechdesign.auditing.joint_leakage import Composition
+from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel

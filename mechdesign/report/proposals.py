@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal
 
 from mechdesign.core.wording import listed, percent_of
 from mechdesign.mechanisms.merge_proposals import (
     MergeProposal,
+    MergeProposals,
     level_for_all,
     level_of_all,
 )
@@ -23,23 +23,21 @@ MOST_NAMES = 5
 """Symbols of a set that a line names."""
 
 
-def proposal_lines(
-    proposals: Sequence[MergeProposal], nmi: float, level: float
-) -> list[str]:
+def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[str]:
     """Lines with what each proposal keeps, what it merges, and what choosing among them costs.
 
     Parameters
     ----------
-    proposals : sequence of MergeProposal
+    proposals : MergeProposals
     nmi : float
         What the design itself keeps.
     level : float
         The confidence of each promise.
     """
-    if not proposals:
+    if not proposals.shown:
         return []
     lines = [f"Merging keeps more than {_percent(nmi)}:"]
-    for proposal in proposals:
+    for proposal in proposals.shown:
         text = f"{proposal.options} keeps about {_percent(proposal.nmi)}"
         if proposal.merged:
             text += f", with {_sets(proposal)} merged"
@@ -47,13 +45,14 @@ def proposal_lines(
             names = listed([w.label(name) for name in proposal.together], MOST_NAMES)
             text += f", and {names} promised together, as one value"
         lines += w.item(f"{text}.").split("\n")
-    count = len(proposals) + 1
+    count = proposals.promises
     each = f"{100 * level_for_all(level, count):.6g}"
     together = percent_of(level_of_all(level, count))
     lines += w.paragraph(
         "With the whole time limit it may be more. Each is a promise of its own with "
-        f"{percent_of(level)} confidence, on a slice of its own. Whoever chooses among {count} "
-        f"after a look at all has {together}, or {percent_of(level)} if each of them has {each} %.",
+        f"{percent_of(level)} confidence, on a slice of its own. A choice among the {count} "
+        f"promises that were tried has {together}, or {percent_of(level)} if each of them has "
+        f"{each} %.",
         "",
     ).split("\n")
     return lines

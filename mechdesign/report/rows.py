@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.row_frequencies import RowFrequencies
+from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.rows import RowAudit
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RowChannel
@@ -15,6 +16,7 @@ from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import to_record
 from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.report.terminal import measures_text
 
 RELATIVE = "relative"
 
@@ -65,7 +67,9 @@ def row_design_text(design: RowDesign) -> str:
         )
     lines += ["", "Where the promise ends"]
     lines += [w.item(text) for text in _scope(design)]
-    lines += [w.item(message) for message in design.messages]
+    if design.messages:
+        lines += ["", "Notes"]
+        lines += [w.item(message) for message in design.messages]
     return "\n".join(lines)
 
 
@@ -160,25 +164,31 @@ def _task_text(design: RowDesign, task: TaskUtility) -> str:
 
 
 def _level_rows(design: RowDesign) -> list[list[str]]:
-    """A row for each level: unchanged cells, what it adds to the information kept, and the budget
-    spent up to there. The shares in `adds` sum to the information kept in all.
+    """A row for each level: unchanged cells, how many the most frequent symbol would leave
+    unchanged, what the level adds to the information kept, and the budget spent up to there. The
+    shares in `adds` sum to the information kept in all.
     """
-    rows = [["column", "unchanged cells", "adds", "factor so far"]]
+    rows = [["column", "unchanged cells", "if constant", "adds", "factor so far"]]
     for level in design.levels:
         low, high = _factors(level.spent)
         unchanged = "-"
         if level.truth is not None:
-            shares = [w.percent_at_least(share) for share in level.truth.values()]
-            unchanged = ", ".join(shares)
+            unchanged = _percents(level.truth)
         rows.append(
             [
                 w.title(level.columns),
                 unchanged,
+                _percents(level.constant),
                 w.percent_at_least(level.kept),
                 f"{low} to {high}",
             ]
         )
     return rows
+
+
+def _percents(shares: dict[str, float]) -> str:
+    """The shares of the columns of a level, rounded down."""
+    return ", ".join(w.percent_at_least(share) for share in shares.values())
 
 
 def _scope(design: RowDesign) -> list[str]:
@@ -202,6 +212,7 @@ def row_design_record(design: RowDesign, output: str | None) -> dict[str, Any]:
             {
                 "columns": level.columns,
                 "truth": level.truth,
+                "constant": level.constant,
                 "kept": level.kept,
                 "spent": asdict(level.spent),
             }
@@ -279,6 +290,19 @@ def row_audit_record(audit: RowAudit) -> dict[str, Any]:
         "leaves": audit.leaves,
         "population": None,
     }
+
+
+def row_measures_text(
+    channel: RowChannel, measures: ChannelMeasures, *, per_output: bool = False
+) -> str:
+    """The text of `audit --all-measures` on a row channel: its outputs are whole released rows."""
+    text = "Every measure compares with the whole table; an output is a whole released row."
+    if channel.given:
+        text = (
+            "Every measure compares with the whole table. An output is a whole released row, and "
+            "its given columns are part of what it reveals; what is kept is beyond these."
+        )
+    return f"{w.paragraph(text, '')}\n\n{measures_text(measures, per_output)}"
 
 
 def row_channel_text(channel: RowChannel) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from mechdesign.auditing.joint_leakage import Composition
+from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.core import wording

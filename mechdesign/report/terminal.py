@@ -190,11 +190,18 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     `per_output` adds a table.
     """
     table: list[list[str]] = []
+    shown = measures.outputs[: b.MOST_ROWS]
     if per_output:
         table.append(["output", *OF_OUTPUTS])
-        for output in measures.outputs:
+        for output in shown:
             row = [w.label(output.output)]
             for name in OF_OUTPUTS:
                 row.append(outwards(getattr(output, name), name))
             table.append(row)
-    return text_of("measures", measures, table)
+    text = text_of("measures", measures, table)
+    if per_output and len(shown) < len(measures.outputs):
+        text += (
+            f"\nThe first {len(shown):,} of {len(measures.outputs):,} outputs are shown; all are "
+            "in --json."
+        )
+    return text

@@ -14,7 +14,7 @@ SHARES = [0.55, 0.3, 0.15]
 
 
 def channel_of(frame, seed=5, **options):
-    settings = {"cells": 7, "time_limit": 0.4, **options}
+    settings = {"cells": 7, "time_limit": 600.0, **options}
     return md.design_rows(
         frame,
         sensitive="s",

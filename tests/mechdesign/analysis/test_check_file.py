@@ -21,12 +21,12 @@ from tests.cases.releases import channel_of
 
 def test_a_faithful_release_is_plausible(files, channel):
     original, released = files
-    check = md.check_release(released, channel, original=original)
+    check = md.check_release(channel, released, original=original)
     assert check.plausible
     assert check.findings == ()
     assert check.records == check.frequencies.records == RECORDS
     assert check.frequencies.against == "originals"
-    alone = md.check_release(released, channel)
+    alone = md.check_release(channel, released)
     assert alone.plausible
     assert alone.frequencies.against == "table"
     assert alone.also is not None
@@ -35,10 +35,10 @@ def test_a_faithful_release_is_plausible(files, channel):
 
 def test_a_faithful_parquet_release_is_plausible(parquet, channel):
     original, released = parquet
-    check = md.check_release(released, channel, original=original)
+    check = md.check_release(channel, released, original=original)
     assert check.findings == ()
     assert check.plausible
-    assert md.check_release(released, channel).plausible
+    assert md.check_release(channel, released).plausible
 
 
 def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
@@ -47,7 +47,7 @@ def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
         pq.read_table(released), tmp_path / "again.parquet", row_group_size=77
     )
     assert md.check_release(
-        tmp_path / "again.parquet", channel, original=original
+        channel, tmp_path / "again.parquet", original=original
     ).plausible
 
 
@@ -71,7 +71,7 @@ def test_the_counts_are_those_of_a_plain_count(files, channel):
 
 def test_an_unsanitised_column_is_found(files, channel):
     original, _ = files
-    check = md.check_release(original, channel, original=original)
+    check = md.check_release(channel, original, original=original)
     assert not check.plausible
     assert kinds(check) == ["label"]
     first = read_csv(original)[0][1]
@@ -80,7 +80,7 @@ def test_an_unsanitised_column_is_found(files, channel):
         == f"{original}, line 2: '{first}' is nothing that the channel can give"
     )
     assert check.findings[0].records == RECORDS
-    assert not md.check_release(original, channel).plausible
+    assert not md.check_release(channel, original).plausible
 
 
 def changed(path, target, edit):
@@ -99,7 +99,7 @@ def test_an_impossible_pair_is_named(files, channel, tmp_path):
         rows[at][1] = "y0"
 
     wrong = changed(released, tmp_path / "wrong.csv", edit)
-    check = md.check_release(wrong, channel, original=original)
+    check = md.check_release(channel, wrong, original=original)
     assert kinds(check) == ["pair"]
     assert (
         check.findings[0].text
@@ -107,7 +107,7 @@ def test_an_impossible_pair_is_named(files, channel, tmp_path):
     )
     assert not check.plausible
     assert md.check_release(
-        wrong, channel
+        channel, wrong
     ).plausible  # nobody can see it without the original
 
 
@@ -118,7 +118,7 @@ def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_pa
         rows[7][1], rows[9][1] = "zz", ""
 
     wrong = changed(released, tmp_path / "wrong.csv", edit)
-    check = md.check_release(wrong, channel, original=original)
+    check = md.check_release(channel, wrong, original=original)
     assert kinds(check) == ["label"]
     assert "line 9: 'zz' is nothing" in check.findings[0].text
     assert check.findings[0].records == 2
@@ -126,7 +126,7 @@ def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_pa
     write_csv(tmp_path / "empty.csv", [["1", "", "2", "3"]])
     assert (
         "an empty cell, as no channel gives"
-        in md.check_release(tmp_path / "empty.csv", channel).findings[0].text
+        in md.check_release(channel, tmp_path / "empty.csv").findings[0].text
     )
 
 
@@ -137,7 +137,7 @@ def test_lost_and_doubled_rows_are_found(files, channel, tmp_path):
         (lambda rows: rows.insert(0, rows[0]), 3001),
     ):
         wrong = changed(released, tmp_path / "wrong.csv", edit)
-        check = md.check_release(wrong, channel, original=original)
+        check = md.check_release(channel, wrong, original=original)
         assert kinds(check)[0] == "rows"
         assert f"has {count:,} records and the original 3,000" in check.findings[0].text
         assert "cells" in kinds(check)  # the identifiers no longer match
@@ -148,7 +148,7 @@ def test_lost_and_doubled_rows_are_found(files, channel, tmp_path):
 def test_rows_in_another_order_are_found(files, channel, tmp_path):
     original, released = files
     wrong = changed(released, tmp_path / "wrong.csv", lambda rows: rows.reverse())
-    check = md.check_release(wrong, channel, original=original)
+    check = md.check_release(channel, wrong, original=original)
     assert "cells" in kinds(check)
     text = next(f.text for f in check.findings if f.kind == "cells")
     assert text.startswith(
@@ -164,7 +164,7 @@ def test_a_changed_cell_is_named(files, channel, tmp_path):
         rows[30][3] = "other"
 
     check = md.check_release(
-        changed(released, tmp_path / "wrong.csv", edit), channel, original=original
+        channel, changed(released, tmp_path / "wrong.csv", edit), original=original
     )
     assert kinds(check) == ["cells"]
     assert (
@@ -172,7 +172,7 @@ def test_a_changed_cell_is_named(files, channel, tmp_path):
         in check.findings[0].text
     )
     ignored = md.check_release(
-        tmp_path / "wrong.csv", channel, original=original, ignored=["zip", "note"]
+        channel, tmp_path / "wrong.csv", original=original, ignored=["zip", "note"]
     )
     assert ignored.plausible
 
@@ -184,14 +184,14 @@ def test_a_changed_value_type_or_null_of_parquet_is_found(parquet, channel, tmp_
     scores[2500] = 4.0
     wrong = table.set_column(3, "score", pa.array(scores))
     pq.write_table(wrong, tmp_path / "wrong.parquet")
-    check = md.check_release(tmp_path / "wrong.parquet", channel, original=original)
+    check = md.check_release(channel, tmp_path / "wrong.parquet", original=original)
     assert "row 2501: the column 'score' holds '4.0'" in check.findings[0].text
     scores[2500] = table["score"].to_pylist()[2500]
     scores[7] = 1.0  # was null
     pq.write_table(
         table.set_column(3, "score", pa.array(scores)), tmp_path / "wrong.parquet"
     )
-    check = md.check_release(tmp_path / "wrong.parquet", channel, original=original)
+    check = md.check_release(channel, tmp_path / "wrong.parquet", original=original)
     assert (
         "row 8: the column 'score' holds '1.0', but the original 'None'"
         in check.findings[0].text
@@ -201,11 +201,11 @@ def test_a_changed_value_type_or_null_of_parquet_is_found(parquet, channel, tmp_
     pq.write_table(
         table.set_column(4, "parts", pa.array(parts)), tmp_path / "wrong.parquet"
     )
-    check = md.check_release(tmp_path / "wrong.parquet", channel, original=original)
+    check = md.check_release(channel, tmp_path / "wrong.parquet", original=original)
     assert "row 4: the column 'parts'" in check.findings[0].text
     retyped = table.set_column(0, "id", table["id"].cast(pa.int64()))
     pq.write_table(retyped, tmp_path / "wrong.parquet")
-    check = md.check_release(tmp_path / "wrong.parquet", channel, original=original)
+    check = md.check_release(channel, tmp_path / "wrong.parquet", original=original)
     assert kinds(check) == ["columns"]
     assert (
         "the column 'id' has the type int64, but int32 in the original"
@@ -217,7 +217,7 @@ def test_columns_that_were_not_kept_are_no_finding(files, channel, tmp_path):
     original, _ = files
     sanitise_file(channel, original, tmp_path / "closed.csv", insecure_seed=1)
     assert {len(row) for row in read_csv(tmp_path / "closed.csv")} == {1}
-    check = md.check_release(tmp_path / "closed.csv", channel, original=original)
+    check = md.check_release(channel, tmp_path / "closed.csv", original=original)
     assert check.plausible
 
 
@@ -235,7 +235,7 @@ def test_columns_that_come_or_move_are_found(files, channel, tmp_path):
         wrong = write_csv(
             tmp_path / "wrong.csv", [[row[i] for i in keep] for row in rows], header
         )
-        check = md.check_release(wrong, channel, original=original)
+        check = md.check_release(channel, wrong, original=original)
         assert kinds(check) == ["columns"]
         assert match in check.findings[0].text
         assert not check.plausible
@@ -245,22 +245,22 @@ def test_sensitive_and_correlated_columns_must_be_gone(files, channel, tmp_path)
     _, released = files
     rows = [[*row, "s0"] for row in read_csv(released)]
     wrong = write_csv(tmp_path / "wrong.csv", rows, [*HEADER, "s"])
-    check = md.check_release(wrong, channel)
+    check = md.check_release(channel, wrong)
     assert [f.text for f in check.findings] == [
         f"{wrong}: the sensitive column 's' is in the released file"
     ]
-    assert md.check_release(wrong, channel, keep_sensitive=True).plausible
+    assert md.check_release(channel, wrong, keep_sensitive=True).plausible
     renamed = write_csv(tmp_path / "renamed.csv", rows, [*HEADER, "secret"])
-    assert md.check_release(renamed, channel).plausible
-    assert not md.check_release(renamed, channel, columns={"s": "secret"}).plausible
+    assert md.check_release(channel, renamed).plausible
+    assert not md.check_release(channel, renamed, columns={"s": "secret"}).plausible
     alike = md.check_release(
-        write_csv(tmp_path / "alike.csv", rows, [*HEADER, "S "]), channel
+        channel, write_csv(tmp_path / "alike.csv", rows, [*HEADER, "S "])
     )
     assert (
         "the column 'S ', which looks like the sensitive column 's', is in the rel"
         in alike.findings[0].text
     )
-    assert not md.check_release(released, channel, correlated=["zip"]).plausible
+    assert not md.check_release(channel, released, correlated=["zip"]).plausible
 
 
 def test_the_useful_column_itself_must_be_gone(files, channel, tmp_path):
@@ -269,14 +269,14 @@ def test_the_useful_column_itself_must_be_gone(files, channel, tmp_path):
         channel, original, tmp_path / "added.csv", insecure_seed=1, into=[["y"]]
     )
     check = md.check_release(
-        tmp_path / "added.csv", channel, original=original, released_columns=["y"]
+        channel, tmp_path / "added.csv", original=original, released_columns=["y"]
     )
     assert [f.text.partition(": ")[2] for f in check.findings] == [
         "the useful column 'x' is in the released file"
     ]
     allowed = md.check_release(
-        tmp_path / "added.csv",
         channel,
+        tmp_path / "added.csv",
         original=original,
         released_columns=["y"],
         ignored=["x"],
@@ -296,7 +296,7 @@ def test_releases_of_other_channels_are_implausible(files, channel, tmp_path, na
     original, _ = files
     other = channel_of(WRONG_ROWS[name], [[30, 20, 10], [10, 20, 30]])
     sanitise_file(other, original, tmp_path / "other.csv", insecure_seed=3)
-    check = md.check_release(tmp_path / "other.csv", channel, original=original)
+    check = md.check_release(channel, tmp_path / "other.csv", original=original)
     assert not check.plausible
     assert not check.frequencies.plausible
 
@@ -326,11 +326,11 @@ def test_data_of_another_origin_are_allowed_when_asked_for(tmp_path, channel):
     sanitise_file(
         channel, original, tmp_path / "out.csv", insecure_seed=2, keep_order=True
     )
-    assert md.check_release(tmp_path / "out.csv", channel, original=original).plausible
-    strict = md.check_release(tmp_path / "out.csv", channel)
+    assert md.check_release(channel, tmp_path / "out.csv", original=original).plausible
+    strict = md.check_release(channel, tmp_path / "out.csv")
     assert not strict.plausible
     assert any("another origin" in notice for notice in strict.notices)
-    loose = md.check_release(tmp_path / "out.csv", channel, any_data=True)
+    loose = md.check_release(channel, tmp_path / "out.csv", any_data=True)
     assert loose.plausible
     assert loose.frequencies.against == "any data"
 
@@ -338,12 +338,12 @@ def test_data_of_another_origin_are_allowed_when_asked_for(tmp_path, channel):
 def test_a_public_channel_is_checked_as_far_as_it_goes(files, channel):
     original, released = files
     public = dataclasses.replace(channel, joint=None, sensitive=None)
-    check = md.check_release(released, public, original=original)
+    check = md.check_release(public, released, original=original)
     assert check.plausible
     assert any(
         "does not say which columns are sensitive" in notice for notice in check.notices
     )
-    alone = md.check_release(released, public)
+    alone = md.check_release(public, released)
     assert alone.plausible
     assert alone.frequencies.against == "any data"
     assert any("carries no table" in notice for notice in alone.notices)
@@ -351,12 +351,12 @@ def test_a_public_channel_is_checked_as_far_as_it_goes(files, channel):
         InputError,
         match="posterior-draw needs the table that the channel was designed for",
     ):
-        md.check_release(released, public, form="posterior-draw")
+        md.check_release(public, released, form="posterior-draw")
     with pytest.raises(
         InputError,
         match="unknown=marginal needs the table that the channel was designed for",
     ):
-        md.check_release(released, public, policy=Policy(unknown="marginal"))
+        md.check_release(public, released, policy=Policy(unknown="marginal"))
 
 
 def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(

@@ -29,15 +29,15 @@ def test_posterior_draws_are_checked_as_such(files, channel, tmp_path):
         form="posterior-draw",
     )
     assert md.check_release(
-        tmp_path / "draws.csv", channel, original=original, form="posterior-draw"
+        channel, tmp_path / "draws.csv", original=original, form="posterior-draw"
     ).plausible
     assert md.check_release(
-        tmp_path / "draws.csv", channel, form="posterior-draw"
+        channel, tmp_path / "draws.csv", form="posterior-draw"
     ).plausible
     assert not md.check_release(
-        original, channel, original=original, form="posterior-draw"
+        channel, original, original=original, form="posterior-draw"
     ).plausible
-    assert kinds(md.check_release(released, channel, form="posterior-draw")) == [
+    assert kinds(md.check_release(channel, released, form="posterior-draw")) == [
         "label"
     ]
 
@@ -58,33 +58,33 @@ def test_policies_of_the_job_are_known_to_the_check(tmp_path, channel, records):
         keep_order=True,
     )
     check = md.check_release(
-        tmp_path / "out.csv", channel, original=original, policy=policy
+        channel, tmp_path / "out.csv", original=original, policy=policy
     )
     assert check.plausible
     other = Policy(unknown="marginal", null="output:y0")
     wrong = md.check_release(
-        tmp_path / "out.csv", channel, original=original, policy=other
+        channel, tmp_path / "out.csv", original=original, policy=other
     )
     assert kinds(wrong) == ["pair"]
     assert "never gives 'y1' for 'an empty cell'" in wrong.findings[0].text
     with pytest.raises(
         InputError, match=r"in.csv, line 2: the column 'x' has an empty cell"
     ):
-        md.check_release(tmp_path / "out.csv", channel, original=original)
+        md.check_release(channel, tmp_path / "out.csv", original=original)
     with pytest.raises(
         InputError, match=r"in.csv, line 3: the channel does not know the symbol 'zz'"
     ):
         md.check_release(
-            tmp_path / "out.csv",
             channel,
+            tmp_path / "out.csv",
             original=original,
             policy=Policy(null="marginal"),
         )
     with pytest.raises(
         InputError, match=r"null=output:zz: 'zz' is no output of the channel"
     ):
-        md.check_release(tmp_path / "out.csv", channel, policy=Policy(null="output:zz"))
-    alone = md.check_release(tmp_path / "out.csv", channel, policy=policy)
+        md.check_release(channel, tmp_path / "out.csv", policy=Policy(null="output:zz"))
+    alone = md.check_release(channel, tmp_path / "out.csv", policy=policy)
     assert alone.frequencies.against == "any data"
     assert any("fixed label" in notice for notice in alone.notices)
 
@@ -103,10 +103,10 @@ def test_symbols_are_compared_in_the_declared_unicode_form(tmp_path):
         keep_order=True,
     )
     assert md.check_release(
-        tmp_path / "out.csv", channel, original=original, policy=policy
+        channel, tmp_path / "out.csv", original=original, policy=policy
     ).plausible
     with pytest.raises(InputError, match="does not know the symbol"):
-        md.check_release(tmp_path / "out.csv", channel, original=original)
+        md.check_release(channel, tmp_path / "out.csv", original=original)
 
 
 def test_records_that_share_an_identifier_count_once(tmp_path, channel):
@@ -127,19 +127,19 @@ def test_records_that_share_an_identifier_count_once(tmp_path, channel):
             keep="all",
         )
         once = md.check_release(
-            tmp_path / "out.csv", channel, original=original, identity=["id"]
+            channel, tmp_path / "out.csv", original=original, identity=["id"]
         )
         assert once.plausible
         assert once.frequencies.records == 600
         assert (
             md.check_release(
-                tmp_path / "out.csv", channel, identity=["id"]
+                channel, tmp_path / "out.csv", identity=["id"]
             ).frequencies.records
             == 600
         )
         p_values.append(
             md.check_release(
-                tmp_path / "out.csv", channel, original=original
+                channel, tmp_path / "out.csv", original=original
             ).frequencies.p_value
         )
     assert min(p_values) < 0.01
@@ -153,7 +153,7 @@ def test_an_identifier_with_two_draws_is_found(tmp_path, channel, files):
     twice = read_csv(released)
     again = [*twice, *([row[0], "y1", *row[2:]] for row in twice)]
     wrong = write_csv(tmp_path / "out2.csv", again)
-    check = md.check_release(wrong, channel, identity=["id"])
+    check = md.check_release(channel, wrong, identity=["id"])
     assert kinds(check) == ["identity"]
     at = next(i for i, row in enumerate(twice) if row[1] != "y1")
     assert (
@@ -161,7 +161,7 @@ def test_an_identifier_with_two_draws_is_found(tmp_path, channel, files):
         in check.findings[0].text
     )
     assert kinds(
-        md.check_release(wrong, channel, original=doubled, identity=["id"])
+        md.check_release(channel, wrong, original=doubled, identity=["id"])
     ) == ["identity"]
 
 
@@ -178,7 +178,7 @@ def test_crossed_columns(tmp_path):
     rows = [[str(i), *names[rng.integers(3)]] for i in range(500)]
     original = write_csv(tmp_path / "in.csv", rows, ["id", "city", "job"])
     sanitise_file(crossed, original, tmp_path / "out.csv", insecure_seed=1)
-    assert md.check_release(tmp_path / "out.csv", crossed, original=original).plausible
+    assert md.check_release(crossed, tmp_path / "out.csv", original=original).plausible
     sanitise_file(
         crossed,
         original,
@@ -187,12 +187,12 @@ def test_crossed_columns(tmp_path):
         form="posterior-draw",
     )
     assert md.check_release(
-        tmp_path / "draws.csv", crossed, original=original, form="posterior-draw"
+        crossed, tmp_path / "draws.csv", original=original, form="posterior-draw"
     ).plausible
     with pytest.raises(
         InputError, match=r"the channel releases 1 column\(s\), not 'y', 'z'"
     ):
-        md.check_release(tmp_path / "out.csv", crossed, released_columns=["y", "z"])
+        md.check_release(crossed, tmp_path / "out.csv", released_columns=["y", "z"])
 
 
 def test_other_ways_to_write_a_csv(tmp_path, channel, records):
@@ -209,11 +209,11 @@ def test_other_ways_to_write_a_csv(tmp_path, channel, records):
         keep="all",
     )
     check = md.check_release(
-        tmp_path / "out.csv.gz", channel, original=tmp_path / "in.csv.gz", text=text
+        channel, tmp_path / "out.csv.gz", original=tmp_path / "in.csv.gz", text=text
     )
     assert check.plausible
     with pytest.raises(InputError, match="there is no column 'x'"):
-        md.check_release(tmp_path / "out.csv.gz", channel)
+        md.check_release(channel, tmp_path / "out.csv.gz")
 
 
 def test_a_csv_and_a_parquet_file_are_compared_by_their_texts(tmp_path, channel):
@@ -233,16 +233,16 @@ def test_a_csv_and_a_parquet_file_are_compared_by_their_texts(tmp_path, channel)
     released = pacsv.read_csv(tmp_path / "out.csv")
     pq.write_table(released, tmp_path / "out.parquet")
     assert md.check_release(
-        tmp_path / "out.parquet", channel, original=original
+        channel, tmp_path / "out.parquet", original=original
     ).plausible
     pq.write_table(pacsv.read_csv(original), tmp_path / "in.parquet")
     assert md.check_release(
-        tmp_path / "out.csv", channel, original=tmp_path / "in.parquet"
+        channel, tmp_path / "out.csv", original=tmp_path / "in.parquet"
     ).plausible
     rows[9][2] = "9"
     changed = write_csv(tmp_path / "changed.csv", rows, ["id", "x", "score"])
     (finding,) = md.check_release(
-        tmp_path / "out.parquet", channel, original=changed
+        channel, tmp_path / "out.parquet", original=changed
     ).findings
     assert "the column 'score' holds '1.125', but the original '9'" in finding.text
 
@@ -250,26 +250,26 @@ def test_a_csv_and_a_parquet_file_are_compared_by_their_texts(tmp_path, channel)
 def test_files_that_cannot_be_checked_are_refused(files, channel, tmp_path):
     _, released = files
     with pytest.raises(InputError, match="no such file"):
-        md.check_release(tmp_path / "none.csv", channel)
+        md.check_release(channel, tmp_path / "none.csv")
     write_csv(tmp_path / "other.csv", [["1"]], ["job"])
     with pytest.raises(InputError, match=r"other.csv: there is no column 'x'"):
-        md.check_release(tmp_path / "other.csv", channel)
+        md.check_release(channel, tmp_path / "other.csv")
     with pytest.raises(InputError, match=r"other.csv: there is no column 'x'"):
-        md.check_release(released, channel, original=tmp_path / "other.csv")
+        md.check_release(channel, released, original=tmp_path / "other.csv")
     with pytest.raises(InputError, match=r"out.csv: there is no column 'person'"):
-        md.check_release(released, channel, identity=["person"])
+        md.check_release(channel, released, identity=["person"])
     with pytest.raises(InputError, match=r"the channel has no column 'z' to rename"):
-        md.check_release(released, channel, columns={"z": "w"})
+        md.check_release(channel, released, columns={"z": "w"})
     with pytest.raises(InputError, match=r"the form of the release \('text'\)"):
-        md.check_release(released, channel, form="text")
+        md.check_release(channel, released, form="text")
     with pytest.raises(InputError, match=r"the chance of a false alarm \(2\)"):
-        md.check_release(released, channel, level=2)
+        md.check_release(channel, released, level=2)
 
 
 def test_an_empty_release_is_plausible(tmp_path, channel):
     original = write_csv(tmp_path / "in.csv", [])
     released = write_csv(tmp_path / "out.csv", [])
-    check = md.check_release(released, channel, original=original)
+    check = md.check_release(channel, released, original=original)
     assert check.plausible
     assert check.records == 0
-    assert md.check_release(released, channel).plausible
+    assert md.check_release(channel, released).plausible

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing import joint_leakage, row_columns
+from mechdesign.auditing import joint_size, row_columns
 from mechdesign.auditing.demands import log_upper
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.mechanisms.rows import RowRequest, design_records
+from mechdesign.mechanisms.row_search import RowRequest, design_records
 from mechdesign.tables.records import Records
 from tests.oracles import joint_rows as oracle
 from tests.properties.test_rows import records_of
@@ -146,9 +146,9 @@ def test_refusals():
     ("module", "limit", "message"),
     [
         (row_columns, "MOST_ENTRIES", "pairs of a row and what may be released of it"),
-        (joint_leakage, "MOST_ENTRIES", "pairs of a row and two released rows"),
-        (joint_leakage, "MOST_PRODUCTS", "tuples of released rows"),
-        (joint_leakage, "MOST_DENSE", "released rows for"),
+        (joint_size, "MOST_ENTRIES", "pairs of a row and two released rows"),
+        (joint_size, "MOST_PRODUCTS", "tuples of released rows"),
+        (joint_size, "MOST_DENSE", "released rows for"),
     ],
 )
 def test_too_many_released_rows_have_a_proven_bound(
@@ -167,5 +167,5 @@ def test_too_many_released_rows_have_a_proven_bound(
     lifts = whole.lift
     bound = math.log(lifts.max())
     assert exact.eps_u <= bound + 1e-9
-    assert f"eps_u {joint_leakage.at_most(bound)}" in str(caught.value)
+    assert f"eps_u {joint_size.at_most(bound)}" in str(caught.value)
     assert "the true row" in str(caught.value)

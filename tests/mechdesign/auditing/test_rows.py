@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing import rows as auditing
+from mechdesign.auditing import row_masses
 from mechdesign.auditing.rows import audit_rows
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.row_tree import DENOMINATOR
@@ -95,7 +95,7 @@ def test_a_smaller_budget_is_broken_by_the_last_digit(made):
 
 def test_blocks_do_not_change_the_verdict(made, monkeypatch):
     whole = audit_rows(made.channel)
-    monkeypatch.setattr(auditing, "BLOCK", 2)
+    monkeypatch.setattr(row_masses, "BLOCK", 2)
     assert audit_rows(made.channel) == whole
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mechdesign.cli import main
@@ -481,3 +482,19 @@ def test_a_public_report_says_for_whom_the_promise_holds(
         row["mechanism"] for row in rows
     }
     capsys.readouterr()
+
+
+def test_the_note_on_the_limit_names_the_limit_that_was_asked_for(folder, run):
+    """Some of it is kept for proposals, and "the limit is 0.4 s" alone was a riddle."""
+    generator = np.random.default_rng(3)
+    rows = generator.multinomial(150, generator.dirichlet(np.ones(40)), size=4)
+    lines = ["s," + ",".join(f"x{k}" for k in range(40))]
+    for place, row in enumerate(rows.tolist()):
+        lines.append(f"s{place}," + ",".join(map(str, row)))
+    Path("t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    wide = ("design", "t.csv", "--contingency", "--useful", "x")
+    lip = ("--notion", "lip", "--epsilon", "0.5", "--confidence", "0.95")
+    answer = run(*wide, *lip, "--time-limit", "0.5")
+    assert "the limit is 0.4 s a search" in answer.err
+    words = "of the 0.5 s of --time-limit, the search for this channel had 0.4 s; the rest is for"
+    assert words in answer.err

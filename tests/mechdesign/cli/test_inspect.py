@@ -10,6 +10,8 @@ import random
 import pandas as pd
 import pytest
 
+import mechdesign as md
+
 JOBS = random.Random(1).choices(["clerk", "baker", "smith", "weaver"], k=400)
 SEED = ("--insecure-seed", "1")
 
@@ -388,3 +390,61 @@ def test_a_last_line_without_an_end_is_noted(people, channel, run, refused, fold
         in json.loads((folder / "o.csv.manifest.json").read_text())["notes"][0]
     )
     assert run("apply", channel, "plain.csv", "p.csv", *SEED, *strict).code == 0
+
+
+@pytest.fixture
+def rows(people, folder):
+    chance = random.Random(5)
+    people["town"] = chance.choices("nsew", k=400)
+    people["region"] = [town.upper() for town in people.town]
+    people.to_csv("in.csv", index=False)
+    made = {
+        "row.json": md.design_rows(
+            people,
+            sensitive="group",
+            release=["job"],
+            given=["town"],
+            promise="relative",
+            notion=md.LIP(0.5),
+        ),
+        "box.json": md.design_rows(
+            people,
+            sensitive="group",
+            release=["job", "town"],
+            notion=md.LIP(2.0),
+            confidence=0.9,
+            cells=2,
+            slice_seed=1,
+        ),
+    }
+    for path, design in made.items():
+        design.channel.save(path)
+    return people
+
+
+@pytest.mark.parametrize(
+    ("channel", "useful", "others"),
+    [
+        ("row.json", ["job"], {"id", "code", "clan", "note", "region"}),
+        ("box.json", ["job", "town"], {"id", "code", "clan", "note", "region"}),
+    ],
+)
+def test_channels_of_rows_and_boxes(rows, run, channel, useful, others):
+    """Given columns are released with the row: they are neither told about nor among the others."""
+    record = run("inspect", "in.csv", "--channel", channel, "--json").record
+    assert record["useful"] == useful
+    assert record["sensitive"] == ["group"]
+    named = {told["column"]: told for told in record["columns"]}
+    assert set(named) == others
+    assert set(named["note"]["about"]) == {*useful, "group"}
+    assert named["code"]["about"]["job"]["stands_for"]
+    assert named["clan"]["about"]["group"]["lift"] > 1.5
+    if "town" in useful:
+        assert named["region"]["about"]["town"]["stands_for"]
+
+
+def test_a_file_without_a_given_column_is_refused(rows, run):
+    rows.drop(columns="town").to_csv("short.csv", index=False)
+    refused = run("inspect", "short.csv", "--channel", "row.json")
+    assert refused.code == 2
+    assert "there is no column 'town'" in refused.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,11 +74,18 @@ def test_what_the_columns_add_sums_to_the_information_kept(table, run):
     record = run(*asked, "--json").record
     added = sum(level["kept"] for level in record["levels"])
     assert added == pytest.approx(record["nmi"])
+    # What the most frequent symbol alone would leave unchanged.
+    for level, name in zip(record["levels"], ("a", "b"), strict=True):
+        assert level["constant"] == {
+            name: pytest.approx(table[name].value_counts(normalize=True).max())
+        }
     header = next(line for line in text.splitlines() if "factor so far" in line)
     assert header.split() == [
         "column",
         "unchanged",
         "cells",
+        "if",
+        "constant",
         "adds",
         "factor",
         "so",
@@ -120,6 +129,8 @@ def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
     [
         (("--release", "a,a"), "'a' is released twice"),
         (("--release", "a", "--given", "a"), "'a' is released twice"),
+        (("--release", "a,secret"), "column 'secret' cannot be released or given"),
+        (("--release", "a", "--given", "secret"), "leave it out of --release and"),
         (("--release", "a,,b"), "has an empty column name"),
         (("--release", "a", "--given", "k,"), "--given has an empty column name"),
         (("--release", "zz"), "there is no column 'zz'"),
@@ -132,7 +143,12 @@ def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
             "must be truth, information or task",
         ),
         (("--release", "a", "--cells", "4"), "give a confidence level too"),
+        (
+            ("--release", "a", "--confidence", "0.9", "--rare", "auto"),
+            "--rare auto is for one column (--merge-rare)",
+        ),
         (("--release", "a", "--after", "c.json"), "--after is not built"),
+        (("--release", "a", "--keep", "0.8"), "leave out every other budget"),
         (
             ("--release", "a", "--confidence", "0.9", "--public-report", "r.html"),
             "has no public report",
@@ -146,14 +162,85 @@ def test_refusals(table, run, options, message):
     assert message in refused.err
 
 
-def test_show_has_no_matrix_of_rows(table, run):
-    run(*DESIGN, "--release", "a", "--epsilon", "1", "--output", "row.json")
-    refused = run("show", "row.json", "--csv")
+def test_the_smallest_budget_that_keeps_a_share(table, run):
+    keep = ("--release", "a,b", "--notion", "lip", "--keep", "80%")
+    # The search ends by itself long before this limit.
+    whole = run(*DESIGN, *keep, "--time-limit", "600", "--output", "row.json", "--json")
+    record = whole.record
+    assert record["nmi"] >= 0.8
+    channel = md.load("row.json")
+    found = channel.record.certificate["kept_at"]
+    assert channel.notion == md.LIP(found)
+    assert record["notion"] == {"name": "lip", "epsilon": found}
+    assert record["messages"][-1].startswith(f"epsilon {found:g} keeps 80 %")
+    assert run("audit", "row.json").code == 0
+    refused = run(*DESIGN, *keep, "--confidence", "0.9")
     assert refused.code == 2
-    assert "has no single matrix" in refused.err
+    assert "--keep with --confidence is not built for a release of rows" in refused.err
+
+
+def test_all_measures_of_a_row_channel(table, run):
+    given = ("--given", "k", "--promise", "relative", "--epsilon", "1")
+    text = run(
+        *DESIGN, "--release", "a", *given, "--output", "row.json", "--all-measures"
+    ).out
+    assert "its given columns are part of what it reveals" in " ".join(text.split())
+    record = run("audit", "row.json", "--all-measures", "--order", "3", "--json").record
+    assert record["satisfied"] is True
+    measures = record["measures"]
+    assert measures["utility"]["nmi"] > 0.0
+    assert "sibson_information[3]" in measures["leakage"]
+    # Against the whole table the given columns leak beside the promise, which is relative to them.
+    assert measures["achieved"]["eps_u"] > record["achieved"]["eps_u"]
+    told = run("audit", "row.json", "--all-measures", "--per-output").out
+    assert "Output by output" in told
+    assert "maximal_leakage" in told
+    alone = run("measure", "row.json", "--alpha", "2", "--alpha", "3", "--order", "3")
+    assert "sibson_information[3]" in alone.out
+    table.to_csv("other.csv", index=False)
+    other = run("measure", "row.json", "--table", "other.csv", "--json").record
+    assert other["utility"] == measures["utility"]
+
+
+def test_a_terminal_shows_the_first_of_many_outputs(table, run, monkeypatch):
+    monkeypatch.setattr("mechdesign.report.blocks.MOST_ROWS", 2)
+    run(*DESIGN, "--release", "a,b", "--epsilon", "3", "--output", "row.json")
+    told = run("audit", "row.json", "--all-measures", "--per-output").out
+    assert "The first 2 of " in told
+    assert "outputs are shown; all are in --json." in told
+
+
+def test_boxes_have_no_measures(table, run):
+    options = ("--confidence", "0.9", "--cells", "2", "--epsilon", "3")
+    run(*DESIGN, "--release", "a,b", *options, "--output", "box.json")
+    refused = run("audit", "box.json", "--all-measures")
+    assert refused.code == 2
+    assert "not for a channel for boxes of rows: leave it out" in refused.err
+
+
+def test_show_prints_the_matrices_of_all_nodes_as_one_table(table, run):
+    run(*DESIGN, "--release", "a,b", "--epsilon", "1", "--output", "row.json")
+    text = run("show", "row.json", "--csv").out
+    shown = pd.read_csv(io.StringIO(text), keep_default_na=False)
+    nodes = shown.groupby(["level", "given_and_released", "symbol"])
+    sums = nodes["p_output_given_symbol"].sum()
+    assert sums.to_numpy() == pytest.approx(np.ones(len(sums)))
+    channel = md.load("row.json")
+    law = channel.distribution({"a": "x", "b": "u"})
+    first = shown[(shown["level"] == "a") & (shown["symbol"] == "x")]
+    for output, share in first[["output", "p_output_given_symbol"]].to_numpy():
+        expected = sum(mass for row, mass in law.items() if row[0] == output)
+        assert share == pytest.approx(float(expected))
     later = run("audit", "row.json", "--after", "row.json")
     assert later.code == 2
     assert "--after belongs to channels of one column" in later.err
+
+
+def test_show_prints_the_boxes_of_all_outputs_as_one_table(table, run):
+    options = ("--confidence", "0.9", "--cells", "2", "--epsilon", "3")
+    run(*DESIGN, "--release", "a,b", *options, "--output", "box.json")
+    text = run("show", "box.json", "--csv").out
+    assert text.startswith("given,output,box,rows,p_output_given_box\n")
 
 
 def test_frequencies_of_released_rows(table, run):

@@ -108,6 +108,18 @@ def test_a_rehearsal_writes_nothing(job, run, folder):
     assert contents(folder) == before
 
 
+def test_a_job_looks_for_the_smallest_budget(job, run):
+    job.write_text(JOB.replace("epsilon = 1.0", 'keep = 0.7\ntime-limit = "none"'))
+    assert run("run", "job.toml").code == 0
+    channel = md.RowChannel.load("row.json")
+    assert channel.record.utility["nmi"] >= 0.7
+    assert channel.record.certificate["kept_at"] > 0.0
+    # The same job again verifies the channel in the place of another search.
+    before = channel.record.provenance
+    assert run("run", "job.toml").code == 0
+    assert md.RowChannel.load("row.json").record.provenance == before
+
+
 @pytest.mark.parametrize("changed", ["keep", "redraw", "refuse"])
 def test_records_that_changed_overnight(job, run, changed):
     """A record that stays keeps its row; what becomes of one that changed is what the job says."""

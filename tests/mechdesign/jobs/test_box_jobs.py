@@ -46,7 +46,7 @@ def designed(frame, **options):
         release=["a", "b"],
         notion=md.LIP(0.2),
         confidence=0.9,
-        time_limit=2.0,
+        time_limit=600.0,
         slice_seed=3,
         **{"cells": 6, **options},
     ).channel
@@ -230,6 +230,9 @@ def test_manifests_and_codebook(stratified, channel, frame, tmp_path):
     assert "levels" not in public["released"][0]
     internal = json.loads((tmp_path / "internal.json").read_text())
     figures = " ".join(internal["covers"])
+    # How common a value without a record can be is for insiders, who know the number of records.
+    assert "none of these has a share above" in figures
+    assert "none of these has a share above" not in told
     assert "In the population: eps_l 0." in figures
     assert "records of the proof: eps_l 0." in figures
     assert "In the population" not in told
@@ -283,7 +286,10 @@ def test_unknown_symbols_are_in_a_box_and_missing_cells_are_refused(
     laws = [channel.distribution({"a": "never seen", "b": str(b)}) for b in range(4)]
     assert released <= {label for law in laws for label in law}
     frame.assign(a=[None] + ["x"] * (SIZE - 1)).to_csv(source, index=False)
-    with pytest.raises(md.InputError, match="line 2: the column 'a' has an empty cell"):
+    with pytest.raises(
+        md.InputError,
+        match="line 2: the column 'a' has an empty cell, which no box covers",
+    ):
         sanitise_file(channel, source, tmp_path / "none.csv", insecure_seed=1)
     with pytest.raises(md.InputError, match="covers symbols that its table did not"):
         sanitise(frame, channel, insecure_seed=1, policy=md.Policy(unknown="marginal"))

@@ -1,4 +1,4 @@
-"""What `--merge-rare auto` and `--rare` keep on survey tables, beside the plain design.
+"""What `--merge-rare auto` and `--rare auto` keep on survey tables, beside the plain design.
 
 The tables are `adult.test` and, where statsmodels is installed, four of its data sets.
 """
@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
+from mechdesign.mechanisms.box_design import AUTO, BoxRequest, design_boxes
 from mechdesign.tables.records import Records
 from tests.mechdesign.mechanisms.test_rows import ADULT
 
@@ -33,8 +33,11 @@ CASES = [
     ("randhie/randhie.csv", "hlthp", "mdvis"),
 ]
 
-MISSED = ("anes96/anes96.csv", "PID")
-"""Seven sensitive values with 37 to 200 records each: a third of the plain share."""
+SECONDS = 60.0
+"""Far more than the searches need, but for the proofs of gaps, which are not read here."""
+
+SLICES = (1, 2, 3)
+"""Seeds of the slices that `--rare auto` chooses on."""
 
 
 def table_of(name, data):
@@ -56,35 +59,42 @@ def table_of(name, data):
     return pd.read_csv(folder / name, sep=separator, quotechar=quote, dtype=str)
 
 
-def merged(joint, rare=0):
-    """The channel of --merge-rare auto [--rare N], with the slice of a fixed seed."""
-    request = BoxRequest(notion=NOTION, level=0.95, seed=1, time_limit=8.0, rare=rare)
+def merged(joint, seed=1, rare=0):
+    """The channel of --merge-rare auto [--rare auto], with the slice of a fixed seed."""
+    request = BoxRequest(
+        notion=NOTION,
+        level=0.95,
+        seed=seed,
+        gap=0.01,
+        time_limit=SECONDS,
+        rare=rare,
+    )
     return design_boxes(Records.from_joint(joint, [joint.useful.columns]), request)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "sensitive", "useful"), CASES)
-def test_half_of_the_plain_share_is_kept_or_values_are_promised_together(
+def test_half_of_the_plain_share_is_kept_with_few_values_promised_together(
     data, name, sensitive, useful
 ):
     frame = table_of(name, data)
     joint = md.Joint.from_table(frame, sensitive=sensitive, useful=useful)
-    plain = md.design(joint, NOTION, time_limit=8.0)
-    confident = md.design(joint, NOTION, confidence=0.95, time_limit=8.0)
+    plain = md.design(joint, NOTION, gap=0.01, time_limit=8.0)
+    confident = md.design(joint, NOTION, confidence=0.95, gap=0.01, time_limit=8.0)
     auto = merged(joint)
-    together = merged(joint, rare=100)
-    names = together.channel.together_texts(together.channel.parts[0])
+    chosen = [merged(joint, seed, AUTO) for seed in SLICES]
+    shares = ", ".join(f"{design.nmi:.2f}" for design in chosen)
+    names = [
+        design.channel.together_texts(design.channel.parts[0]) for design in chosen
+    ]
     assert auto.limit is not None
     print(
         f"{name} {sensitive} {useful} {joint.records}: plain {plain.nmi:.2f}, confidence "
-        f"{confident.nmi:.2f}, auto {auto.nmi:.2f}, auto with rare 100 {together.nmi:.2f} "
-        f"{names}; limit {auto.limit.information:.2f} of {auto.entropy:.2f} nats"
+        f"{confident.nmi:.2f}, auto {auto.nmi:.2f}, rare auto {shares} {names}; limit "
+        f"{auto.limit.information:.2f} of {auto.entropy:.2f} nats"
     )
-    for design in (auto, together):
+    for design in (auto, *chosen):
         assert design.achieved.eps_u <= math.log(2)
         assert md.audit(design.channel).satisfied
-    half = plain.nmi / 2
-    if max(confident.nmi, auto.nmi) < half and (name, sensitive) != MISSED:
-        # What is lost is lost to rare sensitive values, and these are named.
-        assert names
-        assert together.nmi >= half
+    for design in chosen:
+        assert design.nmi >= plain.nmi / 2

@@ -142,6 +142,7 @@ def test_a_joint_table_takes_the_joint_table_of_the_task(frame):
         ({"given": "sex", "task": "sex"}, "'sex' is released or given itself"),
         ({"objective": "truth"}, "it needs the objective task"),
         ({"confidence": 0.95}, "not yet with a confidence level"),
+        ({"keep": 0.5}, "not of a task: leave one of them out"),
         ({"task": "constant"}, "'constant' has a single value"),
         ({"task": "noise"}, "say nothing about the task 'noise'"),
     ],

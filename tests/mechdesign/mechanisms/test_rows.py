@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms.row_budgets import strata_of
+from mechdesign.mechanisms.row_budgets import shares_after, strata_of
 from mechdesign.mechanisms.row_growth import RowGrowth
 from mechdesign.mechanisms.row_node import NodePrograms, NodeTable
-from mechdesign.mechanisms.row_splits import best_split, cumulative, first_splits
+from mechdesign.mechanisms.row_splits import best_split, first_splits, spending_of
 from mechdesign.tables.records import Records
 from tests.oracles import released_rows as oracle
 
@@ -189,6 +189,26 @@ def test_prefixes_of_little_mass_release_constants(frame):
     assert whole.leaves > made.leaves
 
 
+def test_a_level_that_identifies_records_is_refused(frame):
+    named = frame.assign(job=[f"p{k}" for k in range(len(frame))])
+    with pytest.raises(
+        md.InputError, match=r"'job' has 3,000 symbols in 3,000 records"
+    ):
+        designed(named)
+    one = named.assign(job=[f"p{k}" for k in range(1, 4)] * 1000)
+    assert designed(one, allow_identifier=True).audit.satisfied
+    assert designed(named.head(120), allow_identifier=True).audit.satisfied
+
+
+def test_a_level_of_too_many_symbols_is_refused_with_a_remedy(frame, monkeypatch):
+    monkeypatch.setattr("mechdesign.mechanisms.row_search.LARGEST_NODE", 3)
+    with pytest.raises(
+        md.InputError, match=r"the level 'job' has 4 symbols, .* a level may have 3:"
+    ):
+        designed(frame)
+    assert designed(frame, objective="information").nmi > 0.0
+
+
 def test_other_orders_are_tried(frame):
     best = designed(frame, release=["sex", "job", "age"], order="best")
     assert set(best.truth) == {"sex", "job", "age"}
@@ -295,44 +315,61 @@ def _two():
 
 
 def test_splits_are_shares():
+    """Spending f_1, f_2, .. of what is left uses the running sums of the split."""
     for count in range(1, 9):
         for split in first_splits(count):
-            sums = cumulative(split)
-            assert sums[-1] == 1.0
-            assert sums == sorted(sums)
+            used = 0.0
+            for level, share in enumerate(spending_of(split)):
+                (used,) = shares_after(used, share)
+                assert used == pytest.approx(sum(split[: level + 1]) / sum(split))
+            assert used == 1.0
 
 
 def test_the_best_split_is_that_of_the_largest_value():
     best = best_split(
-        lambda order, split: -abs(split[0] / sum(split) - 0.7),
+        lambda order, spending: -abs(spending[0][0] - 0.7),
         2,
         orders=False,
         end=math.inf,
     )
-    assert cumulative(best.split)[0] == pytest.approx(0.7, abs=0.05)
+    assert best.spending[0][0] == pytest.approx(0.7, abs=0.05)
+    assert best.spending == spending_of(best.split)
 
 
 def test_growing_reports_what_was_reached(frame):
     records = Records.from_table(frame, sensitive="sick", groups=["sex", "job", "age"])
     strata = strata_of(records, 0, md.LIP(0.1), "total")
     grown = RowGrowth(records, 0, strata, "truth").grow(
-        [0.3, 0.6, 1.0], least_mass=0.0, end=-math.inf
+        spending_of((0.3, 0.3, 0.4)), least_mass=0.0, end=-math.inf
     )
     assert not grown.in_time
     assert grown.stopped == pytest.approx(1.0)
     assert grown.tree.leaves == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sensitive", "least", "truth"),
-    [("income", 0.871, 0.875), ("race", 0.826, 0.855), ("relationship", 0.818, 0.85)],
+    [
+        ("income", 0.871, (0.90, 0.85)),
+        ("race", 0.826, (0.89, 0.82)),
+        ("relationship", 0.818, (0.91, 0.79)),
+    ],
 )
 def test_two_columns_of_adult(adult_rows, sensitive, least, truth):
+    # The search ends by itself long before: only then is the answer that of every machine.
     made = md.design_rows(
-        adult_rows, sensitive=sensitive, release=ORDER[:2], notion=md.LIP(0.5)
+        adult_rows,
+        sensitive=sensitive,
+        release=ORDER[:2],
+        notion=md.LIP(0.5),
+        time_limit=600,
     )
     assert made.nmi >= least
-    assert np.mean(list(made.truth.values())) >= truth
+    assert all(
+        cells >= wanted
+        for cells, wanted in zip(made.truth.values(), truth, strict=True)
+    )
     assert made.upper_bound_nmi <= 0.953
     assert made.achieved.eps_u <= 0.5
 

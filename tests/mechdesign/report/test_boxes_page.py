@@ -21,7 +21,7 @@ SEED = 3
 
 def designed(given=(), **options):
     frame = pd.concat([people()] * 3, ignore_index=True)
-    settings = {"cells": 6, "time_limit": 3.0, "notion": md.LIP(0.4), **options}
+    settings = {"cells": 6, "time_limit": 600.0, "notion": md.LIP(0.4), **options}
     design = md.design_rows(
         frame,
         sensitive="secret",

@@ -1,0 +1,108 @@
+"""What independent releases of one record come to together: limits, the worst tuple, and sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.core.display import Displayed
+from mechdesign.core.wording import at_most
+
+
+@dataclass(frozen=True)
+class WorstTuple:
+    """The sensitive symbol and the outputs, one of each channel, with the lift farthest from 1 on a
+    log scale.
+    """
+
+    sensitive: str
+    outputs: tuple[str, ...]
+    lift: float
+
+
+@dataclass(frozen=True, repr=False)
+class Composition(Achieved, Displayed):
+    """The joint leakage of independent releases of one record, in nats: limits as those of one
+    release, for all tuples.
+
+    `achieved` has the limits alone and `at_least` is attained by a tuple, both the smallest doubles
+    of their kind; they are equal where `exact`, which two channels always are. `sum` is what adding
+    the budgets of the channels alone would give: no bound. `worst` is a tuple that attains the
+    larger side of `at_least`. Where all are row channels with a relative promise and the same given
+    columns, everything is relative to these, and `given` has what they tell by themselves;
+    `notices` says where only some of them are.
+    """
+
+    at_least: Achieved
+    worst: WorstTuple
+    sum: Achieved
+    alone: tuple[Achieved, ...]
+    relative_to: tuple[str, ...] = ()
+    given: Achieved | None = None
+    notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        budgets = vars(self.achieved).items()
+        sides = ", ".join(f"{name} {at_most(value)}" for name, value in budgets)
+        return f"Composition({len(self.alone)} releases: {sides})"
+
+    @property
+    def achieved(self) -> Achieved:
+        """The limits of all tuples."""
+        return Achieved(self.eps_l, self.eps_u, self.eps_ldp)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the limits meet."""
+        return self.achieved == self.at_least
+
+
+def worst_of_strata(found: Sequence[Composition]) -> Composition:
+    """What holds in every stratum."""
+    if len(found) == 1:
+        return found[0]
+    alone = tuple(
+        largest_of([each.alone[k] for each in found])
+        for k in range(len(found[0].alone))
+    )
+    limits = largest_of([each.achieved for each in found])
+    at_least = largest_of([each.at_least for each in found])
+    extreme = max(found, key=lambda each: max(each.at_least.eps_l, each.at_least.eps_u))
+    return Composition(
+        eps_l=limits.eps_l,
+        eps_u=limits.eps_u,
+        eps_ldp=limits.eps_ldp,
+        at_least=at_least,
+        worst=extreme.worst,
+        sum=sum_of(alone),
+        alone=alone,
+    )
+
+
+def largest_of(sides: Sequence[Achieved]) -> Achieved:
+    """The smallest budgets that bound all of these."""
+    return Achieved(
+        max(each.eps_l for each in sides),
+        max(each.eps_u for each in sides),
+        max(each.eps_ldp for each in sides),
+    )
+
+
+def sum_of(alone: Sequence[Achieved]) -> Achieved:
+    """What adding the budgets of single releases gives, rounded up."""
+    return Achieved(
+        eps_l=sum_above([achieved.eps_l for achieved in alone]),
+        eps_u=sum_above([achieved.eps_u for achieved in alone]),
+        eps_ldp=sum_above([achieved.eps_ldp for achieved in alone]),
+    )
+
+
+def sum_above(values: Sequence[float]) -> float:
+    """The smallest double at or above a sum."""
+    total = math.fsum(values)
+    # fsum rounds correctly, so the sign of the remainder is exact.
+    if math.isinf(total) or math.fsum((*values, -total)) <= 0.0:
+        return total
+    return math.nextafter(total, math.inf)
