@@ -282,6 +282,11 @@ def answer_rows(
         return answer | _written(reports)
 
     def text() -> str:
+        whole = asked.full or asked.all_measures
+        if isinstance(design, RowDesign) and not whole:
+            from mechdesign.report.row_first_screen import row_first_screen
+
+            return row_first_screen(design, last=end.split("\n"))
         parts = [design.summary()]
         if asked.all_measures and isinstance(design, RowDesign):
             parts.append(_measures_text(design))

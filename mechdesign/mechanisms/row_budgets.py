@@ -252,13 +252,16 @@ def _check_given(records: Records, given: int, strata: list[Stratum]) -> None:
     worst: tuple[Stratum, str, float] | None = None
     names = records.sensitive.names
     for stratum in strata:
+        # An infinite budget allows everything, a lift of zero included; `where` evaluates the
+        # other side there too.
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(stratum.start)
-        # An infinite budget allows everything, a lift of zero included.
-        excess_up = np.where(np.isinf(stratum.eps_u), -math.inf, logs - stratum.eps_u)
-        excess_down = np.where(
-            np.isinf(stratum.eps_l), -math.inf, -logs - stratum.eps_l
-        )
+            excess_up = np.where(
+                np.isinf(stratum.eps_u), -math.inf, logs - stratum.eps_u
+            )
+            excess_down = np.where(
+                np.isinf(stratum.eps_l), -math.inf, -logs - stratum.eps_l
+            )
         excess_ratio = -math.inf
         if math.isfinite(stratum.ratio):
             excess_ratio = float(logs.max() - logs.min()) - stratum.ratio

@@ -12,7 +12,6 @@ from mechdesign.auditing.boxes import BoxAudit, audit_boxes
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
-from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import listed, percent_of
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.notions import Notion, from_record, to_record
@@ -42,8 +41,8 @@ def promise_lines(audit: BoxAudit) -> list[str]:
         return [f"A released row says nothing about {secret} beyond its given columns."]
     verdict = "verified" if audit.satisfied else "VIOLATED"
     level = percent_of(audit.level)
-    population = _change(audit.achieved, audit.notion, secret)
-    table = _change(audit.on_table, audit.notion, secret)
+    population = w.change_text(audit.achieved, audit.notion, secret)
+    table = w.change_text(audit.on_table, audit.notion, secret)
     lines = [
         f"Population ({level} confidence): {population} ({audit.notion.text}: {verdict}).",
         f"Table ({w.count(audit.records, 'record')} that the proof uses): {table}.",
@@ -62,19 +61,6 @@ def promise_lines(audit: BoxAudit) -> list[str]:
             f"This compares with records of the same {given}, which the promise takes as known."
         )
     return lines
-
-
-def _change(achieved: Achieved, notion: Notion, secret: str) -> str:
-    """The largest effects of a released row, on the sides that the notion bounds."""
-    limits = notion.limits
-    if isinstance(limits, LiftLimits) and not limits.need_shares:
-        factor = w.short_factor(achieved.eps_ldp, upper=True)
-        return (
-            f"every released row is at most {factor} times as probable for one value of "
-            f"{secret} as for another"
-        )
-    times = w.times_text(achieved, notion)
-    return f"a released row makes any value of {secret} {times} as probable"
 
 
 def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:

@@ -46,7 +46,7 @@ def row_design_text(design: RowDesign) -> str:
     """The text of `design --release`, what matters first; without a final newline."""
     channel = design.channel
     lines = [
-        _lead(channel),
+        lead_text(channel),
         "",
         "What is promised",
         w.paragraph(_promise_text(design)),
@@ -59,12 +59,7 @@ def row_design_text(design: RowDesign) -> str:
         lines.append(w.paragraph(_task_text(design, design.purpose)))
     lines += w.aligned(_level_rows(design), left=(0,))
     if design.stopped > 0.0:
-        lines.append(
-            w.paragraph(
-                f"The first columns of {w.percent(design.stopped)} of the records are so rare "
-                "together that the later columns of these records are released as a constant."
-            )
-        )
+        lines.append(w.paragraph(stopped_text(design)))
     lines += ["", "Where the promise ends"]
     lines += [w.item(text) for text in _scope(design)]
     if design.messages:
@@ -73,12 +68,12 @@ def row_design_text(design: RowDesign) -> str:
     return "\n".join(lines)
 
 
-def _lead(channel: RowChannel) -> str:
+def lead_text(channel: RowChannel) -> str:
     """What is released, and what is protected."""
     verb = "is released"
     if len(channel.output_columns) > 1:
         verb = "are released together"
-    return f"{_columns(channel)} {verb}; {_sensitive(channel)} is protected."
+    return f"{_columns(channel)} {verb}; {sensitive_name(channel)} is protected."
 
 
 def _columns(channel: RowChannel) -> str:
@@ -90,15 +85,24 @@ def _columns(channel: RowChannel) -> str:
     return text
 
 
-def _sensitive(channel: RowChannel) -> str:
+def sensitive_name(channel: RowChannel) -> str:
+    """The protected column, or several with crosses between them."""
     return w.title(channel.sensitive.columns)
+
+
+def stopped_text(design: RowDesign) -> str:
+    """Which records have later columns that are released as a constant."""
+    return (
+        f"The first columns of {w.percent(design.stopped)} of the records are so rare together "
+        "that the later columns of these records are released as a constant."
+    )
 
 
 def _promise_text(design: RowDesign) -> str:
     """The promise as a factor between two numbers, or as one bound where the notion
     leaves the other side free; from the exact budgets that the channel attains.
     """
-    sensitive = _sensitive(design.channel)
+    sensitive = sensitive_name(design.channel)
     low, high = _factors(design.achieved)
     match design.audit.notion.limits.free_sides:
         case ("lower",):
@@ -196,7 +200,7 @@ def _scope(design: RowDesign) -> list[str]:
     if design.records is not None:
         size = w.count(design.records, "record")
     covers = PARTS_OF_RELATIVE if design.audit.promise == RELATIVE else COVERS
-    sensitive = _sensitive(design.channel)
+    sensitive = sensitive_name(design.channel)
     texts = [POPULATION.format(records=size), covers]
     for side in design.audit.notion.limits.free_sides:
         texts.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
@@ -309,7 +313,7 @@ def row_channel_text(channel: RowChannel) -> str:
     """The text of `show` on a row channel: its columns, nodes and promise, level by level."""
     record = channel.record
     lines = [
-        _lead(channel),
+        lead_text(channel),
         f"It promises {channel.notion.text}, {record.promise} promise (`audit` checks it).",
         f"Objective: {record.objective}.",
         "",

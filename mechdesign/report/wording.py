@@ -14,6 +14,7 @@ from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
+from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import (
     about,
     at_least,
@@ -153,6 +154,19 @@ def times_text(achieved: Achieved, notion: Notion) -> str:
     if math.isinf(lower):
         return f"at most {high} times"
     return f"{low} to {high} times"
+
+
+def change_text(achieved: Achieved, notion: Notion, secret: str) -> str:
+    """The largest effects of a released row, on the sides that the notion bounds."""
+    limits = notion.limits
+    if isinstance(limits, LiftLimits) and not limits.need_shares:
+        factor = short_factor(achieved.eps_ldp, upper=True)
+        return (
+            f"every released row is at most {factor} times as probable for one value of "
+            f"{secret} as for another"
+        )
+    times = times_text(achieved, notion)
+    return f"a released row makes any value of {secret} {times} as probable"
 
 
 def paragraph(text: str, first: str = "  ") -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -58,9 +60,8 @@ def test_a_row_channel_is_designed_audited_and_shown(table, run):
 
 
 def test_the_text_says_what_is_promised_and_kept(table, run):
-    text = run(
-        *DESIGN, "--release", "a*b", "--at-most-times", "1.5", "--at-least-times", "0.6"
-    ).out
+    asked = ("--at-most-times", "1.5", "--at-least-times", "0.6", "--full")
+    text = run(*DESIGN, "--release", "a*b", *asked).out
     assert (
         "changes the probability of every value of secret by a factor between" in text
     )
@@ -70,7 +71,7 @@ def test_the_text_says_what_is_promised_and_kept(table, run):
 
 def test_what_the_columns_add_sums_to_the_information_kept(table, run):
     asked = (*DESIGN, "--release", "a,b", "--epsilon", "0.4")
-    text = run(*asked).out
+    text = run(*asked, "--full").out
     record = run(*asked, "--json").record
     added = sum(level["kept"] for level in record["levels"])
     assert added == pytest.approx(record["nmi"])
@@ -93,6 +94,60 @@ def test_what_the_columns_add_sums_to_the_information_kept(table, run):
     ]
 
 
+SCREENS = [
+    ("--release", "a,b", "--epsilon", "0.8"),
+    ("--release", "a,b", "--epsilon", "0.8", "--objective", "information"),
+    ("--release", "a*b", "--at-most-times", "2", "--output", "row.json"),
+    ("--release", "b", "--given", "k", "--promise", "relative", "--epsilon", "0.8"),
+    ("--release", "a,b", "--notion", "ldp", "--epsilon", "0.8"),
+]
+
+
+@pytest.mark.parametrize("asked", SCREENS, ids=" ".join)
+def test_a_design_of_rows_fits_a_screen(table, run, asked):
+    """The promise for the table and what holds for the population stand in the first three lines."""
+    lines = run(*DESIGN, *asked).out.rstrip("\n").split("\n")
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 96
+    first = "\n".join(lines[:4])
+    assert "\nTable: " in first
+    assert "(verified)." in first
+    assert "\nPopulation: not promised" in first
+    assert "--confidence 0.95" in first
+    assert any(line.startswith("Kept: ") for line in lines)
+    assert "All sections:  --full" in lines
+    assert ("unchanged cells" in "\n".join(lines)) == ("information" not in asked)
+
+
+def test_many_levels_are_cut_to_a_screen_and_full_has_them(folder, run):
+    """Thirty columns of two values: the screen counts the levels that it leaves out."""
+    names = [f"c{k}" for k in range(30)]
+    generator = np.random.default_rng(4)
+    cells = generator.integers(0, 2, size=(300, 31))
+    frame = pd.DataFrame(cells, columns=["secret", *names])
+    frame.to_csv("wide.csv", index=False)
+    asked = ("design", "wide.csv", "--sensitive", "secret", "--release")
+    asked = (*asked, ",".join(names), "--epsilon", "1", "--time-limit", "2")
+    lines = run(*asked).out.rstrip("\n").split("\n")
+    assert len(lines) <= 25
+    (left,) = [line for line in lines if "more levels:  --full" in line]
+    hidden = int(left.split()[1])
+    shown = [line for line in lines if line.startswith("  c")][1:]
+    assert len(shown) + hidden == 30
+    whole = run(*asked, "--full").out
+    assert all(f"\n  {name} " in whole for name in names)
+
+
+def test_the_screen_promises_no_more_than_was_verified(table, run):
+    asked = (*DESIGN, "--release", "a,b", "--epsilon", "0.8")
+    line = run(*asked).out.split("\n")[1]
+    achieved = run(*asked, "--json").record["achieved"]
+    low, high = re.search(r"([\d.]+) to ([\d.]+) times", line).groups()
+    assert math.log(float(high)) >= achieved["eps_u"]
+    assert math.log(float(low)) <= -achieved["eps_l"]
+    assert math.log(float(high)) - achieved["eps_u"] < 0.02
+
+
 @pytest.mark.parametrize(
     ("budget", "said", "free"),
     [
@@ -109,7 +164,7 @@ def test_what_the_columns_add_sums_to_the_information_kept(table, run):
     ],
 )
 def test_one_bound_is_said_as_one_bound(table, run, budget, said, free):
-    text = run(*DESIGN, "--release", "a,b", *budget).out
+    text = run(*DESIGN, "--release", "a,b", *budget, "--full").out
     words = " ".join(text.split())
     assert said in words
     assert free in words

@@ -390,3 +390,19 @@ def test_more_columns_of_adult(adult_rows, count, least, truth):
     assert made.seconds <= 30.0
     assert made.nmi >= least
     assert np.mean(list(made.truth.values())) >= truth
+
+
+def test_a_secret_that_a_stratum_lacks_is_no_matter_where_its_side_is_free():
+    """With MaxLift a given column may rule a secret out: nothing is refused, nor warned of."""
+    frame = pd.DataFrame(
+        {
+            "s": list("aabbccaabb"),
+            "k": list("uuuuvvvvvv"),
+            "x": list("pqpqpqpqpq"),
+        }
+    )
+    design = md.design_rows(
+        frame, sensitive="s", release=["x"], given="k", notion=md.MaxLift(2.0)
+    )
+    assert design.achieved.eps_u <= 2.0
+    assert math.isinf(design.given_lift.eps_l)

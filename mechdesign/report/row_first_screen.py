@@ -1,0 +1,154 @@
+"""The first screen of `design --release`: at most 25 lines; `--full` has the rest.
+
+The order is that of `first_screen`: how far can a belief move, for the table and for the population
+behind it; how much is kept, in all and of each column; what is not covered; what comes next.
+Numbers are short, and never more favourable than the proven ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR
+
+from mechdesign.mechanisms.row_result import RowDesign
+from mechdesign.report import wording as w
+from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.report.first_screen import FULL, MOST_LINES, TENTH
+from mechdesign.report.rows import (
+    RELATIVE,
+    lead_text,
+    sensitive_name,
+    stopped_text,
+)
+
+NO_POPULATION = (
+    "Population: not promised; single rows can reveal far more there. --confidence 0.95 protects "
+    "it."
+)
+
+PARTS = "A part of a row without its given columns: it can reveal what these reveal, on top."
+
+
+def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
+    """The text of a design of rows in at most 25 lines, without a final newline.
+
+    Parameters
+    ----------
+    design : RowDesign
+    last : sequence of str
+        Lines on the files that were written and the next command.
+    """
+    before = [*_lines(lead_text(design.channel)), *_promises(design), ""]
+    before += _lines(_kept(design))
+    after = ["", *_not_covered(design), "", FULL, *last]
+    room = MOST_LINES - len(before) - len(after)
+    levels = _levels(design, room)
+    remarks = _remarks(design, room - len(levels))
+    return "\n".join([*before, *levels, *remarks, *after])
+
+
+def _promises(design: RowDesign) -> list[str]:
+    """What a released row can do to a belief: by the table, and in the population."""
+    sensitive = sensitive_name(design.channel)
+    table = w.change_text(design.achieved, design.audit.notion, sensitive)
+    if design.audit.promise == RELATIVE:
+        table += ", compared with records of the same given columns"
+    lines = _lines(f"Table: {table} (verified).") + _lines(NO_POPULATION)
+    if design.given_lift is not None:
+        given = w.times_text(design.given_lift, design.audit.notion)
+        lines += _lines(
+            f"The given columns alone make any value of {sensitive} {given} as probable."
+        )
+    return lines
+
+
+def _kept(design: RowDesign) -> str:
+    """The information kept, and what no mechanism can exceed."""
+    beyond = ""
+    if design.channel.given:
+        beyond = " beyond the given ones"
+    kept = _tenths(design.nmi)
+    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=TENTH)
+    return (
+        f"Kept: {kept} of the information in the released columns{beyond}; no mechanism with this "
+        f"promise keeps more than {bound} (proven)."
+    )
+
+
+def _levels(design: RowDesign, room: int) -> list[str]:
+    """A line for each level, as many as there is room for.
+
+    `if constant` is what the most frequent cell alone would leave unchanged: without it nobody can
+    judge the unchanged cells of a column of two values.
+    """
+    rows = [["column", "unchanged cells", "if constant", "adds"]]
+    for level in design.levels:
+        name = w.title(level.columns)
+        added = _tenths(level.kept)
+        if level.truth is None:
+            # Free outputs are no cells of the column, so none of them is unchanged.
+            rows[0] = ["column", "adds"]
+            rows.append([name, added])
+        else:
+            rows.append([name, _shares(level.truth), _shares(level.constant), added])
+    shown = rows
+    hidden: list[str] = []
+    if len(rows) > room:
+        shown = rows[: max(1, room - 1)]
+        left = w.count(len(rows) - len(shown), "more level")
+        hidden = [f"  and {left}:  --full"]
+    return [*w.aligned(shown, left=(0,)), *hidden]
+
+
+def _remarks(design: RowDesign, room: int) -> list[str]:
+    """What is to be known of the search and its tree: whole, or where `--full` has it."""
+    texts = list(design.messages)
+    if design.stopped > 0.0:
+        texts.insert(0, stopped_text(design))
+    lines: list[str] = []
+    for text in texts:
+        lines += _lines(text)
+    if len(lines) <= room:
+        return lines
+    return ["Further remarks:  --full"][: max(0, room)]
+
+
+def _shares(shares: dict[str, float]) -> str:
+    """The shares of the columns of a level, rounded down."""
+    return ", ".join(_tenths(share) for share in shares.values())
+
+
+def _tenths(share: float) -> str:
+    """A lower bound on a share in percent, rounded down to one decimal."""
+    return w.percent(share, ROUND_FLOOR, step=TENTH)
+
+
+def _not_covered(design: RowDesign) -> list[str]:
+    """What the promise leaves open, in a line each."""
+    sensitive = sensitive_name(design.channel)
+    items = [
+        "Any other column released beside these, and other knowledge of them.",
+        "A second, independent release of the same record.",
+        f"Who somebody is: {sensitive} is hidden, yet a released row may still be unusual.",
+    ]
+    if design.audit.promise == RELATIVE:
+        items.append(PARTS)
+    for side in design.audit.notion.limits.free_sides:
+        items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    ratio = design.achieved.eps_ldp
+    if math.isfinite(ratio) and design.audit.promise != RELATIVE:
+        factor = w.short_factor(ratio, upper=True)
+        items.append(
+            f"Other probabilities of {sensitive} than the table's: then the factor is at most "
+            f"{factor}."
+        )
+    lines = ["Not covered"]
+    for text in items:
+        lines += w.item(text).split("\n")
+    return lines
+
+
+def _lines(text: str) -> list[str]:
+    """A sentence as lines that fit a terminal."""
+    return w.paragraph(text, "").split("\n")
