@@ -56,7 +56,7 @@ def row_design_text(design: RowDesign) -> str:
         lines.append(w.paragraph(_given_text(design.given_lift)))
     lines += ["", "What is kept", w.paragraph(_kept_text(design))]
     if design.purpose is not None:
-        lines.append(w.paragraph(_task_text(design, design.purpose)))
+        lines.append(w.paragraph(task_text(design, design.purpose)))
     lines += w.aligned(_level_rows(design), left=(0,))
     if design.stopped > 0.0:
         lines.append(w.paragraph(stopped_text(design)))
@@ -156,7 +156,8 @@ def _kept_text(design: RowDesign) -> str:
     return f"{text}; no mechanism with this promise keeps more than {bound} (proven)."
 
 
-def _task_text(design: RowDesign, task: TaskUtility) -> str:
+def task_text(design: RowDesign, task: TaskUtility) -> str:
+    """What is kept of the task, rounded down, and the bound, rounded up."""
     text = (
         f"Made to tell of {w.label(task.column)}: {w.percent_at_least(task.task_kept)} of what the "
         "true rows tell of it is kept"
