@@ -327,10 +327,7 @@ class ConcaveSearch:
         self._kernels = [kernel(top)]
         tightened = self._tighten(tightening)
         self._kernels += [kernel(tightened) for _ in range(workers - 1)]
-        # A single kernel is called directly.
-        self._pool: ThreadPoolExecutor | None = None
-        if workers > 1:
-            self._pool = ThreadPoolExecutor(max_workers=workers)
+        self._pool = thread_pool(workers)
 
     def linear(self, direction: ArrayLike) -> Array:
         """A point of the outer polytope that minimises ``direction @ v``, (n,).
@@ -523,3 +520,10 @@ class ConcaveSearch:
         for kernel in self._kernels:
             total += SearchCounts(*kernel.state()[3:])
         return total
+
+
+def thread_pool(workers: int) -> ThreadPoolExecutor | None:
+    """Threads for several kernels; a single one is called directly."""
+    if workers == 1:
+        return None
+    return ThreadPoolExecutor(max_workers=workers)

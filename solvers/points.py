@@ -155,8 +155,10 @@ class Points:
     def images(self, rows: Array) -> Array:
         """``rows @ v`` of every point; (k, m) for (m, n) rows."""
         images = np.zeros((len(self), rows.shape[0]))
-        terms = rows[:, self.indices].T * self.data[:, None]
-        np.add.at(images, self.owner, terms)
+        terms = rows.T[self.indices] * self.data[:, None]
+        filled = self.sizes > 0
+        # Sums over the entries of one point after the other; a point without any has none.
+        images[filled] = np.add.reduceat(terms, self.indptr[:-1][filled], axis=0)
         return images
 
     def combine(self, weights: ArrayLike) -> Array:

@@ -30,6 +30,7 @@ from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.watchdog import RESPONSE
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
@@ -45,7 +46,7 @@ CHUNK = 8
 SECONDS_BETWEEN_WRITES = 1.0
 """Seconds between two writes, each of which waits for the disk; a crash loses the rows since."""
 
-NEED_OPTIMUM = (OPTIMAL, "subset-response")
+NEED_OPTIMUM = (OPTIMAL, RESPONSE)
 """Mechanisms for notions whose optimum can be computed, and no others."""
 
 FinishedRow: TypeAlias = tuple[ComparisonRow, Sequence[str]]
@@ -244,8 +245,34 @@ class _Run:
         """The finished rows in the order of the curves, with every bound proven for them."""
         rows: list[ComparisonRow] = []
         for curve in self.curves:
-            rows += [self.by_case[case] for case in curve if case in self.by_case]
+            finished = [self.by_case[case] for case in curve if case in self.by_case]
+            if curve[0].mechanism == RESPONSE and not self.settings.as_published:
+                finished = rising(finished)
+            rows += finished
         return r.with_bounds(rows)
+
+
+def rising(curve: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """The rows of a curve, each with the channel of a smaller budget where that one keeps more.
+
+    Budgets ascend on both sides, so that a channel that keeps one keeps all later ones, too.
+    """
+    risen: list[ComparisonRow] = []
+    best: ComparisonRow | None = None
+    for row in curve:
+        if best is None or row.nmi >= best.nmi:
+            best = row
+        risen.append(
+            replace(
+                row,
+                nmi=best.nmi,
+                max_log_lift=best.max_log_lift,
+                min_log_lift=best.min_log_lift,
+                satisfied=best.satisfied,
+                repaired=best.repaired,
+            )
+        )
+    return risen
 
 
 def compare(

@@ -15,7 +15,12 @@ from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import HEURISTICS, HeuristicOptions, heuristic
+from mechdesign.mechanisms.watchdog import (
+    HEURISTICS,
+    RESPONSE,
+    HeuristicOptions,
+    heuristic,
+)
 from mechdesign.tables.joint import Joint
 
 
@@ -75,12 +80,16 @@ class ComparisonSettings:
         """The design of a case, from the columns of a neighbouring budget where there is one."""
         mechanism = case.mechanism.partition(AT)[0]
         is_confident = case.confidence is not None
-        # A heuristic without its repair is no design that `design` would return.
-        if self.as_published and mechanism in HEURISTICS and not is_confident:
+        # A heuristic without its repair is no design that `design` would return. And the smaller
+        # budgets of a curve are at hand: the best response need not try parts of each budget.
+        is_special = self.as_published or mechanism == RESPONSE
+        if is_special and mechanism in HEURISTICS and not is_confident:
             notion = case.promise()
             if self.budgets:
                 notion = notion.with_budgets(self.budgets)
-            options = HeuristicOptions(as_published=True)
+            options = HeuristicOptions(
+                as_published=self.as_published, smaller_budgets=False
+            )
             return heuristic(joint, notion, mechanism, options, self.search)
         objective = INFORMATION
         if mechanism in OBJECTIVES:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias
@@ -121,7 +120,7 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
     envelopes: list[Envelope] = []
     for margin in rules.margins:
         try:
-            solve = rules.solver(margin, search, beginning.end)
+            solve = rules.solver(margin, search, beginning.search_end)
             envelope = solve(
                 progress=search.shown(rules.joint),
                 start=start,
@@ -139,6 +138,9 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
             ) from error
         if beginning.interrupted:
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
+        out_of_time = envelope.status is EnvelopeStatus.TIME_LIMIT
+        if out_of_time and beginning.search_end < beginning.end:
+            envelope = _with_response(envelope, rules, search, beginning)
         try:
             # From classes of symbols back to symbols, then to integers.
             weights, points = rules.reduced.split(envelope.weights, envelope.points)
@@ -165,15 +167,24 @@ n)."""
 class _Beginning:
     """The start of a search, all of it on classes of symbols, and its end.
 
-    `start` and `dual` are columns and prices of a neighbouring budget. `incumbents` returns
-    channels to begin with, if the search needs them. `interrupted` is whether Ctrl-C came already.
+    `start` and `dual` are columns and prices of a neighbouring budget. `merged` gives the groups of
+    subset merging and the channels of all merging; it works once, when it is first needed.
+    `channels` are others. What lies between `search_end` and `end` is for the best response within
+    the groups, where the search has not closed the gap. `interrupted` is whether Ctrl-C came
+    already.
     """
 
     start: Points | None
     dual: Array | None
-    incumbents: Callable[[], list[Incumbent]]
+    merged: Callable[[], tuple[list[tuple[int, ...]], list[Incumbent]]]
+    channels: list[Incumbent]
+    search_end: float
     end: float
     interrupted: bool
+
+    def incumbents(self) -> list[Incumbent]:
+        """The channels that are known before the search."""
+        return [*self.merged()[1], *self.channels]
 
 
 def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
@@ -191,26 +202,69 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
         dual = neighbour.dual
     # Merging takes time, so it is done at most once, and only if its channels are needed.
     merged = cache(lambda: _merged(rules, started, end))
+    search_end = end
     interrupted = False
-    if search.method != "vertices" and end < math.inf and rules.has_faces:
-        # Where time is short, the best response within the merged sets will be the result.
+    # Where time is short, the best response within the merged sets is the channel that is emitted.
+    may_respond = search.method != "vertices" and end < math.inf and rules.has_faces
+    if may_respond and not rules.responds_first:
+        search_end -= rules.response_share * (end - started)
+    elif may_respond:
         groups, _ = merged()
         now = time.perf_counter()
-        if now < end:
-            until = now + rules.response_share * (end - now)
-            solve = rules.solver(rules.margins[0], search, until)
-            # A failure costs one incumbent.
-            with suppress(SolverFailure):
-                weights, points, interrupted = respond(solve, p_x, groups, until)
-                channels.append((weights, points))
+        until = now + rules.response_share * (end - now)
+        found = _response_until(rules, search, groups, until)
+        if found is not None:
+            weights, points, interrupted = found
+            channels.append((weights, points))
     if interrupted:
-        end = -math.inf
+        search_end = -math.inf
     return _Beginning(
         start=start,
         dual=dual,
-        incumbents=lambda: [*merged()[1], *channels],
+        merged=merged,
+        channels=channels,
+        search_end=search_end,
         end=end,
         interrupted=interrupted,
+    )
+
+
+def _response_until(
+    rules: Rules,
+    search: Search,
+    groups: Sequence[Sequence[int]],
+    end: float,
+    most_lost: float = math.inf,
+) -> tuple[Array, Points, bool] | None:
+    """`respond` at the first margin; None without time, and where that fails: one channel less."""
+    if time.perf_counter() >= end:
+        return None
+    solve = rules.solver(rules.margins[0], search, end)
+    p_x = rules.reduced.joint.p_x
+    try:
+        return respond(solve, p_x, groups, end, most_lost=most_lost)
+    except SolverFailure:
+        return None
+
+
+def _with_response(
+    envelope: Envelope, rules: Rules, search: Search, beginning: _Beginning
+) -> Envelope:
+    """The envelope of a search that ran out of time, with the best response within the merged sets
+    where that one is the better channel.
+    """
+    groups, _ = beginning.merged()
+    found = _response_until(rules, search, groups, beginning.end, envelope.value)
+    if found is None:
+        return envelope
+    weights, points, interrupted = found
+    status = envelope.status
+    if interrupted:
+        status = EnvelopeStatus.INTERRUPTED
+    value = math.fsum((weights * points.entropies()).tolist())
+    pool = Points.concatenate([envelope.pool, points])
+    return replace(
+        envelope, status=status, weights=weights, points=points, value=value, pool=pool
     )
 
 
@@ -249,18 +303,23 @@ def respond(
     groups: Sequence[Sequence[int]],
     end: float,
     progress: Callable[[int], None] = lambda _: None,
-) -> tuple[Array, Points, bool]:
+    most_lost: float = math.inf,
+) -> tuple[Array, Points, bool] | None:
     """The optimum within every set of a partition: weights (k,), posteriors (k, n), interrupted.
 
     A set's problem is that of the optimal channel on the face where only the set has mass, at the
     point P(X | T) (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged
     set satisfies the notion. A set that is not improved before `end` (of `time.perf_counter`), or
-    lies in the margin, stays one output. The last result is whether Ctrl-C came.
+    lies in the margin, stays one output. The last result is whether Ctrl-C came. None if H(X|Y)
+    exceeds `most_lost` (nats).
     """
     weights: list[Array] = []
     parts: list[Points] = []
     interrupted = False
+    lost = 0.0
     for done, group in enumerate(groups):
+        if lost > most_lost:
+            return None
         members = np.array(group)
         mass = float(p_x[members].sum())
         envelope: Envelope | None = None
@@ -276,10 +335,13 @@ def respond(
             points = envelope.points
             if envelope.status is EnvelopeStatus.INTERRUPTED:
                 interrupted = True
+        lost += float(weights[-1] @ points.entropies())
         # Indices among the members become indices among all symbols.
         indices = members[points.indices].astype(np.int32)
         shape = (len(points), len(p_x))
         parts.append(Points(points.indptr, indices, points.data, shape))
+    if lost > most_lost:
+        return None
     return np.concatenate(weights), Points.concatenate(parts), interrupted
 
 

@@ -94,8 +94,17 @@ class Rules:
     search_share: ClassVar[float] = 1.0
     """Share of the time limit that the search may take."""
     response_share: ClassVar[float] = 0.15
-    """Share of the rest of it for the best response within merged sets: where a limit is short, it
-    is the better channel, and its columns are a start in any case."""
+    """Share of what is left of it for the best response within merged sets: where a limit is short,
+    it is the better channel."""
+
+    @property
+    def responds_first(self) -> bool:
+        """Whether the best response within merged sets comes before the search, whose start it is
+        then, and not after a search that ran out of time: over polytopes it takes less time than
+        the search.
+        """
+        limits = self.notion.limits
+        return limits.mean is None or has_polytope(self.notion, self.joint)
 
     @property
     def has_faces(self) -> bool:
