@@ -1,8 +1,13 @@
 """Partitions of X by merging symbols: Zarrabian et al. 2023, Algorithm 1, and its repair. Arrays
 only.
 
-A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). All the decisions here are taken
-in floating point, on the safe side: a set that is said to be `within` the limits is so exactly.
+A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). Over all s, the largest lift is
+Lambda, the smallest Psi, and Gamma = Lambda / Psi. A notion bounds these or means of the lifts, and
+`MergedSets` tests sets against it. `merge_subsets` and `merge_all` join the symbols that violate it
+alone until their sets comply. Where they are not enough, `_repair` lets harmless symbols join.
+
+All the decisions here are taken in floating point, on the safe side: a set that is said to be
+`within` the limits is so exactly.
 """
 
 from __future__ import annotations
@@ -36,6 +41,9 @@ with more."""
 
 MEAN_ERROR = 8.0
 """Error of a mean of lifts in units of the slack of one lift times 1 + mean, generously."""
+
+LEAST_SECONDS = 1.0
+"""Time that merging may take whatever the limit is: all but the largest tables need less."""
 
 
 def rounding_slack(shape: tuple[int, int]) -> float:
@@ -75,8 +83,10 @@ class MergedSets(ABC):
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
     ) -> NDArray[np.bool_]:
-        """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits: surely, or
-        perhaps for -1.
+        """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits, (k,).
+
+        Sets within `safety` times the rounding error of a limit are refused: with 1 every set that
+        passes satisfies the limits. With -1 they pass: every set that fails violates the limits.
         """
 
     @abstractmethod
@@ -209,14 +219,10 @@ class _Means(MergedSets):
 
 
 def merged_sets(p: Array, limits: Limits, risk: Risk = "auto") -> MergedSets:
-    """Those of a table P(s, x) of shape (|S|, |X|)."""
+    """The test of merged sets for a table P(s, x) of shape (|S|, |X|) and a notion's limits."""
     if limits.mean is None:
         return _Extremes(p, limits, risk)
     return _Means(p, limits, risk)
-
-
-LEAST_SECONDS = 1.0
-"""Time that merging may take whatever the limit is: all but the largest tables need less."""
 
 
 @dataclass(frozen=True)
@@ -257,13 +263,13 @@ class _Pool:
         return taken
 
     def joined(self, block: Block) -> Block:
-        """The block with the set that leaves the smallest risk."""
+        """The block with the set that leaves the smallest risk, which is taken out."""
         given_s = self.given_s + block.given_s[:, None]
         risk = self.lifts.omega(given_s, self.mass + block.mass)
         return block.joined(self.take(int(np.argmin(risk))))
 
     def all_joined(self, block: Block) -> Block:
-        """The block with every set that is left."""
+        """The block with every set that is left; the pool is empty then."""
         members = list(block.members)
         for group in self.groups:
             members += group
@@ -339,7 +345,7 @@ def merge_all(
 def _split(
     lifts: MergedSets, harmless: NDArray[np.bool_] | None
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """X_L and X_H of the paper, one symbol to a set."""
+    """X_L and X_H of the paper, the harmless and the risky symbols, one symbol to a set."""
     if harmless is None:
         harmless = lifts.within(lifts.given_s, lifts.p_x)
     low_risk = [[x] for x in np.flatnonzero(harmless).tolist()]
@@ -375,23 +381,25 @@ class _Plan(NamedTuple):
 def _repair(
     lifts: MergedSets,
     starts: list[tuple[list[int], list[list[int]]]],
-    kept: int,
+    harmless: int,
     end: float,
 ) -> Merging:
-    """Let a violating set take in others, fewest nats lost first; the cheapest of a few plans wins.
+    """Let a violating set take in others; of a few plans the one that loses fewest nats wins.
 
-    Merging everything always complies (its lift is 1), so there is always a plan.
+    A start is a violating set, and the sets that it may take in; so many `harmless` symbols, one to
+    a set, are the last of these. Merging everything always complies (its lift is 1), so there is
+    always a plan.
     """
     plans: list[_Plan] = []
-    for core, pool in starts:
-        for taken in _plans(lifts.block(core), _Pool(lifts, pool), end):
+    for core, others in starts:
+        first_harmless = len(others) - harmless
+        for taken in _plans(lifts.block(core), _Pool(lifts, others), end):
             merged = list(core)
             for k in taken:
-                merged += pool[k]
-            left = set(range(len(pool))) - set(taken)
-            groups = [merged, *(pool[k] for k in sorted(left))]
-            # The harmless symbols come last in the pool, one to a set.
-            borrowed = [pool[k][0] for k in taken if k >= len(pool) - kept]
+                merged += others[k]
+            left = set(range(len(others))) - set(taken)
+            groups = [merged, *(others[k] for k in sorted(left))]
+            borrowed = [others[k][0] for k in taken if k >= first_harmless]
             # With the other terms fixed, H(X) - I(X;Y) grows with this sum over the groups.
             loss = 0.0
             for group in groups:
@@ -403,8 +411,10 @@ def _repair(
 
 
 def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
-    """Positions in `pool` to take into `core`: one set, or the cheapest, pruned (in time) of what
-    is not needed.
+    """Choices of sets that make `core` comply, as positions in `pool`.
+
+    One choice is the cheapest set that is enough alone, if there is one. The other is several of
+    the cheapest sets, without those that are not needed (as far as the time allows).
     """
     if not pool.groups:
         return [[]]
@@ -422,6 +432,7 @@ def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
     masses = np.cumsum(pool.mass[cheapest_first]) + core.mass
     enough = np.flatnonzero(within(sums, masses))
     if not enough.size:
+        # All symbols together have the lift 1, but at a budget near 0 the slack hides that.
         return [*plans, cheapest_first.tolist()]
     taken = cheapest_first[: enough[0] + 1].tolist()
     return [*plans, _pruned(core, pool, taken, end)]
@@ -449,5 +460,6 @@ def _merging(
     repaired: bool = False,
     borrowed: list[int] | None = None,
 ) -> Merging:
+    """The partition into these groups, in the order that `Merging` promises."""
     ordered = sorted(tuple(sorted(g)) for g in groups)
     return Merging(tuple(ordered), repaired, tuple(sorted(borrowed or ())))
