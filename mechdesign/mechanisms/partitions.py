@@ -241,15 +241,15 @@ class Merging:
 class _Pool:
     """Sets that may still join another one, in their original order, without rescans."""
 
-    def __init__(self, lifts: MergedSets, groups: Sequence[list[int]]) -> None:
-        self.lifts = lifts
+    def __init__(self, sets: MergedSets, groups: Sequence[list[int]]) -> None:
+        self.sets = sets
         self.groups = list(groups)
-        self.given_s = lifts.given_s[:, [group[0] for group in groups]]
+        self.given_s = sets.given_s[:, [group[0] for group in groups]]
         for k, group in enumerate(groups):
             if len(group) > 1:
-                self.given_s[:, k] = lifts.given_s[:, group].sum(axis=1)
-        self.mass = np.array([lifts.p_x[group].sum() for group in groups])
-        self.risk = lifts.omega(self.given_s, self.mass)
+                self.given_s[:, k] = sets.given_s[:, group].sum(axis=1)
+        self.mass = np.array([sets.p_x[group].sum() for group in groups])
+        self.risk = sets.omega(self.given_s, self.mass)
 
     def take(self, k: int) -> Block:
         """Take a set out."""
@@ -265,7 +265,7 @@ class _Pool:
     def joined(self, block: Block) -> Block:
         """The block with the set that leaves the smallest risk, which is taken out."""
         given_s = self.given_s + block.given_s[:, None]
-        risk = self.lifts.omega(given_s, self.mass + block.mass)
+        risk = self.sets.omega(given_s, self.mass + block.mass)
         return block.joined(self.take(int(np.argmin(risk))))
 
     def all_joined(self, block: Block) -> Block:
@@ -274,11 +274,11 @@ class _Pool:
         for group in self.groups:
             members += group
         self.groups.clear()
-        return self.lifts.block(members)
+        return self.sets.block(members)
 
 
 def merge_subsets(
-    lifts: MergedSets,
+    sets: MergedSets,
     harmless: NDArray[np.bool_] | None = None,
     *,
     repair: bool = True,
@@ -289,8 +289,8 @@ def merge_subsets(
     Each step looks at every set that is left; when `end` (of the performance counter) has come,
     these all join the last set, and the repair takes what is quickest.
     """
-    kept, risky = _split(lifts, harmless)
-    pool = _Pool(lifts, risky)
+    kept, risky = _split(sets, harmless)
+    pool = _Pool(sets, risky)
     subsets: list[list[int]] = []
     within = True
     # Lines 3 to 11: the riskiest symbol, then whichever leaves the smallest risk, until the set
@@ -303,7 +303,7 @@ def merge_subsets(
                 block = pool.all_joined(block)
             else:
                 block = pool.joined(block)
-            within = lifts.complies(block)
+            within = sets.complies(block)
         subsets.append(block.members)
     if within:
         return _merging(subsets + kept)
@@ -311,18 +311,18 @@ def merge_subsets(
     last = subsets[-1]
     others = subsets[:-1]
     if time.perf_counter() <= end:
-        joined = _join(lifts, last, others)
+        joined = _join(sets, last, others)
         if joined is not None:
             return _merging(joined + kept)
     every_risky = [x for subset in subsets for x in subset]
     if not repair:
         return _merging([every_risky, *kept])
     starts = [(last, others + kept), (every_risky, kept)]
-    return _repair(lifts, starts, len(kept), end)
+    return _repair(sets, starts, len(kept), end)
 
 
 def merge_all(
-    lifts: MergedSets,
+    sets: MergedSets,
     harmless: NDArray[np.bool_] | None = None,
     *,
     repair: bool = True,
@@ -333,37 +333,37 @@ def merge_all(
 
     Parameters as those of `merge_subsets`.
     """
-    kept, singles = _split(lifts, harmless)
+    kept, singles = _split(sets, harmless)
     risky = [x for single in singles for x in single]
     if not risky:
         return _merging(kept)
-    if not repair or lifts.complies(lifts.block(risky)):
+    if not repair or sets.complies(sets.block(risky)):
         return _merging([risky, *kept])
-    return _repair(lifts, [(risky, kept)], len(kept), end)
+    return _repair(sets, [(risky, kept)], len(kept), end)
 
 
 def _split(
-    lifts: MergedSets, harmless: NDArray[np.bool_] | None
+    sets: MergedSets, harmless: NDArray[np.bool_] | None
 ) -> tuple[list[list[int]], list[list[int]]]:
     """X_L and X_H of the paper, the harmless and the risky symbols, one symbol to a set."""
     if harmless is None:
-        harmless = lifts.within(lifts.given_s, lifts.p_x)
+        harmless = sets.within(sets.given_s, sets.p_x)
     low_risk = [[x] for x in np.flatnonzero(harmless).tolist()]
     high_risk = [[x] for x in np.flatnonzero(~harmless).tolist()]
     return low_risk, high_risk
 
 
 def _join(
-    lifts: MergedSets, last: list[int], others: list[list[int]]
+    sets: MergedSets, last: list[int], others: list[list[int]]
 ) -> list[list[int]] | None:
     """Lines 12 to 14 of Algorithm 1: join other subsets until the last one complies; None if none
     is left.
     """
-    pool = _Pool(lifts, others)
-    block = lifts.block(last)
+    pool = _Pool(sets, others)
+    block = sets.block(last)
     while pool.groups:
         block = pool.joined(block)
-        if lifts.complies(block):
+        if sets.complies(block):
             return [block.members, *pool.groups]
     return None
 
@@ -379,7 +379,7 @@ class _Plan(NamedTuple):
 
 
 def _repair(
-    lifts: MergedSets,
+    sets: MergedSets,
     starts: list[tuple[list[int], list[list[int]]]],
     harmless: int,
     end: float,
@@ -393,7 +393,7 @@ def _repair(
     plans: list[_Plan] = []
     for core, others in starts:
         first_harmless = len(others) - harmless
-        for taken in _plans(lifts.block(core), _Pool(lifts, others), end):
+        for taken in _plans(sets.block(core), _Pool(sets, others), end):
             merged = list(core)
             for k in taken:
                 merged += others[k]
@@ -403,7 +403,7 @@ def _repair(
             # With the other terms fixed, H(X) - I(X;Y) grows with this sum over the groups.
             loss = 0.0
             for group in groups:
-                mass = float(lifts.p_x[group].sum())
+                mass = float(sets.p_x[group].sum())
                 loss += mass * math.log(mass)
             plans.append(_Plan(loss, groups, borrowed))
     best = min(plans, key=lambda plan: plan.loss)
@@ -418,7 +418,7 @@ def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
     """
     if not pool.groups:
         return [[]]
-    within = pool.lifts.within
+    within = pool.sets.within
     core_column = core.given_s[:, None]
     # The loss grows with the mass that joins.
     cheapest_first = np.argsort(pool.mass, kind="stable")
@@ -449,7 +449,7 @@ def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]
         rest = [j for j in needed if j != k]
         given_s = pool.given_s[:, rest].sum(axis=1)
         mass = float(pool.mass[rest].sum())
-        if pool.lifts.complies(core.joined(Block([], given_s, mass))):
+        if pool.sets.complies(core.joined(Block([], given_s, mass))):
             needed = rest
     return needed
 
