@@ -2,7 +2,8 @@
  *
  * Each function takes apart its arguments, refuses indices that lie outside of the buffers, and
  * calls the function of _csv.h that does the work. METHODS, at the end, says what each one returns
- * to Python. The caller's arrays hold int64, the offsets and codes of Arrow int32. */
+ * to Python. The items of all arrays are int64, except for Arrow's offsets and for what `numbered`
+ * returns: those are int32. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
