@@ -1,7 +1,8 @@
 """The budget of several draws of the same records together.
 
-It is the exact joint leakage of their channels (`auditing.joint_leakage`). A single draw of a
-channel for rows has the budget of that channel's own audit.
+It is the joint leakage of their channels (`auditing.joint_leakage`), exact for two draws; for more
+it may be a proven bound. A single draw of a channel for rows has the budget of that channel's own
+audit.
 """
 
 from __future__ import annotations
@@ -75,16 +76,16 @@ def joint_budget(
     channels: Sequence[Channel | RowChannel | BoxChannel],
     table: TableOf | None = None,
 ) -> JointBudget:
-    """The joint budget of independent draws, exactly.
+    """The joint budget of independent draws.
 
     Parameters
     ----------
     draws : sequence of Drawn
-        Draws of the same number count once.
+        Those of one channel, job and number are one draw, and count once.
     channels : sequence of Channel
         The channels at hand; others are read from the files that they came from.
     table : function, optional
-        Gives the table of all columns for the channels.
+        Reads the table on which the leakage is computed; by default it is the channels' own.
     """
     # The audit takes as long to import as a small job.
     from mechdesign.auditing.joint_leakage import compose
