@@ -1,7 +1,8 @@
-"""Recommendations of a comparison: the cost of 'at most twice as likely', and the budget of most.
+"""Recommendations of a comparison: the answers to two questions that come before any budget.
 
-The second is the smallest budget that keeps most of the information. Both are computed at budgets
-of their own, so they depend neither on the grid of the comparison nor on its time.
+What does each mechanism keep if nothing may become more than twice as likely (`twice`)? And what is
+the smallest budget that keeps most of the information (`most`)? Both are computed at budgets of
+their own, so they depend neither on the grid of the comparison nor on its time limit.
 """
 
 from __future__ import annotations
@@ -36,9 +37,7 @@ NEARLY = 0.99
 """Share of the optimum's utility from which a mechanism counts as nearly optimal."""
 
 SHOWN = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Budgets (nats) at which beliefs are shown, besides those of the two answers. They do not depend
-on
-the grid of the comparison."""
+"""Budgets (nats) at which beliefs are shown, besides those of the two answers."""
 
 PATIENCE = 10.0
 """Seconds for each optimum by default: a recommendation is a by-product."""
@@ -136,6 +135,7 @@ def _recommendation(
     best = mechanisms[0]
     if optimum:
         best = optimum
+        # `keeping` replaces the budget of this case by the ones that it tries.
         case = Case(optimum, notion, 1.0, lam)
         most, too_little = _keeping_most(joint, case, options)
     if most is not None:
@@ -193,7 +193,8 @@ def _twice(notion: str, lam: float | None) -> float | None:
     limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
     if limits.mean is not None:
         return None
-    # The split of a budget rounds, and the promise must not exceed the factor.
+    # The division above and the split of a budget round, but the promise must not exceed the
+    # factor.
     while math.isfinite(limits.upper) and limits.upper > TWICE:
         epsilon = math.nextafter(epsilon, 0.0)
         limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
