@@ -2,7 +2,7 @@
 
 What does each mechanism keep if nothing may become more than twice as likely (`twice`)? And what is
 the smallest budget that keeps most of the information (`most`)? Both are computed at budgets of
-their own, so they depend neither on the grid of the comparison nor on its time limit.
+their own, so they do not depend on the grid of the comparison.
 """
 
 from __future__ import annotations
