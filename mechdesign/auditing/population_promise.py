@@ -103,8 +103,8 @@ def population_promise(
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of.
 
-    `chosen` is the set that a channel with confidence was designed for: then nothing is to be
-    mended, and no merging is tried.
+    `chosen` is the confidence set that the channel was designed for, if it was: then it keeps its
+    promise for the population, so no remedy is searched.
     """
     joint = released_part(channel, joint)
     released = Released(

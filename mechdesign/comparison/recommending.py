@@ -59,12 +59,23 @@ class Beliefs(NamedTuple):
 class Recommendation:
     """Two answers for one notion and lam, with beliefs before and after.
 
-    `twice` has a row for each mechanism at the budget where a released value makes nothing more
-    than twice as likely (or, where only that is bounded, less than half as likely); it is empty
-    where single lifts are not bounded. `most` is the optimum at the smallest budget of four digits
-    that keeps at least `MOST` of the information, and `too_little` the largest budget that provably
-    does not; None where there is none or the optimum was not run. `before` are the shares of the
-    sensitive `symbols`, `beliefs` their ranges after a release, by growing budget.
+    Attributes
+    ----------
+    twice
+        A row for each mechanism at the budget where a released value makes nothing more than twice
+        as likely (or, where only that is bounded, less than half as likely). It is empty where
+        single lifts are not bounded.
+    most
+        The optimum at the smallest budget of four digits that keeps at least `MOST` of the
+        information; None where there is none, or the optimum was not run.
+    too_little
+        The largest budget that provably keeps less than `MOST`; None as for `most`.
+    with_optimum
+        Whether the optimum was among the mechanisms.
+    symbols, before
+        The sensitive symbols, and their shares in the table.
+    beliefs
+        The ranges of these shares after a release, by growing budget.
     """
 
     notion: str
