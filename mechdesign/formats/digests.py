@@ -71,7 +71,10 @@ class RowHasher:
     def readings(
         self, batch: Batch, left_out: Sequence[str]
     ) -> tuple[Hashes, Hashes | None, Hashes]:
-        """The hashes of both readings, and those of the second one without some columns."""
+        """The hashes of both readings, and those of the second one without some columns.
+
+        The second item is None where both readings are the same.
+        """
         if isinstance(batch, CsvBatch):
             names: Sequence[str] = batch.names
             columns = [batch.texts(place) for place in range(batch.ends.shape[1])]
@@ -86,7 +89,8 @@ class RowHasher:
         self, sums: Hashes, columns: Sequence[Any], are_left_out: Sequence[bool]
     ) -> tuple[Hashes, Hashes | None, Hashes]:
         """As `readings`, from the sums of the hashes of all cells in the first reading."""
-        # Sums are modulo 2^64, so a column is taken out, or read otherwise, by a subtraction.
+        # Sums are modulo 2^64. So adding the difference of the hashes of a column gives its second
+        # reading, and subtracting its hashes takes it out; all other columns are hashed once.
         second = sums.copy()
         differ = False
         for column in columns:
@@ -97,6 +101,7 @@ class RowHasher:
         bare = second.copy()
         for column, is_left_out in zip(columns, are_left_out, strict=True):
             if is_left_out:
+                # Its hash in the second reading: that of the first, and the difference.
                 bare -= self._column(column)
                 difference = self._difference(column)
                 if difference is not None:
@@ -138,7 +143,7 @@ class RowHasher:
     def _moments(self, moments: Moments) -> Hashes:
         """Hashes of the bytes of moments."""
         hashes = np.zeros(len(moments.values), np.uint64)
-        # As texts of one length.
+        # The hash function takes texts: the bytes of each moment are one.
         width = moments.values.dtype.itemsize
         ends = np.arange(len(hashes) + 1, dtype=np.int64) * width
         key = self._cell_key ^ MOMENT_KEY

@@ -29,10 +29,11 @@ PATTERN = (
 """Pattern of the texts that are moments."""
 
 PROBED = 64
-"""Texts of a column that are matched first. Only if one of them is a moment, all are."""
+"""Texts of a column that are matched first. The others are matched only if one of these is a
+moment: matching every text of a large column takes long."""
 
 SHORTEST = len("2026-11-23")
-"""Characters, and so bytes, of the shortest moment."""
+"""Characters of the shortest moment, and so its bytes."""
 
 DAY = 86_400
 HOUR = 3_600
@@ -166,8 +167,8 @@ def _zones(zones: Any) -> tuple[Integers, NDArray[np.bool_]]:
     coded = zones.dictionary_encode()
     codes = integers_of(coded.indices.cast(pa.int64()))
     texts = coded.dictionary.to_pylist()
-    offsets = np.array([_offset(text) for text in texts] or [0], np.int64)
-    zoned = np.array([bool(text) for text in texts] or [False])
+    offsets = np.array([_offset(text) for text in texts], np.int64)
+    zoned = np.array([bool(text) for text in texts], np.bool_)
     return offsets[codes], zoned[codes]
 
 
