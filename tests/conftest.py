@@ -53,6 +53,15 @@ def _own_ledger(tmp_path_factory, monkeypatch):
 
 
 @pytest.fixture(scope="session")
+def ready():
+    """A server that starts commands without importing the package for each."""
+    from tests.ready_commands import ready_commands
+
+    with ready_commands() as commands:
+        yield commands
+
+
+@pytest.fixture(scope="session")
 def adult_path() -> Path:
     """The Adult count table that the project carries: 5 relationships x 15 occupations, 31,580 records."""
     return ROOT / "examples" / "adult_relationship_by_occupation.csv"

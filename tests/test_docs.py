@@ -2,7 +2,8 @@
 
 ``python tests/test_docs.py [PAGE ..]`` writes today's output into the pages. A page's commands run in order in one
 folder of its own that holds ``examples/``; blocks of Python likewise, one script a page. Blocks marked ``text`` or
-``sh`` are not run.
+``sh`` are not run. The README's commands start `mechdesign` as its reader does; those of the other pages are forked
+from one process that has imported it (tests/ready_commands.py).
 """
 
 from __future__ import annotations
@@ -67,8 +68,11 @@ def workplace(tmp_path):
     return tmp_path
 
 
-def in_shell(command, folder):
-    launcher = f"{shlex.quote(sys.executable)} -m mechdesign"
+STARTED = f"{shlex.quote(sys.executable)} -m mechdesign"
+"""`mechdesign`, in a new process."""
+
+
+def in_shell(command, folder, launcher=STARTED):
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -86,10 +90,11 @@ def in_shell(command, folder):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if console(page)], ids=named)
-def test_the_commands_print_what_the_page_shows(page, workplace):
+def test_the_commands_print_what_the_page_shows(page, workplace, ready):
     """In order, in one folder: later commands use the files of earlier ones."""
+    launcher = STARTED if page == README else ready.launcher
     for command, shown in console(page):
-        run = in_shell(command, workplace)
+        run = in_shell(command, workplace, launcher)
         assert run.returncode == 0, (command, run.stderr)
         words, numbers = comparable(run.stdout)
         shown_words, shown_numbers = comparable(shown)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.app.choice import RELATIVE, Choice
@@ -20,6 +20,7 @@ from mechdesign.app.results import (
     Designed,
     Download,
     Meaning,
+    OutputFactors,
     Say,
 )
 from mechdesign.app.searching import (
@@ -27,6 +28,7 @@ from mechdesign.app.searching import (
     MOST_MEANINGS,
     PUBLIC_ABOUT,
     PUBLIC_CHANNEL,
+    PUBLIC_REPORT_ABOUT,
     REPORT_ABOUT,
     TENTHS,
     behind_text,
@@ -36,7 +38,13 @@ from mechdesign.app.searching import (
     progress_to,
     recipe_files,
 )
-from mechdesign.core.wording import percent_of
+from mechdesign.core.wording import joined_name, percent_of
+
+if TYPE_CHECKING:
+    from mechdesign.report.boxes_page import BoxReport
+
+MOST_FACTORS = 10
+"""Released labels that the page lists as those that change a probability most."""
 
 FILLED = (
     "Values are drawn inside of the released box. For the population the search keeps most "
@@ -51,8 +59,8 @@ SEVERAL = (
 
 def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel of boxes, and describe it."""
-    from mechdesign.channel.box_file import text_of
     from mechdesign.report import wording as w
+    from mechdesign.report.boxes_page import box_report
 
     say("Reading the table")
     joint = joint_of(table, choice)
@@ -61,6 +69,8 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     # Whoever repeats this design draws the same slice.
     seed = design.channel.provenance["slice_seed"]
     repeated = replace(choice, slice_seed=seed)
+    say("Writing the reports")
+    report = box_report(design.channel)
     text = design.summary()
     filled: tuple[str, ...] = ()
     if choice.fills:
@@ -72,7 +82,7 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         title=f"A channel for {what} of {w.title(choice.released)}",
         unit="box",
         facts=_facts(design, choice),
-        unchanged=(),
+        unchanged=_unchanged(design.channel),
         beliefs=_beliefs(design, choice, joint),
         beliefs_note=(
             "Before is the share in the table; the factors hold for the population. Values that "
@@ -80,31 +90,36 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         ),
         meanings=_meanings(design.channel),
         worst=(),
+        factors=_worst_factors(report),
         boxes=_box_texts(design.channel),
         together=_together(design.channel),
         text=text,
         messages=(*joint.notices, *filled, SEVERAL),
-        files=(
-            Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(design.channel)),
-            Download(
-                PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, text_of(design.channel.public())
-            ),
-            Download("report.html", REPORT_ABOUT, HTML, _report(design.channel)),
-            Download("promise.txt", "The promise as text", TEXT, text + "\n"),
-            *recipe_files(repeated, table),
-        ),
+        files=(*_box_files(report, text), *recipe_files(repeated, table)),
         command=command_of(repeated, table),
         script=script_of(repeated, table),
     )
 
 
-def _report(channel: md.BoxChannel) -> str:
-    """The report on the channel, as one page."""
-    from mechdesign.report.boxes_page import box_report, report_page, report_record
+def _box_files(report: BoxReport, text: str) -> tuple[Download, ...]:
+    """The channel file and its reports."""
+    from mechdesign.channel.box_file import text_of
+    from mechdesign.report.boxes_page import report_page, report_record
+    from mechdesign.report.pages import html_page
+    from mechdesign.report.public_boxes import public_box_page
     from mechdesign.report.writing import document_text
 
-    report = box_report(channel)
-    return document_text(report_record(report), lambda: report_page(report), ".html")
+    channel = report.channel
+    html = document_text(report_record(report), lambda: report_page(report), ".html")
+    public = public_box_page(channel, satisfied=report.audit.satisfied)
+    public_text = text_of(channel.public())
+    return (
+        Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(channel)),
+        Download("report.html", REPORT_ABOUT, HTML, html),
+        Download("public-report.html", PUBLIC_REPORT_ABOUT, HTML, html_page(public)),
+        Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, public_text),
+        Download("promise.txt", "The promise as text", TEXT, text + "\n"),
+    )
 
 
 def searched_boxes(
@@ -207,9 +222,46 @@ def _beliefs(
     order = {name: place for place, name in enumerate(joint.sensitive.names)}
     for members in first.together:
         own = [design.channel.sensitive.names[s] for s in members]
-        names.append(" or ".join(own))
+        names.append(joined_name(own))
         shares.append(sum(float(joint.p_s[order[name]]) for name in own))
     return belief_rows(names, shares, design.achieved)
+
+
+def _unchanged(channel: md.BoxChannel) -> tuple[tuple[str, str], ...]:
+    """The expected share of the cells of every column that stay as they are."""
+    from mechdesign.analysis.box_truth import box_truth
+    from mechdesign.report import wording as w
+
+    truth = box_truth(channel)
+    if truth is None:
+        return ()
+    rows: list[tuple[str, str]] = []
+    for variable, share in zip(channel.columns, truth, strict=True):
+        rows.append((w.title(variable.columns), w.percent_at_least(share)))
+    return tuple(rows)
+
+
+def _worst_factors(report: BoxReport) -> tuple[OutputFactors, ...]:
+    """The labels that change a probability most; none where values are drawn inside of boxes,
+    because the receiver does not see the label.
+    """
+    from mechdesign.report import wording as w
+
+    notion = report.audit.notion
+    if notion is None or report.channel.fills:
+        return ()
+    worst = sorted(report.outputs, key=lambda row: -row.achieved.eps_ldp)
+    rows: list[OutputFactors] = []
+    for row in worst[:MOST_FACTORS]:
+        rows.append(
+            OutputFactors(
+                group=w.label(row.stratum),
+                released=w.label(row.output),
+                table=w.times_text(row.on_table, notion),
+                population=w.times_text(row.achieved, notion),
+            )
+        )
+    return tuple(rows)
 
 
 def _meanings(channel: md.BoxChannel) -> tuple[Meaning, ...]:

@@ -25,6 +25,7 @@ from mechdesign.app.searching import (
     MOST_MEANINGS,
     PUBLIC_ABOUT,
     PUBLIC_CHANNEL,
+    PUBLIC_REPORT_ABOUT,
     REPORT_ABOUT,
     TENTHS,
     behind_text,
@@ -65,6 +66,7 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         beliefs_note="Computed from the channel, rounded outwards.",
         meanings=_meanings(report),
         worst=_moves(report),
+        factors=(),
         boxes=(),
         together=(),
         text=first_screen(result, binned, last=()),
@@ -113,7 +115,7 @@ def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
     return (
         Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(channel)),
         Download("report.html", REPORT_ABOUT, HTML, html),
-        Download("public-report.html", "Report for everybody", HTML, public_html),
+        Download("public-report.html", PUBLIC_REPORT_ABOUT, HTML, public_html),
         Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, text_of(channel.public())),
         Download("report.txt", "Report as text", TEXT, text),
     )

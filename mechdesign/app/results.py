@@ -72,6 +72,19 @@ class Move:
 
 
 @dataclass(frozen=True)
+class OutputFactors:
+    """A released label of boxes, and how many times as probable it makes a protected value.
+
+    `group` is the given values of its records, or empty.
+    """
+
+    group: str
+    released: str
+    table: str
+    population: str
+
+
+@dataclass(frozen=True)
 class Download:
     """A file that the user may take away; it is in memory until then."""
 
@@ -84,8 +97,8 @@ class Download:
 @dataclass(frozen=True)
 class Designed:
     """A verified design, in words and as files; `unit` is what is released: a value, a row or a
-    box. `boxes` lists the rows of every box, and `together` the protected values that are promised
-    as one.
+    box. `worst` or, for boxes, `factors` lists what changes a probability most. `boxes` lists the
+    rows of every box, and `together` the protected values that are promised as one.
     """
 
     title: str
@@ -96,6 +109,7 @@ class Designed:
     beliefs_note: str
     meanings: tuple[Meaning, ...]
     worst: tuple[Move, ...]
+    factors: tuple[OutputFactors, ...]
     boxes: tuple[str, ...]
     together: tuple[str, ...]
     text: str

@@ -39,6 +39,7 @@ def progress_to(say: Say) -> Callable[[Step], None]:
 CHANNEL_ABOUT = "Channel file, with the counts of the table: keep it to yourself"
 PUBLIC_CHANNEL = "public-channel.json"
 PUBLIC_ABOUT = "Channel file for everybody"
+PUBLIC_REPORT_ABOUT = "Report for everybody"
 REPORT_ABOUT = "Report for those who may see the data"
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from mechdesign.nonstochastic.release_answers import RangeRelease
     from mechdesign.release.draws import Key
 
+MOST_KEPT = 20
+"""Kept columns that a message names."""
+
 EXAMPLE = (
     "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
 )
@@ -441,7 +444,7 @@ def _kept_guess(
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:
     """What was written where, and which columns the promise does not cover."""
-    from mechdesign.report.wording import count, label
+    from mechdesign.report.wording import count, first_labels, label
 
     released = ", ".join(map(label, result.columns))
     subject = f"the columns {released} are"
@@ -454,6 +457,6 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
         verb = "would be written to"
     text = f"{count(result.records, 'record')} {verb} {target}; {subject} released."
     if result.kept:
-        kept = ", ".join(map(label, result.kept))
+        kept = first_labels(result.kept, MOST_KEPT)
         text += f" Kept as they are, and not covered by the promise (--keep): {kept}."
     return text

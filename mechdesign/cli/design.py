@@ -351,8 +351,6 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     from mechdesign.mechanisms.row_task import check_task_columns
 
     _refuse_with_rows(asked)
-    if level is not None:
-        asked.reports.check_boxes()
     table, rows, search = asked.table, asked.rows, asked.search
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
@@ -400,7 +398,6 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
             "--merge-rare needs --confidence: without it no symbol is too rare"
         )
     _refuse_with_rows(asked)
-    asked.reports.check_boxes()
     rows, search = asked.rows, asked.search
     with reporter.work("reading the table"):
         joint, bins = asked.table.read_before_auto()

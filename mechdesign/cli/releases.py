@@ -71,13 +71,14 @@ def _list(
     reporter: Reporter, path: Path, asked: Asked, common: o.CommonOptions
 ) -> None:
     """Print all releases of the ledger."""
+    from mechdesign.jobs.draws_apart import draws_apart
     from mechdesign.jobs.ledger import Ledger
 
     entries: list[Entry] = []
     if path.exists():
         ledger = Ledger(path, key=asked.key)
         with ledger.reading() as db:
-            entries = ledger.releases(db)
+            entries = draws_apart(db, ledger, ledger.releases(db))
     text = f"No release is known ({path})."
     if entries:
         text = "\n".join(_table(entries))

@@ -57,14 +57,6 @@ class ReportOptions:
         """Whether any report is asked for."""
         return self.report is not None or self.public_report is not None
 
-    def check_boxes(self) -> None:
-        """Refuse a public report on a channel for boxes of rows."""
-        if self.public_report is not None:
-            raise InputError(
-                "a channel for boxes of rows has no public report: leave --public-report "
-                "out; --report FILE writes the internal one"
-            )
-
     def check(
         self, sources: tuple[str, ...], others: Mapping[str, str | None], *, force: bool
     ) -> None:
@@ -277,19 +269,28 @@ def save_rows(
 def _save_boxes(
     channel: md.BoxChannel, name: str, reports: ReportOptions, *, force: bool
 ) -> RowVerdict:
-    """Write the report of a channel for boxes of rows."""
+    """Write the reports of a channel for boxes of rows."""
+    from mechdesign.auditing.boxes import audit_boxes
+    from mechdesign.report.boxes import notion_of
     from mechdesign.report.boxes_page import save_box_report
+    from mechdesign.report.public_boxes import save_public_box_report
 
-    reports.check_boxes()
-    if reports.report is None:
-        raise InputError("--report FILE writes the report on a channel for boxes")
-    if channel.utility is None:
+    satisfied: bool | None = None
+    if channel.utility is not None:
+        satisfied = audit_boxes(channel).satisfied
+    elif reports.report is not None:
         raise InputError(
             f"{name} is a public channel without its counts, and the report of a channel for "
-            "boxes is computed from them: report on the file that has them"
+            "boxes is computed from them: report on the file that has them, or give "
+            "--public-report FILE"
         )
-    audit = save_box_report(channel, reports.report, overwrite=force).audit
-    return RowVerdict(audit.notion, audit.satisfied)
+    if reports.report is not None:
+        save_box_report(channel, reports.report, overwrite=force)
+    if reports.public_report is not None:
+        save_public_box_report(
+            channel, reports.public_report, satisfied=satisfied, overwrite=force
+        )
+    return RowVerdict(notion_of(channel), satisfied)
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:

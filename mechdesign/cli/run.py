@@ -353,8 +353,6 @@ def _steps(
         options = r.ReportOptions(**reports, curve=report_options["curve"])
         check = {"self": options, "sources": (), "others": {}, **report_options}
         yield ("report",), r.ReportOptions.check, check
-        if job.design is not None and _has_boxes(job.design):
-            yield ("report",), r.ReportOptions.check_boxes, {"self": options}
     if job.design is not None and new:
         yield ("channel",), check_target, {"target": channel, "force": False}
         channel = place_of(channel)
@@ -371,11 +369,6 @@ def _steps(
     if reports:
         places = {name: place_of(path) for name, path in reports.items()}
         yield ("report",), r.report, places | report_options | {"channel": channel}
-
-
-def _has_boxes(design: Any) -> bool:
-    """Whether a section designs a channel for boxes of rows."""
-    return bool(design.merge_rare or (design.release and design.confidence))
 
 
 def _missing_reports(job: Any, *, new: bool) -> tuple[dict[str, str], dict[str, Any]]:

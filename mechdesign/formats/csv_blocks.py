@@ -14,19 +14,31 @@ from mechdesign.formats.csv_rows import Positions, Rows, Splitter, line_breaks
 from mechdesign.formats.text_input import TextInput, Undecodable
 
 CR = 13
+"""The byte of a carriage return."""
 
 Mask = NDArray[np.bool_]
 
 BLOCK = 1 << 20
 """Bytes read at a time. The arrays of a block stay in the processor's cache."""
 
+WIDE = 500
+"""Columns of a table from which on a block holds `LEAST_ROWS`, if it can: every step of a release
+costs some microseconds for each column of a block, however few its rows.
+"""
+
+LEAST_ROWS = 256
+
+LARGEST_BLOCK = 1 << 23
+"""Bytes that are read at a time for so many rows, at most."""
+
 HEADER = 1 << 16
 """Bytes read for the header. They are split once more for the records."""
 
 LONGEST = 1 << 24
-"""Bytes of the longest record (16 MB): an unclosed quote must not fill the memory."""
+"""Most bytes of a record (16 MB): an unclosed quote must not fill the memory."""
 
 BLANK = "is blank within the table"
+"""The fault of a blank line before further rows."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,7 @@ class TextBlock:
         lengths = bounds[selected + 1] - bounds[selected]
         new_bounds = np.cumsum(np.append(0, lengths))
         starts = new_bounds[:-1]
+        # All cells of a row move by as many bytes as its start.
         moved = starts - self.starts[selected]
         ends = self.ends[selected] + moved[:, None]
         return replace(
@@ -129,6 +142,7 @@ class Blocks:
             )
         cells: list[bytes] = []
         start = 0
+        # Each delimiter is one byte, so the next cell begins behind it.
         for end in rows.ends[:width].tolist():
             cells.append(text[start:end])
             start = end + 1
@@ -143,11 +157,13 @@ class Blocks:
 
     def __iter__(self) -> Iterator[TextBlock]:
         width = len(self.header)
+        block_size = BLOCK
         while self._rest or not self._ended:
-            text, rows = self._next(BLOCK)
+            text, rows = self._next(block_size)
             self._require_text(text, rows.size)
             count = self._regular_rows(text, rows, width)
             if count:
+                # Blank lines at the end of the text are not part of the block.
                 size = int(rows.starts[count]) if count < len(rows) else rows.size
                 yield TextBlock(
                     text=text,
@@ -159,6 +175,9 @@ class Blocks:
                     record=self.records,
                 )
                 self.records += count
+                if width > WIDE:
+                    rows_size = LEAST_ROWS * (size // count)
+                    block_size = max(BLOCK, min(rows_size, LARGEST_BLOCK))
             self._line += rows.lines
 
     def _next(self, size: int) -> tuple[bytes, Rows]:
@@ -183,6 +202,7 @@ class Blocks:
                     b"",
                     f"a record of more than {LONGEST:,} bytes; is a quote never closed?",
                 )
+            # Twice as much text at every attempt, so that a long record takes linear time.
             size = len(text)
         self._rest = text[rows.size :]
         if self._ended and self._rest:
@@ -206,6 +226,7 @@ class Blocks:
             self._ended = not part
             if part and part[-1] not in undecided:
                 return b"".join(parts)
+        # The end of the file. Half of a record may be missing, so the user is told.
         text = b"".join(parts)
         if text and text[-1:] not in (b"\n", b"\r"):
             self.completed = True
@@ -226,6 +247,7 @@ class Blocks:
             )
 
     def _not_text(self) -> str:
+        """The fault of bytes that are no text in the encoding of the file."""
         if self._source.encoding == "utf-8":
             return "not UTF-8 text; save the file as UTF-8, or name its encoding (--encoding)"
         return f"not {self._source.encoding} text; name the encoding of the file (--encoding)"
@@ -240,6 +262,7 @@ class Blocks:
             widths = rows.widths()
             filled = int(np.flatnonzero(widths)[-1]) + 1 if widths.any() else 0
             wrong = np.flatnonzero(widths[:filled] != width)
+            # A blank line of an earlier block is the earlier fault.
             if len(wrong) and not self._blank_line:
                 place = int(wrong[0])
                 cells = int(widths[place])
@@ -253,6 +276,7 @@ class Blocks:
                 self._name, f"{self._name}, line {self._blank_line}: the row {BLANK}"
             )
         if filled < len(rows) and not self._blank_line:
+            # Blank lines may end the file: the next block decides.
             before = text[: int(rows.starts[filled])]
             self._blank_line = self._line + line_breaks(before)
         return filled

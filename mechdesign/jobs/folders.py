@@ -325,7 +325,8 @@ class _FolderRelease:
 
     def _crossed(self, column: str) -> Crossing:
         """How often each symbol was released in each file."""
-        crossing = Crossing()
+        # The empty text counts, too.
+        crossing = Crossing(limit=len(self.outputs) + 1)
         for name in self.outputs:
             with open_source(self.stage / name, self.files.text) as table:
                 for batch in table.batches(encode=[column], whole=False):

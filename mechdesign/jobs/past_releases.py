@@ -13,7 +13,8 @@ from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
-from mechdesign.formats.digests import Content, RecordCensus
+from mechdesign.formats.census import Content
+from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
@@ -25,8 +26,8 @@ from mechdesign.jobs.bare_records import (
     share_of,
 )
 from mechdesign.jobs.counted_outputs import column_totals, drawn_uses
-from mechdesign.jobs.entries import Drawn, Entry
-from mechdesign.jobs.job import UNCERTAIN
+from mechdesign.jobs.draws_apart import draws_apart
+from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import Budget, TableOf, joint_budget
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.same_records import SharedReleases, releases_of
@@ -91,7 +92,7 @@ def history_of(
             max(shared.share, renamed.share),
             [entry for entry in entries if entry.id in known],
         )
-        entries = _draws_apart(db, ledger, shared.entries)
+        entries = draws_apart(db, ledger, shared.entries)
     draws = drawn_uses(entries)
     budget: Budget | None = None
     sentences: list[str] = []
@@ -145,59 +146,3 @@ def _renamed(
     for new in bare.values():
         share = max(share, share_of(new, alike))
     return SharedReleases(share, shared)
-
-
-def _draws_apart(
-    db: Connection, ledger: Ledger, entries: Sequence[Entry]
-) -> list[Entry]:
-    """Some releases, in which no two draws of a record count as one.
-
-    Releases of one job have one key, and so one draw of every record, as long as the identifiers of
-    the records are what they were. A release that drew records for the first time which an earlier
-    one had already, to judge by their content, knew them under other identifiers: it counts as a
-    job of its own.
-    """
-    apart: list[Entry] = []
-    earlier: dict[tuple[str, str, int], list[Entry]] = {}
-    for entry in entries:
-        if not entry.identity or entry.unordered is None:
-            apart.append(entry)
-            continue
-        jobs: list[Drawn] = []
-        for drawn in entry.drawn:
-            before = earlier.setdefault((drawn.use.channel, drawn.job, drawn.draw), [])
-            share = _share_known(db, ledger, entry, before)
-            new = ledger.new_records(db, entry, drawn)
-            if new and new > (1 - share + UNCERTAIN) * entry.records:
-                drawn = drawn.model_copy(update={"job": f"{drawn.job}, {entry.id}"})
-            before.append(entry)
-            jobs.append(drawn)
-        apart.append(entry.model_copy(update={"drawn": tuple(jobs)}))
-    return apart
-
-
-def _share_known(
-    db: Connection, ledger: Ledger, entry: Entry, before: Sequence[Entry]
-) -> float:
-    """The share of the records of a release that earlier ones had, with or without their
-    identifiers.
-    """
-    sample = ledger.sample(db, entry.unordered or "")
-    content = Content.of_sample(
-        sample, records=entry.records, unordered=entry.unordered or ""
-    )
-    samples = [ledger.sample(db, old.unordered or "") for old in before]
-    share = 1.0
-    if sample not in samples:
-        share = content.share_in(samples)
-    stored = ledger.bare(db, entry)
-    if stored is None:
-        return share
-    new = BareContent.from_bytes(stored)
-    alike: list[Likeness] = []
-    for old in before:
-        old_stored = ledger.bare(db, old)
-        if old_stored is not None:
-            alike.append(likeness(new, BareContent.from_bytes(old_stored)))
-    alike = [one for one in alike if one.whole or one.certain]
-    return max(share, share_of(new, alike))

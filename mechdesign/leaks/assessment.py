@@ -22,6 +22,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table
+from mechdesign.leaks.left_out import logarithms_left_out
 from mechdesign.leaks.row_guess import RowGuess, guess_from_rows
 from mechdesign.tables.reading import columns_named
 
@@ -34,9 +35,6 @@ IDENTIFIER_SHARE = 0.95
 
 IDENTIFIER_RECORDS = 20
 """In shorter tables all values may differ by chance."""
-
-PRIOR = 1.0
-"""Records that the shares of S count as when S is predicted from the other records with a value."""
 
 MOST_PAIR_COLUMNS = 30
 """Pairs are tried among so many columns (435 pairs), those that say most by themselves."""
@@ -321,15 +319,13 @@ def _disclosure(
 def _information(
     counts: Integers, size: Integers, mass: Integers, total: int, masses: Integers
 ) -> float:
-    """The share of H(S) that values tell about a record left out (leave-one-out log score).
+    """The share of H(S) that values tell about a record left out.
 
-    A record with the value v and the symbol s is predicted from the others as
-    (n_vs - 1 + k P(s)) / (n_v - 1 + k), where k is `PRIOR` and P(s) comes from the other records,
-    too. The figure is 1 - (mean negative logarithm) / H(S), or 0 where that is negative.
+    The figure is 1 - (mean negative logarithm of `logarithms_left_out`) / H(S), or 0 where that is
+    negative.
     """
-    prior = (mass - 1 + PRIOR / len(masses)) / (total - 1 + PRIOR)
-    predicted = (counts - 1 + PRIOR * prior) / (size - 1 + PRIOR)
-    score = -float((counts / total * np.log(predicted)).sum())
+    logarithms = logarithms_left_out(counts, size, mass, total, len(masses))
+    score = -float((counts / total * logarithms).sum())
     shares = masses[masses > 0] / total
     entropy = -float((shares * np.log(shares)).sum())
     return max(0.0, 1 - score / entropy)

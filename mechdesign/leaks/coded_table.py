@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode, encoded_columns
-from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.leaks.crossing import TextNumbers
 
 Codes: TypeAlias = NDArray[np.int32]
 
@@ -83,7 +83,7 @@ class TableBuilder:
 
     def __init__(self, header: Sequence[str]) -> None:
         self.records = 0
-        self._numberings = {name: Numbering() for name in header}
+        self._numbers = {name: TextNumbers() for name in header}
         self._parts: dict[str, list[Codes]] = {name: [] for name in header}
         self._unreadable: list[str] = []
 
@@ -98,7 +98,7 @@ class TableBuilder:
         except InputError:
             self._unreadable.append(name)
             return
-        numbers = self._numberings[name].number([column])
+        numbers = self._numbers[name].of(column)
         self._parts[name].append(numbers.astype(np.int32))
 
     def halve(self) -> None:
@@ -113,7 +113,7 @@ class TableBuilder:
         columns: dict[str, CodedColumn] = {}
         for name in self.readable():
             parts = self._parts[name] or [np.zeros(0, np.int32)]
-            values = tuple(value for (value,) in self._numberings[name].texts)
+            values = tuple(self._numbers[name].number_of)
             codes = np.concatenate(parts)
             columns[name] = _without_unused(CodedColumn(name, codes, values))
         return CodedTable(self.records, columns, tuple(self._unreadable))

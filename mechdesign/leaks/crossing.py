@@ -12,7 +12,7 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.leaks.evidence import decisive, log_evidence
 
 Counts: TypeAlias = tuple[Integers, Integers, Integers]
-"""The cells of a table: numbers of value and symbol, and how many records have both."""
+"""The cells of a table in order: numbers of value and symbol, and how many records have both."""
 
 VALUES = 4096
 """Different values from which on a column is not compared any more (2 MB)."""
@@ -30,73 +30,130 @@ SHARED = 8
 names individuals, whose symbols nobody can tell from their names alone.
 """
 
+COUNTED_TOGETHER = 1 << 14
+"""Records that are sorted and counted together: for thousands of columns, doing so batch by batch
+takes as long as reading them.
+"""
+
 _CODE_BITS = 32
 """Bits of the number of a symbol in the number of a cell."""
+
+
+class TextNumbers:
+    """Numbers for the texts of a column, in the order in which they come.
+
+    The crossings of many columns with one other share the numbers of that one.
+    """
+
+    def __init__(self) -> None:
+        self.number_of: dict[str, int] = {}
+        self._last_cells: Encoded | None = None
+        self._last_numbers = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.number_of)
+
+    def of(self, cells: Encoded) -> Integers:
+        """The numbers of the texts of all cells; the empty text is that of a missing cell.
+
+        Those of the last cells are remembered.
+        """
+        if cells is not self._last_cells:
+            self._last_cells = cells
+            self._last_numbers = self._numbered(cells)
+        return self._last_numbers
+
+    def _numbered(self, cells: Encoded) -> Integers:
+        numbers = self.number_of
+        # The code -1 of a missing cell leads to the empty text at the end.
+        texts = (*cells.texts, "")
+        places = [numbers.setdefault(text, len(numbers)) for text in texts]
+        return np.array(places)[cells.codes]
 
 
 class Crossing:
     """How often each value of one column came with each symbol of another, unless there are too
     many values.
 
+    Parameters
+    ----------
+    limit : int
+        Different values from which on nothing more is counted.
+    symbols : TextNumbers, optional
+        The numbers of the symbols, where other crossings have them, too.
+
     Attributes
     ----------
     full : bool
         Whether there are too many values; then nothing more is counted.
-    values, symbols : dict of str to int
-        The numbers of the texts of both columns; empty when `full`.
     """
 
-    def __init__(self, limit: int = VALUES) -> None:
+    def __init__(self, limit: int = VALUES, symbols: TextNumbers | None = None) -> None:
         self._limit = limit
         self.full = False
-        self.values: dict[str, int] = {}
-        self.symbols: dict[str, int] = {}
+        self.values = TextNumbers()
+        self.symbols = TextNumbers() if symbols is None else symbols
         self._same_texts = 0
         self._records = 0
         self._cells = np.zeros(0, np.int64)
         self._counts = np.zeros(0, np.int64)
+        self._uncounted: list[Integers] = []
+        """The cells of the last records, which are sorted and counted together."""
+        self._uncounted_records = 0
 
     def copy(self) -> Crossing:
         """The same counts, which can grow on their own."""
         other = copy(self)
-        other.values = dict(self.values)
-        other.symbols = dict(self.symbols)
+        other.values = TextNumbers()
+        other.values.number_of = dict(self.values.number_of)
+        other._uncounted = list(self._uncounted)
         return other
 
     def add(self, values: Encoded, symbols: Encoded) -> None:
         """Count the next records; a missing cell is the empty text."""
         if self.full:
             return
-        value_numbers = _numbered(values, self.values)
-        symbol_numbers = _numbered(symbols, self.symbols)
-        # The symbol that has the text of the value, if there is one.
-        namesakes = np.array(
-            [self.symbols.get(text, -1) for text in (*values.texts, "")]
-        )
-        same_text = namesakes[values.codes] == symbol_numbers
+        value_numbers = self.values.of(values)
+        symbol_numbers = self.symbols.of(symbols)
+        # The value that has the text of the symbol, if there is one.
+        known = self.values.number_of
+        namesakes = np.array([known.get(text, -1) for text in (*symbols.texts, "")])
+        same_text = namesakes[symbols.codes] == value_numbers
         self._same_texts += int(np.count_nonzero(same_text))
         self._records += len(value_numbers)
-        cells, counts = np.unique(
-            value_numbers << _CODE_BITS | symbol_numbers, return_counts=True
-        )
-        self._cells, place = np.unique(
-            np.concatenate([self._cells, cells]), return_inverse=True
-        )
-        all_counts = np.concatenate([self._counts, counts])
-        self._counts = np.bincount(place, all_counts).astype(np.int64)
+        self._uncounted.append(value_numbers << _CODE_BITS | symbol_numbers)
+        self._uncounted_records += len(value_numbers)
+        if self._uncounted_records > COUNTED_TOGETHER:
+            self._count()
         self.full = len(self.values) > self._limit or len(self.symbols) > SYMBOLS
-        if self.full:
-            # Their texts are not needed any more.
-            self.values = {}
-            self.symbols = {}
+        if len(self.values) > self._limit:
+            # The texts are not needed any more.
+            self.values = TextNumbers()
+
+    def _count(self) -> None:
+        """Count the cells of the last records."""
+        if not self._uncounted:
+            return
+        cells, counts = np.unique(np.concatenate(self._uncounted), return_counts=True)
+        self._uncounted = []
+        self._uncounted_records = 0
+        if len(self._cells):
+            cells, place = np.unique(
+                np.concatenate([self._cells, cells]), return_inverse=True
+            )
+            all_counts = np.concatenate([self._counts, counts])
+            counts = np.bincount(place, all_counts).astype(np.int64)
+        self._cells = cells
+        self._counts = counts
 
     @property
     def size(self) -> int:
         """The number of different values."""
-        return len(np.unique(self._cells >> _CODE_BITS))
+        return _number_of_values(self.table())
 
     def table(self) -> Counts:
         """Numbers of value and symbol, and how many records have both."""
+        self._count()
         return (
             self._cells >> _CODE_BITS,
             self._cells & (2**_CODE_BITS - 1),
@@ -106,9 +163,10 @@ class Crossing:
     @property
     def same(self) -> bool:
         """Whether nearly all cells of the two columns agree, and are not constant."""
+        if self._same_texts < NEARLY * max(self._records, 2):
+            return False
         _, symbols, _ = self.table()
-        several = len(np.unique(symbols)) > 1
-        return several and self._same_texts >= NEARLY * max(self._records, 2)
+        return len(np.unique(symbols)) > 1
 
     @property
     def undecided(self) -> bool:
@@ -132,22 +190,17 @@ class Crossing:
         return not self.full and determines(self.table(), self._records, looks)
 
 
-def _numbered(cells: Encoded, numbers: dict[str, int]) -> Integers:
-    """The numbers of the texts of all cells; new texts get the next ones. The code -1 of a missing
-    cell leads to the empty text at the end.
-    """
-    places: list[int] = []
-    for text in (*cells.texts, ""):
-        places.append(numbers.setdefault(text, len(numbers)))
-    return np.array(places)[cells.codes]
+def _number_of_values(table: Counts) -> int:
+    values, _, _ = table
+    # The cells of a value stand together.
+    return int(np.count_nonzero(np.diff(values, prepend=-1)))
 
 
 def determines(table: Counts, records: int, looks: int) -> bool:
     """Whether the values of a table disclose its symbols: enough records share a value, guesses
     from it are nearly all right, and chance does not explain that.
     """
-    values, _, _ = table
-    if SHARED * len(np.unique(values)) > records:
+    if SHARED * _number_of_values(table) > records:
         return False
     right, right_without = guessed_shares(table)
     if 1 - right > (1 - NEARLY) * (1 - right_without):

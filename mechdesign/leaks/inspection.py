@@ -19,7 +19,7 @@ from mechdesign.formats.cells import encode, encode_anything
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.crossing import Crossing, TextNumbers
 from mechdesign.tables.variable import column_names
 
 VALUES = 1 << 16
@@ -163,9 +163,10 @@ def _crossed(
     table: Source, others: Sequence[str], hidden: Sequence[str]
 ) -> tuple[int, dict[str, dict[str, Crossing]]]:
     """The number of records, and each other column crossed with each hidden one."""
+    numbers = {other: TextNumbers() for other in hidden}
     crossings: dict[str, dict[str, Crossing]] = {}
     for name in others:
-        crossings[name] = {other: Crossing(VALUES) for other in hidden}
+        crossings[name] = {other: Crossing(VALUES, numbers[other]) for other in hidden}
     records = 0
     for batch in table.batches():
         records += batch.num_rows

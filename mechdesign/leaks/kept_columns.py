@@ -62,7 +62,10 @@ def guess_from_kept(
             if not len(rows):
                 continue
             for name in builder.readable():
-                builder.add(name, batch.column(name).take(rows))
+                cells = batch.column(name)
+                if step > 1:
+                    cells = cells.take(rows)
+                builder.add(name, cells)
             while builder.records > 2 * MOST_RECORDS:
                 builder.halve()
                 step *= 2

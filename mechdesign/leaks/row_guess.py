@@ -7,25 +7,40 @@ Bayes on the columns' values, which is weaker: it misses what columns say only t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
 from mechdesign.leaks.coded_table import CodedColumn, Codes
+from mechdesign.leaks.left_out import scores_left_out
 
 FOLDS = 5
 """Parts of the records; each is guessed by a model that has not seen it."""
 
 MOST_RECORDS = 100_000
 """Records that are used, evenly spread: boosting on more takes minutes and changes little."""
+
+MOST_COLUMNS = 50
+"""Columns that a model takes. Of more it takes those that say most by themselves, because boosting
+on thousands takes minutes.
+"""
+
+CHOICE_RECORDS = 10_000
+"""Records of which that is measured, evenly spread."""
+
+CHOICE_CELLS = 1 << 22
+"""Cells of the tables that are counted at once for it (32 MB)."""
+
+CHOICE_BINS = 16
+"""Bins of numbers, with as many records each, for that choice."""
 
 MOST_CATEGORIES = 255
 """Values of a column that boosting can tell apart; the rarer ones are put together."""
@@ -41,6 +56,14 @@ SMOOTHING = 1.0
 
 SEED = 0
 """Of the folds: the same table gives the same figures."""
+
+ALL_COLUMNS = slice(None)
+
+Predict: TypeAlias = Callable[..., NDArray[np.float64]]
+"""Gives P(s | row) of records that it has not seen, (records, symbols), from: the places of the
+columns, the features and symbols of the records seen, the features of the others, and the number of
+symbols.
+"""
 
 
 @dataclass(frozen=True)
@@ -96,11 +119,15 @@ def guess_from_rows(
     if boosted:
         table = [_feature(column, step) for column in columns]
         features = np.stack([cells for cells, _ in table], axis=1)
-        predict = partial(_boosting, [categorical for _, categorical in table])
+        categorical = np.array([known for _, known in table])
+        predict: Predict = partial(_boosting, categorical)
     else:
-        table = [_lumped(column.codes[::step]) for column in columns]
-        features = np.stack(table, axis=1)
+        lumped = [_lumped(column.codes[::step]) for column in columns]
+        features = np.stack(lumped, axis=1)
+        categorical = np.ones(len(columns), bool)
         predict = _naive_bayes
+    if len(columns) > MOST_COLUMNS:
+        predict = partial(_chosen_first, predict, categorical)
     shares = _out_of_fold(features, classes, len(symbols), predict)
     guesses = shares.argmax(axis=1)
     right = guesses == classes
@@ -154,7 +181,7 @@ def _lumped(codes: Codes) -> NDArray[np.int64]:
 
 
 def _out_of_fold(
-    features: NDArray[Any], classes: Integers, symbols: int, predict: Any
+    features: NDArray[Any], classes: Integers, symbols: int, predict: Predict
 ) -> NDArray[np.float64]:
     """P(s | row) of every record from a model of the other folds: (records, symbols)."""
     records = len(classes)
@@ -163,13 +190,65 @@ def _out_of_fold(
     for fold in range(FOLDS):
         held_out = folds == fold
         shares[held_out] = predict(
-            features[~held_out], classes[~held_out], features[held_out], symbols
+            ALL_COLUMNS,
+            features[~held_out],
+            classes[~held_out],
+            features[held_out],
+            symbols,
         )
     return shares
 
 
+def _chosen_first(
+    predict: Predict,
+    categorical: NDArray[np.bool_],
+    _: Any,
+    seen: NDArray[Any],
+    classes: Integers,
+    unseen: NDArray[Any],
+    symbols: int,
+) -> NDArray[np.float64]:
+    """Predict from the columns that say most by themselves.
+
+    They are chosen among the records that the model learns from: chosen among all, columns of noise
+    would seem to tell of the records held out.
+    """
+    step = -(-len(classes) // CHOICE_RECORDS)
+    scores = _scores(seen[::step], categorical, classes[::step], symbols)
+    chosen = np.sort(np.argsort(-scores, kind="stable")[:MOST_COLUMNS])
+    return predict(chosen, seen[:, chosen], classes, unseen[:, chosen], symbols)
+
+
+def _scores(
+    features: NDArray[Any],
+    categorical: NDArray[np.bool_],
+    classes: Integers,
+    symbols: int,
+) -> NDArray[np.float64]:
+    """How well each column predicts S by itself (`scores_left_out`)."""
+    at_once = max(1, CHOICE_CELLS // (MOST_CATEGORIES * symbols + len(classes)))
+    parts: list[NDArray[np.float64]] = []
+    for first in range(0, features.shape[1], at_once):
+        values = features[:, first : first + at_once].copy()
+        for place in np.flatnonzero(~categorical[first : first + at_once]):
+            values[:, place] = _binned(values[:, place])
+        codes = values.astype(np.int64)
+        parts.append(scores_left_out(codes, codes.max(axis=0) + 1, classes, symbols))
+    return np.concatenate(parts)
+
+
+def _binned(numbers: NDArray[np.float64]) -> Integers:
+    """The numbers in bins of about as many records each; missing ones have a bin of their own."""
+    known = np.sort(numbers[~np.isnan(numbers)])
+    edges = known[np.arange(1, CHOICE_BINS) * len(known) // CHOICE_BINS]
+    bins = np.searchsorted(edges, numbers, side="right")
+    bins[np.isnan(numbers)] = CHOICE_BINS
+    return bins
+
+
 def _boosting(
-    categorical: Sequence[bool],
+    categorical: NDArray[np.bool_],
+    columns: Any,
     seen: NDArray[np.float64],
     classes: Integers,
     unseen: NDArray[np.float64],
@@ -182,7 +261,7 @@ def _boosting(
     if len(present) == 1:
         shares[:, present[0]] = 1.0
         return shares
-    model = boosting(categorical_features=list(categorical), random_state=SEED)
+    model = boosting(categorical_features=categorical[columns], random_state=SEED)
     with _few_threads(len(seen)):
         model.fit(seen, classes)
         shares[:, present] = model.predict_proba(unseen)
@@ -201,6 +280,7 @@ def _few_threads(records: int) -> AbstractContextManager[Any]:
 
 
 def _naive_bayes(
+    _: Any,
     seen: NDArray[np.int64],
     classes: Integers,
     unseen: NDArray[np.int64],

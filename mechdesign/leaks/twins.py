@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from mechdesign.formats.cells import Encoded
 from mechdesign.leaks import evidence
 from mechdesign.leaks.column_pairs import ColumnPairs
-from mechdesign.leaks.crossing import Crossing
+from mechdesign.leaks.crossing import Crossing, TextNumbers
 
 CellsOf: TypeAlias = Callable[[Any], Encoded | None]
 """Gives the cells of a column; None for one without symbols."""
@@ -40,9 +40,10 @@ class Twins:
         self, kept: Sequence[Any], hidden: Sequence[Any], named: Sequence[Any] = ()
     ) -> None:
         self._crossings: dict[tuple[Any, Any], Crossing] = {}
+        symbols = {other: TextNumbers() for other in hidden}
         for name in kept:
             for other in hidden:
-                self._crossings[name, other] = Crossing()
+                self._crossings[name, other] = Crossing(symbols=symbols[other])
         self._pairs = ColumnPairs(kept, named, hidden)
         self._records = 0
         self._next = 0

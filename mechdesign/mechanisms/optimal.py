@@ -49,7 +49,7 @@ ENTROPY_ERROR = 4e-15
 """Relative error bound of H(X) and of the quotients of the certificate."""
 
 MERGING_SHARE = 0.2
-"""Share of the time limit after which merging takes the quickest way to its end."""
+"""Share of the time limit after which merging finishes in the quickest way."""
 
 
 class NotRounded(SolverFailure):
@@ -101,6 +101,7 @@ def optimal(rules: Rules, search: Search) -> Design:
 
 def _release(rules: Rules) -> Rounded | None:
     """The channel that publishes X itself, if the exact audit allows it."""
+    # First in floating point, with a tolerance that favours trying: the audit decides.
     lifts = rules.sets(rules.joint)
     if not lifts.within(lifts.given_s, lifts.p_x, -1.0).all():
         return None
@@ -130,7 +131,7 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
             raise SolverFailure(f"{error}") from error
         except SolverError as error:
             if failure is not None and isinstance(error, NO_ROOM):
-                # The margin leaves nothing of the set; larger ones do not, either.
+                # The margin leaves nothing of the set, and larger ones would not, either.
                 break
             raise SolverFailure(
                 f"the optimum could not be computed: {error}"
@@ -146,6 +147,7 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
             return envelope, rules.rounded(weights, points)
         except RoundingFailure as error:
             failure = error
+            # The next margin starts from the columns of this one.
             start = envelope.pool
             dual = envelope.dual
             envelopes.append(envelope)
@@ -163,13 +165,13 @@ n)."""
 
 @dataclass(frozen=True)
 class _Beginning:
-    """Where a search begins, all of it on classes of symbols, and when it ends.
+    """The start of a search, all of it on classes of symbols, and its end.
 
     `start` and `dual` are columns and prices of a neighbouring budget. `merged` gives the groups of
     subset merging and the channels of all merging; it works once, when it is first needed.
-    `channels` are others that are known. What lies between `search_end` and `end` is for the best
-    response within the groups, where the search has not closed the gap. `interrupted` says that
-    Ctrl-C came already.
+    `channels` are others. What lies between `search_end` and `end` is for the best response within
+    the groups, where the search has not closed the gap. `interrupted` is whether Ctrl-C came
+    already.
     """
 
     start: Points | None
@@ -186,17 +188,19 @@ class _Beginning:
 
 
 def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
+    """Columns of a neighbouring budget, merged channels, and best responses within merged sets."""
     end = search.end(started, rules.search_share)
     p_x = rules.reduced.joint.p_x
     start: Points | None = None
     dual: Array | None = None
     channels: list[Incumbent] = []
     neighbour = search.start
-    # Another budget may have other classes; its columns then mean nothing here.
+    # Another budget may have other classes; its columns are then of no use here.
     if neighbour is not None and neighbour.points.shape[1] == len(p_x):
         channels.append((neighbour.weights, neighbour.points))
         start = neighbour.pool
         dual = neighbour.dual
+    # Merging takes time, so it is done at most once, and only if its channels are needed.
     merged = cache(lambda: _merged(rules, started, end))
     search_end = end
     interrupted = False
@@ -267,8 +271,9 @@ def _with_response(
 def _merged(
     rules: Rules, started: float, end: float
 ) -> tuple[list[tuple[int, ...]], list[Incumbent]]:
-    """Groups of subset merging and channels of all merging, on classes: incumbents, so that no
-    limit leaves less.
+    """Groups of subset merging, and channels of all merging on classes.
+
+    As incumbents they make sure that no time limit leaves less than merging would.
     """
     reduced = rules.reduced
     until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
@@ -282,7 +287,8 @@ def _merged(
         for merge in (merge_all, merge_subsets):
             groups = list(merge(lifts, end=until).groups)
             if joint is reduced.joint:
-                subsets = groups  # those of merge_subsets remain
+                # Those of `merge_subsets`, which comes last, remain.
+                subsets = groups
             masses = [math.fsum(joint.p_x[list(group)].tolist()) for group in groups]
             points = Points.blocks(groups, joint.p_x)
             if joint is reduced.whole:
@@ -299,14 +305,13 @@ def respond(
     progress: Callable[[int], None] = lambda _: None,
     most_lost: float = math.inf,
 ) -> tuple[Array, Points, bool] | None:
-    """The optimum within every set of a partition: weights (k,), posteriors (k, n), and whether
-    Ctrl-C came.
+    """The optimum within every set of a partition: weights (k,), posteriors (k, n), interrupted.
 
     A set's problem is that of the optimal channel on the face where only the set has mass, at the
     point P(X | T) (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged
-    set satisfies the notion. A set that cannot be improved on before `end` (of
-    `time.perf_counter`), or lies in the margin, stays one output. None if H(X|Y) exceeds
-    `most_lost` (nats).
+    set satisfies the notion. A set that is not improved before `end` (of `time.perf_counter`), or
+    lies in the margin, stays one output. The last result is whether Ctrl-C came. None if H(X|Y)
+    exceeds `most_lost` (nats).
     """
     weights: list[Array] = []
     parts: list[Points] = []
@@ -356,11 +361,11 @@ def _within_set(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
 
 
 def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
-    """Bounds in units of H(X), rounded so that they never claim too much."""
-    # I(X;Y) / H(X) = 1 - H(X|Y) / H(X), and the bound of the envelope is one on H(X|Y) from below.
+    """The certificate of an envelope in units of H(X), its bound rounded upwards."""
+    # I(X;Y) / H(X) = 1 - H(X|Y) / H(X), and the envelope bounds H(X|Y) from below.
     uncertainty = envelope.bound / entropy
-    # Downwards for either sign, then upwards once more for the difference: the bound must never
-    # claim too much.
+    # The quotient is rounded downwards for either sign, then the difference upwards: a bound on
+    # utility must never be too small.
     least = uncertainty * (1.0 - math.copysign(ENTROPY_ERROR, uncertainty))
     upper = min(1.0, math.nextafter(1.0 - least + ENTROPY_ERROR, 2.0))
     details: dict[str, int | float | str] = {
@@ -380,7 +385,7 @@ def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
 def _search_messages(
     envelope: Envelope, certificate: Certificate, search: Search
 ) -> tuple[str, ...]:
-    """Why the gap is not closed, if it is not."""
+    """The reason why the gap is not closed, if it is not."""
     if certificate.gap_nmi is not None and certificate.gap_nmi <= search.gap:
         return ()
     if envelope.status is EnvelopeStatus.OPTIMAL:

@@ -246,7 +246,7 @@ def _rows_of_part(
     if channel.unseen and channel.joint is not None:
         # Boxes without records are covered if they are released like the marginal.
         masses = policy_row(channel, MARGINAL, "unknown")
-        other = _shares(masses)
+        other = shares_of(masses)
     rows = [known.get(box_name(box), other) for box in range(count)]
     return rows, tuple(channel.outputs)
 
@@ -266,17 +266,17 @@ class _Filling:
                     # Behind the symbols stands the label of what is not released.
                     columns[k].append({len(variable): DENOMINATOR})
                 continue
-            boxes += _boxes_of_outputs(part, own, first)
+            boxes += boxes_of_outputs(part, own, first)
             for box in part.fill:
                 for k, counts in enumerate(box):
-                    columns[k].append(_shares(list(counts)))
+                    columns[k].append(shares_of(list(counts)))
         self.boxes = _sampler(boxes, len(columns[0]))
         self.columns: list[Sampler] = []
         for rows, labels in zip(columns, channel.labels, strict=True):
             self.columns.append(_sampler(rows, len(labels)))
 
 
-def _boxes_of_outputs(
+def boxes_of_outputs(
     part: ReleasablePart, channel: Releasable, first: int
 ) -> list[dict[int, int]]:
     """The law of the box for each output of a part, by the masses of the slice."""
@@ -288,11 +288,11 @@ def _boxes_of_outputs(
         for box, weight in enumerate(weights):
             row = rows.get(box_name(box))
             masses.append(0 if row is None else weight * row[y])
-        laws.append({first + box: value for box, value in _shares(masses).items()})
+        laws.append({first + box: value for box, value in shares_of(masses).items()})
     return laws
 
 
-def _shares(masses: list[int]) -> dict[int, int]:
+def shares_of(masses: list[int]) -> dict[int, int]:
     """The positive integers over 2^53 in proportion to masses."""
     return _positive(apportioned(masses, DENOMINATOR).tolist())
 

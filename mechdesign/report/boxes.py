@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
+from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.boxes import BoxAudit, audit_boxes
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import listed, percent_of
@@ -84,6 +83,22 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     return lines
 
 
+def unchanged_lines(channel: BoxChannel) -> list[str]:
+    """How many cells of each column stay as they are, or can be read from the released box."""
+    truth = box_truth(channel)
+    if truth is None:
+        return []
+    shares: list[str] = []
+    for variable, share in zip(channel.columns, truth, strict=True):
+        shares.append(
+            f"{w.title(variable.columns)} {w.percent(share, ROUND_FLOOR, step=TENTH)}"
+        )
+    how = "released in a box of one value"
+    if channel.fills:
+        how = "released as they are"
+    return [f"Unchanged: {', '.join(shares)} of the cells are {how} (expected)."]
+
+
 def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
     """Which records the boxes come from, and which ones the proof uses."""
     others = utility.records - channel.slice_records
@@ -99,8 +114,13 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
     limit = utility.limit
     if limit is None:
         return []
-    text = limit.text(channel.level)
+    remedy = "--rare N promises values of fewer than N records together"
+    if len(channel.columns) == 1 and not channel.given:
+        remedy += ", --rare auto the fewest with which half is kept"
     if limit.information < utility.entropy:
+        text = limit.text(channel.level)
+        if utility.nmi < LITTLE:
+            text += f" {remedy}."
         return [text]
     if utility.nmi >= LITTLE:
         # More than the columns have: the limit excludes nothing, and nothing is missing.
@@ -114,14 +134,10 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
         for s in order[:MOST_RARE]:
             name = w.label(own.joint.sensitive.names[s])
             rarest.append(f"{name} ({w.count(counts[s], 'record')})")
-        text = (
+        lines.append(
             "The promised values with the fewest records in the proof are "
-            f"{', '.join(rarest)}. Little is known of their population, which costs most; "
-            "--rare N promises values of fewer than N records together"
+            f"{', '.join(rarest)}. Little is known of their population, which costs most; {remedy}."
         )
-        if len(channel.columns) == 1 and not channel.given:
-            text += ", --rare auto the fewest with which half is kept"
-        lines.append(f"{text}.")
     lines.append(
         f"The limit that rare values set to every method is {w.at_most(limit.information)} nats "
         f"(of {w.label(limit.value)}, Proposition 6); the columns have {utility.entropy:.4g}, so "
@@ -190,6 +206,7 @@ def box_design_text(design: BoxDesign) -> str:
     lines.append("")
     sentences = [
         *kept_lines(design.utility, channel),
+        *unchanged_lines(channel),
         slice_sentence(design.utility, channel),
         *part_lines(channel),
     ]
@@ -226,18 +243,21 @@ def _lines(text: str) -> list[str]:
     return w.paragraph(text, "").split("\n")
 
 
-def utility_record(utility: BoxUtility) -> list[dict[str, Any]]:
+def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, Any]]:
     """What each column keeps, as `levels` of the JSON outputs."""
-    return [
-        {
-            "columns": own.columns,
-            "truth": None,
-            "kept": own.share,
-            "information": own.kept,
-            "entropy": own.entropy,
-        }
-        for own in utility.columns
-    ]
+    truth = box_truth(channel)
+    levels: list[dict[str, Any]] = []
+    for place, own in enumerate(utility.columns):
+        levels.append(
+            {
+                "columns": own.columns,
+                "truth": None if truth is None else truth[place],
+                "kept": own.share,
+                "information": own.kept,
+                "entropy": own.entropy,
+            }
+        )
+    return levels
 
 
 def box_design_record(design: BoxDesign) -> dict[str, Any]:
@@ -258,7 +278,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "confidence": channel.level,
         "population": {"level": channel.level, **asdict(design.achieved)},
         "table": asdict(design.audit.on_table),
-        "levels": utility_record(design.utility),
+        "levels": utility_record(design.utility, channel),
         "boxes": channel.boxes,
         "filled": channel.fills,
         "limit": None if design.limit is None else asdict(design.limit),
@@ -321,6 +341,7 @@ def box_channel_text(channel: BoxChannel) -> str:
     else:
         sentences += promise_lines(audit_boxes(channel))
         sentences += kept_lines(channel.utility, channel)
+        sentences += unchanged_lines(channel)
         sentences.append(slice_sentence(channel.utility, channel))
     for text in (*sentences, *part_lines(channel)):
         lines += _lines(text)
@@ -342,17 +363,9 @@ def box_channel_record(channel: BoxChannel) -> dict[str, Any]:
     notion = notion_of(channel)
     levels: Sequence[dict[str, Any]] | None = None
     if channel.utility is not None:
-        levels = utility_record(channel.utility)
+        levels = utility_record(channel.utility, channel)
     return {
         **channel.to_record(),
         "notion": None if notion is None else to_record(notion),
         "levels": levels,
     }
-
-
-def factors_of(achieved: Achieved, notion: Notion) -> tuple[str, str]:
-    """The smallest and the largest factor for a table, '-' on a side that is not bounded."""
-    sides = w.bounded_sides(achieved, notion)
-    low = "-" if math.isinf(sides[0]) else w.short_factor(sides[0], upper=False)
-    high = "-" if math.isinf(sides[1]) else w.short_factor(sides[1], upper=True)
-    return low, high

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from decimal import ROUND_FLOOR
 from typing import Any
 
+from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.boxes import BoxAudit, audit_boxes
 from mechdesign.auditing.demands import columns_on, released_part
 from mechdesign.auditing.population import Population, achieved_of
@@ -34,6 +36,11 @@ PUBLIC = (
     "this channel for boxes carries no counts (a public one), and its report is computed from "
     "them: report on the file that `design` wrote"
 )
+
+
+BOXED = "A cell counts as unchanged if its own box is released and holds one value of the column."
+
+FILLED = "A cell is unchanged if its own value is drawn again (expected)."
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "table": asdict(audit.on_table),
         "nmi": report.utility.nmi,
         "upper_bound_nmi": report.utility.upper_bound_nmi,
-        "columns": boxes.utility_record(report.utility),
+        "columns": boxes.utility_record(report.utility, channel),
         "limit": None if report.utility.limit is None else asdict(report.utility.limit),
         "slice_records": channel.slice_records,
         "records": report.utility.records,
@@ -222,21 +229,25 @@ def _times(achieved: Achieved, notion: Notion) -> str:
 
 
 def _columns(report: BoxReport) -> list[b.Block]:
+    truth = box_truth(report.channel)
     rows: list[tuple[b.Cell, ...]] = []
-    for own in report.utility.columns:
+    for place, own in enumerate(report.utility.columns):
+        unchanged = "-" if truth is None else w.percent(truth[place], ROUND_FLOOR)
         rows.append(
             b.cells(
                 b.short(w.title(own.columns)),
                 w.percent(own.share),
                 w.percent(1.0 - own.share),
                 w.about(own.entropy),
+                unchanged,
             )
         )
-    header = ("column", "kept", "lost", "information (nats)")
+    header = ("column", "kept", "lost", "information (nats)", "unchanged cells")
     explanation = (
         "A released box tells this share of the information in the true value of a column, each "
-        "column by itself. What is lost went to the boxes and to the randomisation."
+        "column by itself. What is lost went to the boxes and to the randomisation. "
     )
+    explanation += FILLED if report.channel.fills else BOXED
     caption = "What each column keeps"
     return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]
 

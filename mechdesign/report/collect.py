@@ -220,10 +220,12 @@ def _write_row_report(
     curve: float | None,
     overwrite: bool,
 ) -> None:
-    """A report on a channel of whole rows; none has a curve, and one for boxes is internal."""
+    """A report on a channel of whole rows, which has no curve."""
     # Collecting a report for another renderer needs none of these.
+    from mechdesign.auditing.boxes import audit_boxes
     from mechdesign.auditing.rows import audit_rows
     from mechdesign.report.boxes_page import save_box_report
+    from mechdesign.report.public_boxes import save_public_box_report
     from mechdesign.report.public_rows import save_public_row_report
     from mechdesign.report.rows_page import save_row_report
     from mechdesign.report.writing import check_report
@@ -232,11 +234,12 @@ def _write_row_report(
         raise InputError("a channel of whole rows has no curve: leave curve out")
     check_report(path, force=overwrite)
     name = os.fspath(path)
-    if isinstance(channel, BoxChannel):
-        if public:
-            raise InputError(
-                "a channel for boxes of rows has no public report: leave public out"
-            )
+    if isinstance(channel, BoxChannel) and public:
+        satisfied = None
+        if channel.utility is not None:
+            satisfied = audit_boxes(channel).satisfied
+        save_public_box_report(channel, name, satisfied=satisfied, overwrite=overwrite)
+    elif isinstance(channel, BoxChannel):
         save_box_report(channel, name, overwrite=overwrite)
     elif public:
         satisfied = None

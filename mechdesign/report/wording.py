@@ -80,6 +80,14 @@ def label(text: str) -> str:
     return "".join(characters) or '""'
 
 
+def first_labels(names: Sequence[str], most: int) -> str:
+    """The first `most` names, and the number of the others."""
+    shown = ", ".join(map(label, names[:most]))
+    if len(names) > most:
+        shown += f" and {len(names) - most:,} more"
+    return shown
+
+
 def isolated(text: str) -> str:
     """`text`, enclosed in isolating marks if it has letters written from right to left.
 

@@ -63,3 +63,29 @@ def test_the_downloads_have_a_report_with_every_box(table):
     assert "<html" in texts["report.html"]
     for name in ("clerk", "cook", "nurse"):
         assert name in texts["report.html"]
+
+
+def test_the_report_for_everybody_has_no_counts(table):
+    """Boxes are in both reports, shares of the records and the factors of outputs in one."""
+    result = designed(table, 1)
+    texts = {file.name: file.text for file in result.files}
+    public = texts["public-report.html"]
+    for name in ("clerk", "cook", "nurse"):
+        assert name in public
+    assert "records of the proof" in texts["report.html"]
+    assert "records of the proof" not in public
+
+
+def test_the_labels_that_change_most_come_first(table):
+    result = designed(table, 1)
+    assert len(result.factors) == len(result.meanings)
+    largest = [float(row.population.split()[2]) for row in result.factors]
+    # The promise allows a factor of 5, and no label goes beyond it.
+    assert max(largest) <= 5.0
+    assert max(largest) == largest[0]
+
+
+def test_unchanged_cells_of_boxes(table):
+    ((name, share),) = designed(table, 1).unchanged
+    assert name == "job"
+    assert 0.0 < float(share.rstrip(" %")) <= 100.0

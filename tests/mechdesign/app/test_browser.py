@@ -244,7 +244,7 @@ def test_a_large_table(served, page, tmp_path):
     assert session.running
     assert page.get_by_role("button", name="Cancel").is_visible()
     page.wait_for_function(
-        "() => document.body.dataset.running === 'no' && document.body.innerText.includes('of the protected information')"
+        "() => document.body?.dataset.running === 'no' && document.body.innerText.includes('of the protected information')"
     )
     tab_to(page, "Design the channel")
     page.keyboard.press("Enter")

@@ -392,6 +392,16 @@ def test_a_last_line_without_an_end_is_noted(people, channel, run, refused, fold
     assert run("apply", channel, "plain.csv", "p.csv", *SEED, *strict).code == 0
 
 
+def test_apply_names_the_first_of_many_columns_that_stay(folder, channel, run):
+    names = [f"c{place}" for place in range(30)]
+    lines = [",".join(["job", *names])]
+    lines += [",".join([job, *"x" * 30]) for job in JOBS]
+    (folder / "wide.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    out = run("apply", channel, "wide.csv", "o.csv", *SEED, "--keep", "all").out
+    shown = ", ".join(names[:20])
+    assert out.endswith(f"covered by the promise (--keep): {shown} and 10 more.\n")
+
+
 @pytest.fixture
 def rows(people, folder):
     chance = random.Random(5)

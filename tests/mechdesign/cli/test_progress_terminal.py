@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.ready_commands import Command
+
 pty = pytest.importorskip("pty", reason="the platform has no pseudo terminals")
 
 ROOT = Path(__file__).parents[3]
@@ -25,7 +27,7 @@ import signal, sys
 import mechdesign.cli.progress as work
 from mechdesign.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
-work.PATIENCE, work.INTERVAL = 0.1, 0.1
+work.PATIENCE, work.INTERVAL = 0.02, 0.1
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -36,7 +38,7 @@ HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
 class Session:
     """`mechdesign` with standard error on a pseudo terminal and standard output in a pipe."""
 
-    def __init__(self, folder, *arguments):
+    def __init__(self, ready, folder, *arguments):
         self.ours, theirs = pty.openpty()
         environment = {
             **os.environ,
@@ -45,23 +47,26 @@ class Session:
             "COLUMNS": "150",
         }
         environment.pop("NO_COLOR", None)
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", IMPATIENT, *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            start_new_session=True,
-        )
+        self._output, output = os.pipe()
+        with open(os.devnull) as nothing:
+            self.command = Command(
+                ready.address,
+                IMPATIENT,
+                arguments,
+                folder=str(folder),
+                environment=environment,
+                files=[nothing.fileno(), output, theirs],
+            )
         os.close(theirs)
+        os.close(output)
         self.seen = ""
         self.out = b""
         self._drain = threading.Thread(target=self._read_output)
         self._drain.start()
 
     def _read_output(self):
-        self.out = self.process.stdout.read()
+        with open(self._output, "rb") as output:
+            self.out = output.read()
 
     def read_until(self, pattern, seconds=60.0):
         """Wait for `pattern` on the terminal; None reads to the end."""
@@ -82,9 +87,8 @@ class Session:
     def end(self):
         """Exit code, after everything was read."""
         self.read_until(None)
-        code = self.process.wait(60)
+        code = self.command.wait()
         self._drain.join()
-        self.process.stdout.close()
         os.close(self.ours)
         return code
 
@@ -106,8 +110,8 @@ def plain(text):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def test_design_shows_utility_bound_gap_and_time_left(large):
-    session = Session(large, "design", *LARGE, "--time-limit", "2", "--json")
+def test_design_shows_utility_bound_gap_and_time_left(ready, large):
+    session = Session(ready, large, "design", *LARGE, "--time-limit", "2", "--json")
     session.read_until(r"utility 0\.\d+, at most \d\.\d+, gap")
     assert session.end() == 0
     shown = plain(session.seen)
@@ -119,26 +123,26 @@ def test_design_shows_utility_bound_gap_and_time_left(large):
     assert "mechdesign: note: the search ended early (time limit reached" in shown
 
 
-def test_compare_shows_rows_rate_and_time_left(large):
+def test_compare_shows_rows_rate_and_time_left(ready, large):
     options = (
         "--contingency",
         "--epsilons",
-        "0.5:1:0.05",
+        "0.5:1:0.1",
         "--mechanisms",
         "optimal",
         "--time-limit",
-        "0.15",
+        "0.2",
     )
-    session = Session(large, "compare", "large.csv", *options, "--json")
-    session.read_until(r"[1-9]\d* of 11 rows, [\d.]+ rows/s, \d+:\d\d left")
+    session = Session(ready, large, "compare", "large.csv", *options, "--json")
+    session.read_until(r"[1-9]\d* of 6 rows, [\d.]+ rows/s, \d+:\d\d left")
     assert session.end() == 0
     assert "comparing" in plain(session.seen)
-    assert len(json.loads(session.out)["rows"]) == 11
+    assert len(json.loads(session.out)["rows"]) == 6
 
 
 @pytest.mark.parametrize("whole_group", [True, False])
 @pytest.mark.parametrize("rows", ["0", "[1-9]"])
-def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(large, whole_group, rows):
+def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(ready, large, whole_group, rows):
     """A terminal sends it to every process of the command, `kill -INT` to the first alone."""
     options = (
         "--contingency",
@@ -150,6 +154,7 @@ def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(large, whole_group, rows):
         "0.1",
     )
     session = Session(
+        ready,
         large,
         "compare",
         "large.csv",
@@ -161,9 +166,9 @@ def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(large, whole_group, rows):
     )
     session.read_until(rf"{rows}\d* of 351 rows")
     if whole_group:
-        os.killpg(session.process.pid, signal.SIGINT)
+        os.killpg(session.command.pid, signal.SIGINT)
     else:
-        session.process.send_signal(signal.SIGINT)
+        os.kill(session.command.pid, signal.SIGINT)
     assert session.end() == 130
     assert session.seen.rindex(SHOWN) > session.seen.rindex(HIDDEN)
     last = plain(session.seen).rstrip().splitlines()[-1]
@@ -174,8 +179,8 @@ def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(large, whole_group, rows):
 
 
 @pytest.mark.parametrize("option", ["--quiet", "--log-json"])
-def test_no_bar_when_asked_for_none(large, option):
-    session = Session(large, "design", *LARGE, "--time-limit", "1", option)
+def test_no_bar_when_asked_for_none(ready, large, option):
+    session = Session(ready, large, "design", *LARGE, "--time-limit", "0.5", option)
     assert session.end() == 0
     assert "\x1b" not in session.seen
     lines = session.seen.splitlines()
@@ -190,7 +195,7 @@ def test_no_bar_when_asked_for_none(large, option):
 
 def test_without_a_terminal_there_is_no_bar(large):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FORCE_COLOR": "1"}
-    command = [sys.executable, "-c", IMPATIENT, "design", *LARGE, "--time-limit", "1"]
+    command = [sys.executable, "-c", IMPATIENT, "design", *LARGE, "--time-limit", "0.5"]
     done = subprocess.run(
         command, cwd=large, env=environment, capture_output=True, text=True, check=True
     )

@@ -172,3 +172,9 @@ def test_two_draws_of_renewed_identifiers_have_two_numbers(channel, people, run)
     record = run("releases", "total", "a.csv", "--json").record
     numbers = [entry["channels"][0]["number"] for entry in record["releases"]]
     assert numbers == [1, 2]
+    # The plain list knows as much, and counts data that were never released before as one draw.
+    others = "".join(f"m{row}" for row in rows).replace("smith", "clerk")
+    (people / "c.csv").write_text("id,job\n" + others)
+    assert run("apply", channel, "c.csv", "oc.csv", *words).code == 0
+    plain = [line.split()[-3:] for line in run("releases").out.splitlines()[1:]]
+    assert plain == [*lines, ["1", "c.csv", "oc.csv"]]

@@ -204,10 +204,6 @@ def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
         ),
         (("--release", "a", "--after", "c.json"), "--after is not built"),
         (("--release", "a", "--keep", "0.8"), "leave out every other budget"),
-        (
-            ("--release", "a", "--confidence", "0.9", "--public-report", "r.html"),
-            "has no public report",
-        ),
         (("--useful", "a", "--given", "k"), "belong to a release of rows"),
     ],
 )

@@ -173,11 +173,10 @@ def test_a_public_report_is_written_beside_the_release(job, run, folder):
     assert "Verified" in (folder / "public.html").read_text(encoding="utf-8")
 
 
-def test_boxes_have_no_public_report_which_is_said_first(job, run, folder):
+def test_boxes_have_a_public_report_too(job, run, folder):
     text = JOB.replace("[design]\n", "[design]\nconfidence = 0.9\n")
-    job.write_text(text + 'public-report = "public.html"\n')
-    before = contents(folder)
-    refused = run("run", job)
-    assert refused.code == 2
-    assert "boxes of rows has no public report" in refused.err
-    assert contents(folder) == before
+    job.write_text(text + 'public-report = "public.md"\n')
+    assert run("run", job).code == 0
+    text = (folder / "public.md").read_text(encoding="utf-8")
+    assert "Population, 90 % confidence" in text
+    assert "Verified: **yes, exactly**" in text

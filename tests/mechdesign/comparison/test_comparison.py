@@ -106,10 +106,8 @@ def test_without_the_optimum_there_is_no_bound(small):
 
 
 def test_a_row_that_violates_its_notion_gets_no_bound(found):
-    optimum, merging = (
-        found.rows[0],
-        replace(found.rows[9], satisfied=False, upper_bound_nmi=None),
-    )
+    optimum = found.rows[0]
+    merging = replace(found.rows[9], satisfied=False, upper_bound_nmi=None)
     kept = with_bounds(
         [
             optimum,

@@ -454,8 +454,10 @@ def test_a_reader_that_fails(tmp_path):
                 raise OSError(5, "Input/output error")
             return super().read(size)
 
-    data = b"a,b\n" + b"1,2\n" * 500_000
-    for content in (data, unchanged(data, compression="gzip") * 200):
+    # Numbers that compress badly, so that the compressed file is long enough as well.
+    rows = "".join(f"{i},{i * 7919 % 100_003}\n" for i in range(30_000))
+    data = b"a,b\n" + rows.encode()
+    for content in (data, unchanged(data, compression="gzip")):
         with (
             pytest.raises(
                 InputError, match=r"people\.csv cannot be read: input/output error"
@@ -574,3 +576,25 @@ def test_pieces_of_different_length_share_one_splitter():
         )
         assert all(text[end : end + 1] in b",\r\n" for end in ends)
         assert rows.lines == line_breaks(text)
+
+
+def test_blocks_of_wide_tables_have_more_rows(monkeypatch):
+    """A step of a release costs as much for each column of a block, however few its rows."""
+    monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 12)
+    monkeypatch.setattr(csv_blocks, "LARGEST_BLOCK", 1 << 17)
+
+    def rows_of_blocks(columns):
+        lines = [",".join(f"{row % 10}" * columns) for row in range(400)]
+        header = ",".join(f"c{place}" for place in range(columns))
+        data = "\n".join([header, *lines]).encode()
+        with open_source(io.BytesIO(data), name="wide.csv") as source:
+            batches = list(source.batches())
+        texts = [text for b in batches for text in b.column("c7").to_pylist()]
+        assert texts == [f"{row % 10}" for row in range(400)]
+        return [batch.num_rows for batch in batches]
+
+    assert max(rows_of_blocks(csv_blocks.WIDE)) < 10
+    # 2 * 501 bytes a row: the largest block has room for 130.
+    assert max(rows_of_blocks(csv_blocks.WIDE + 1)) in (130, 131)
+    monkeypatch.setattr(csv_blocks, "LARGEST_BLOCK", 1 << 20)
+    assert max(rows_of_blocks(csv_blocks.WIDE + 1)) in (256, 257)

@@ -112,8 +112,9 @@ def test_python_writes_all_endings_and_refuses_what_there_is_not(tmp_path):
     assert "<svg" in html or "data:image/svg" in html
     with pytest.raises(InputError, match="exists"):
         md.report(design.channel, tmp_path / "report.md")
-    with pytest.raises(InputError, match="leave public out"):
-        md.report(design, tmp_path / "other.md", public=True)
+    md.report(design, tmp_path / "public.md", public=True)
+    everybody = (tmp_path / "public.md").read_text(encoding="utf-8")
+    assert "# Release of a, b in boxes, protecting secret" in everybody
     with pytest.raises(InputError, match="leave curve out"):
         md.report(design, tmp_path / "other.md", curve=1)
     with pytest.raises(InputError, match="carries no counts"):

@@ -1,0 +1,101 @@
+"""How many cells a channel for boxes leaves as they are, in expectation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.channel.box_channel import BoxChannel, BoxPart
+from mechdesign.channel.channel import Channel
+from mechdesign.release.box_drawing import boxes_of_outputs, shares_of
+from mechdesign.tables.row_boxes import box_name
+
+
+def box_truth(channel: BoxChannel) -> tuple[float, ...] | None:
+    """The expected share of unchanged cells of each column, among the records of the proof.
+
+    Where symbols are released, a cell is unchanged if it is released as its own symbol. Where boxes
+    are released, a cell is unchanged if its own box is released, and holds a single symbol of the
+    column: whoever reads the box then knows the cell.
+
+    Returns
+    -------
+    tuple of float, or None
+        One for each variable of the boxes; None for a public channel, which has no counts.
+    """
+    parts = [part for part in channel.parts if part.channel is not None]
+    if channel.utility is None or not all(part.inside for part in parts):
+        return None
+    unchanged = np.zeros(len(channel.columns))
+    for part in channel.parts:
+        if part.channel is None:
+            continue
+        if part.fill:
+            unchanged += _filled(part, part.channel)
+        else:
+            unchanged += _labelled(channel, part, part.channel)
+    records = channel.utility.records - channel.slice_records
+    return tuple(np.minimum(unchanged / records, 1.0).tolist())
+
+
+def _filled(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
+    """The expected number of cells of each column that are drawn as they were.
+
+    Of a record of box b, box c is filled with probability L_bc, and symbol x is drawn in c with
+    probability F_cx. So the n_bx records of b with x give sum_bcx n_bx L_bc F_cx.
+    """
+    law = _law_of_boxes(part, channel)
+    unchanged: list[float] = []
+    for k in range(len(part.inside[0])):
+        counts = np.array([box[k] for box in part.inside], float)
+        drawn = np.zeros(counts.shape)
+        for box, columns in enumerate(part.fill):
+            _fill_row(drawn[box], shares_of(list(columns[k])))
+        unchanged.append(float((law * (counts @ drawn.T)).sum()))
+    return np.array(unchanged)
+
+
+def _law_of_boxes(part: BoxPart, channel: Channel) -> NDArray[np.float64]:
+    """(boxes, boxes) array: for every true box, the probability of each that is filled."""
+    count = len(part.boxes)
+    filled = np.zeros((len(channel.outputs), count))
+    for y, masses in enumerate(boxes_of_outputs(part, channel, 0)):
+        _fill_row(filled[y], masses)
+    outputs = np.zeros((count, len(channel.outputs)))
+    entries = dict(zip(channel.useful.names, channel.matrix, strict=True))
+    for box in range(count):
+        # A box that no record of the proof is in counts for nothing.
+        if box_name(box) in entries:
+            outputs[box] = entries[box_name(box)]
+    return outputs @ filled
+
+
+def _fill_row(row: NDArray[np.float64], masses: dict[int, int]) -> None:
+    """Write positive integers by their places into a row, as probabilities."""
+    total = sum(masses.values())
+    for place, mass in masses.items():
+        row[place] = mass / total
+
+
+def _labelled(channel: BoxChannel, part: BoxPart, own: Channel) -> NDArray[np.float64]:
+    """The expected number of cells of each column that their own released box tells."""
+    entries = dict(zip(own.useful.names, own.own_entries, strict=True))
+    unchanged = np.zeros(len(channel.columns))
+    for box, members in enumerate(channel.members(part)):
+        kept = entries.get(box_name(box), 0) / own.denominator
+        # All columns have the same records.
+        records = sum(part.inside[box][0])
+        for k in range(len(channel.columns)):
+            if _is_single(channel, members, k):
+                unchanged[k] += kept * records
+    return unchanged
+
+
+def _is_single(
+    channel: BoxChannel, members: dict[int, tuple[set[int], bool]], column: int
+) -> bool:
+    """Whether a box has one symbol of a column, and no room for any other."""
+    if column not in members:
+        return len(channel.columns[column]) == 1
+    inside, is_closed = members[column]
+    return is_closed and len(inside) == 1

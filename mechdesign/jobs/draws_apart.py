@@ -1,0 +1,132 @@
+"""Which draws in a ledger are two, though job and number of the draw are one.
+
+Releases of one job have one key, and so one draw of every record, as long as the identifiers of the
+records are what they were. A release that drew records for the first time which an earlier one had
+already, to judge by their content, knew them under other identifiers: it counts as a job of its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from sqlite3 import Connection
+from typing import Any
+
+import numpy as np
+
+from mechdesign.formats.digests import Content, Hashes
+from mechdesign.jobs.bare_records import BareContent, Likeness, likeness, share_of
+from mechdesign.jobs.entries import Drawn, Entry
+from mechdesign.jobs.job import UNCERTAIN
+from mechdesign.jobs.ledger import Ledger
+
+
+def draws_apart(
+    db: Connection, ledger: Ledger, entries: Sequence[Entry]
+) -> list[Entry]:
+    """Some releases in their order, in which no two draws of a record count as one."""
+    known = _KnownRecords(db, ledger, entries)
+    apart: list[Entry] = []
+    earlier: dict[tuple[str, str, int], list[Entry]] = {}
+    for entry in entries:
+        if not known.compares(entry):
+            apart.append(entry)
+            continue
+        draws: list[Drawn] = []
+        for drawn in entry.drawn:
+            before = earlier.setdefault((drawn.use.channel, drawn.job, drawn.draw), [])
+            new = ledger.new_records(db, entry, drawn)
+            # Where most records keep their draws, nothing is compared.
+            if new > UNCERTAIN * entry.records:
+                share = known.share_of(entry, before)
+                if new > (1 - share + UNCERTAIN) * entry.records:
+                    drawn = drawn.model_copy(update={"job": f"{drawn.job}, {entry.id}"})
+            before.append(entry)
+            draws.append(drawn)
+        apart.append(entry.model_copy(update={"drawn": tuple(draws)}))
+    return apart
+
+
+class _KnownRecords:
+    """What the ledger keeps of the records of some releases, and how they compare."""
+
+    def __init__(
+        self, db: Connection, ledger: Ledger, entries: Sequence[Entry]
+    ) -> None:
+        self._samples: dict[str, bytes] = {}
+        self._bare: dict[str, BareContent] = {}
+        unique: dict[str, Hashes] = {}
+        bare: dict[str, Hashes] = {}
+        for entry in entries:
+            if not self.compares(entry):
+                continue
+            self._samples[entry.id] = ledger.sample(db, entry.unordered or "")
+            unique[entry.id] = self._content(entry).unique
+            stored = ledger.bare(db, entry)
+            if stored is not None:
+                self._bare[entry.id] = BareContent.from_bytes(stored)
+                bare[entry.id] = self._bare[entry.id].values
+        self._sample_groups = _groups(unique)
+        self._bare_groups = _groups(bare)
+
+    @staticmethod
+    def compares(entry: Entry) -> bool:
+        """Whether the records of a release have identifiers, and left a sample."""
+        return bool(entry.identity) and entry.unordered is not None
+
+    def _content(self, entry: Entry) -> Content:
+        return Content.of_sample(
+            self._samples[entry.id],
+            records=entry.records,
+            unordered=entry.unordered or "",
+        )
+
+    def share_of(self, entry: Entry, before: Sequence[Entry]) -> float:
+        """The share of the records of a release that earlier ones had, with or without their
+        identifiers.
+        """
+        group = self._sample_groups[entry.id]
+        samples: list[bytes] = []
+        for old in before:
+            if self._sample_groups[old.id] == group:
+                samples.append(self._samples[old.id])
+        share = 1.0
+        if self._samples[entry.id] not in samples:
+            share = self._content(entry).share_in(samples)
+        if entry.id not in self._bare:
+            return share
+        new = self._bare[entry.id]
+        group = self._bare_groups[entry.id]
+        alike: list[Likeness] = []
+        for old in before:
+            if self._bare_groups.get(old.id) == group:
+                alike.append(likeness(new, self._bare[old.id]))
+        alike = [one for one in alike if one.whole or one.certain]
+        return max(share, share_of(new, alike))
+
+
+def _groups(hashes: Mapping[str, Hashes]) -> dict[str, int]:
+    """Numbers for data sets, given the hashes of some of their records; those that share one have
+    the same number, and so have those that are linked by others.
+
+    Data sets of different groups need not be compared, so a list of many nights stays fast.
+    """
+    if not hashes:
+        return {}
+    # The package takes a quarter of a second to import.
+    sparse: Any = import_module("scipy.sparse")
+    graphs: Any = import_module("scipy.sparse.csgraph")
+
+    count = len(hashes)
+    values = np.concatenate([np.zeros(0, np.uint64), *hashes.values()])
+    owners = np.repeat(np.arange(count), [len(each) for each in hashes.values()])
+    order = np.argsort(values, kind="stable")
+    same = values[order][1:] == values[order][:-1]
+    first = owners[order][:-1][same]
+    second = owners[order][1:][same]
+    links = sparse.coo_array(
+        (np.ones(len(first), bool), (first, second)), (count, count)
+    )
+    groups = graphs.connected_components(links, directed=False)[1]
+    return dict(zip(hashes, groups.tolist(), strict=True))

@@ -1,0 +1,80 @@
+"""Unchanged cells of channels for boxes, against laws of single rows and against draws."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import mechdesign as md
+from mechdesign.analysis.box_truth import box_truth
+from mechdesign.report.boxes import box_design_text
+from mechdesign.report.boxes_page import box_report, report_record
+from tests.mechdesign.report.test_boxes_page import designed, proving
+
+
+@pytest.mark.parametrize("given", [(), ("k",)])
+def test_of_labels_own_boxes_of_one_value_count(given):
+    frame, design = designed(given, cells=12, notion=md.LIP(1.5))
+    channel = design.channel
+    single = singles(channel)
+    expected = dict.fromkeys(("a", "b"), 0.0)
+    records = 0
+    for row, count in proving(frame, given):
+        records += count
+        stratum = "".join(f"{name} {row[name]}" for name in given)
+        for label, share in channel.distribution(row).items():
+            for name, value in single.get((stratum, label), {}).items():
+                # A label that stands for other boxes, too, tells no cell.
+                assert row[name] == value
+                expected[name] += count * float(share)
+    assert max(expected.values()) > 0
+    wanted = [expected[name] / records for name in ("a", "b")]
+    assert box_truth(channel) == pytest.approx(wanted)
+
+
+def singles(channel):
+    """By stratum and own label, the columns of which a box has one value."""
+    found = {}
+    for part in channel.parts:
+        stratum = channel.stratum_text(part).rstrip(": ")
+        for text in channel.box_texts(part):
+            label, _, rest = text.partition(": ")
+            values = {}
+            for piece in rest.split("; "):
+                name, _, inside = piece.partition(" {")
+                inside = inside.rstrip("}").split(", ")
+                if len(inside) == 1 and inside != [""]:
+                    values[name] = inside[0]
+            found[stratum, label] = values
+    return found
+
+
+@pytest.mark.parametrize("given", [(), ("k",)])
+def test_of_filled_boxes_it_is_what_draws_leave_unchanged(given):
+    """In 150,000 draws, within four standard errors; the seed is fixed."""
+    frame, design = designed(given, fill=True)
+    rows = []
+    for row, count in proving(frame, given):
+        rows += [row] * int(count)
+    many = pd.concat([pd.DataFrame(rows)] * 60, ignore_index=True)
+    released = design.channel.apply(many, insecure_seed=5)
+    for name, share in zip(("a", "b"), box_truth(design.channel), strict=True):
+        drawn = (released[name].to_numpy() == many[name].to_numpy()).mean()
+        error = (share * (1 - share) / len(many)) ** 0.5
+        assert abs(drawn - share) < 4 * error
+
+
+def test_screen_report_and_json_have_the_shares():
+    _, design = designed(fill=True)
+    truth = box_truth(design.channel)
+    assert "of the cells are released as they are (expected)" in " ".join(
+        box_design_text(design).split()
+    )
+    record = report_record(box_report(design.channel))
+    assert [level["truth"] for level in record["columns"]] == list(truth)
+    assert [level["truth"] for level in design.to_record()["levels"]] == list(truth)
+
+
+def test_a_public_channel_has_no_counts_to_tell():
+    _, design = designed()
+    assert box_truth(design.channel.public()) is None

@@ -1,0 +1,172 @@
+"""`mechdesign` in processes that have imported it already: a server forks one for each command.
+
+The pages have 150 commands, and half a second of each would be the same imports. The server imports the package
+once. In a shell, a small client takes the place of `mechdesign`: it hands its arguments, folder, environment and its
+three standard files to the server, and ends with the exit code of the forked process. So pipes, redirections and
+exit codes of the shell work as always.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+PROGRAM = "import sys; from mechdesign.cli import program; sys.exit(program())"
+"""What the process `mechdesign` does."""
+
+STANDARD_FILES = (0, 1, 2)
+
+ONE_BYTE = b"."
+"""File descriptors travel beside at least one byte."""
+
+
+class Command:
+    """A running command: its process, which leads a session of its own."""
+
+    def __init__(
+        self,
+        address: str,
+        code: str,
+        arguments: Sequence[str],
+        *,
+        folder: str,
+        environment: Mapping[str, str],
+        files: Sequence[int] = STANDARD_FILES,
+    ) -> None:
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(address)
+        socket.send_fds(self._connection, [ONE_BYTE], list(files))
+        asked = [code, list(arguments), folder, dict(environment)]
+        self._connection.sendall(json.dumps(asked).encode())
+        self._connection.shutdown(socket.SHUT_WR)
+        self._answers = self._connection.makefile("r")
+        self.pid = int(self._answers.readline())
+
+    def wait(self) -> int:
+        """The exit code; 128 and the number of the signal that ended the process."""
+        code = int(self._answers.readline())
+        self._answers.close()
+        self._connection.close()
+        return code
+
+
+class ReadyCommands:
+    """The server, as those see it who start commands."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    @property
+    def launcher(self) -> str:
+        """The words that stand for `mechdesign` in a shell."""
+        # Without site packages Python starts in some milliseconds.
+        client = [sys.executable, "-I", "-S", __file__, "send", self.address]
+        return shlex.join(client)
+
+
+@contextmanager
+def ready_commands() -> Iterator[ReadyCommands]:
+    """Start a server; it ends with the block."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        # As `program` sets it before Arrow is imported.
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        address = str(Path(folder) / "socket")
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(address)
+        listening.listen()
+        # The socket is open before the server has imported anything: the first client waits.
+        server = subprocess.Popen(
+            [sys.executable, __file__, "serve", str(listening.fileno())],
+            env=environment,
+            pass_fds=[listening.fileno()],
+        )
+        listening.close()
+        try:
+            yield ReadyCommands(address)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def serve(listening: socket.socket) -> None:
+    """Fork a process for each command, without end."""
+    import mechdesign
+
+    for module in pkgutil.walk_packages(mechdesign.__path__, "mechdesign."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    # What is shared with the forked processes is never searched for garbage, and so never copied.
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        connection, _ = listening.accept()
+        if not os.fork():
+            listening.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            watch_command(connection)
+            os._exit(0)
+        connection.close()
+
+
+def watch_command(connection: socket.socket) -> None:
+    """Run the command in a process of its own; tell its number, and in the end its exit code."""
+    _, files, _, _ = socket.recv_fds(connection, len(ONE_BYTE), len(STANDARD_FILES))
+    with connection.makefile("r") as sent:
+        code, arguments, folder, environment = json.load(sent)
+    process = os.fork()
+    if not process:
+        connection.close()
+        become(files, folder, environment)
+        sys.argv = ["mechdesign", *arguments]
+        exec(code, {"__name__": "__main__"})
+        sys.exit()
+    # A reader of a pipe sees its end when nobody holds the other side any more.
+    for file in files:
+        os.close(file)
+    connection.sendall(f"{process}\n".encode())
+    ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    connection.sendall(f"{ended if ended >= 0 else 128 - ended}\n".encode())
+
+
+def become(files: Sequence[int], folder: str, environment: Mapping[str, str]) -> None:
+    """Take the client's standard files, folder and environment."""
+    os.setsid()
+    for file, place in zip(files, STANDARD_FILES, strict=True):
+        os.dup2(file, place)
+        os.close(file)
+    # Those of the server know whether its own files can be rewound.
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1, closefd=False)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve(socket.socket(fileno=int(sys.argv[2])))
+    else:
+        _, _, address, *words = sys.argv
+        command = Command(
+            address, PROGRAM, words, folder=os.getcwd(), environment=os.environ
+        )
+        sys.exit(command.wait())
