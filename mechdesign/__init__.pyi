@@ -44,7 +44,7 @@ from .mechanisms.purposes import Queries
 from .mechanisms.result import Certificate, Design
 from .mechanisms.row_result import RowDesign
 from .mechanisms.rows import design_rows
-from .nonstochastic.group_answers import answer_groups
+from .nonstochastic.frame_answers import answer_groups
 from .notions import (
     ALIP,
     KL,

@@ -82,11 +82,11 @@ def check_alpha(alpha: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Notion:
-    """A promise with its budgets: a frozen dataclass whose budgets are the fields `epsilon`,
-    `eps_l` and `eps_u`.
+    """A promise with its budgets.
 
-    The only other fields that a notion may have are `alpha`, an order, and `symbol_budgets`,
-    the budgets of single symbols.
+    A subclass is a frozen dataclass. Its budgets are the fields `epsilon`, `eps_l` and `eps_u`, as
+    far as it has them. The only other fields may be `alpha`, an order, and `symbol_budgets`, the
+    budgets of single symbols.
     """
 
     name: ClassVar[str]
@@ -94,34 +94,37 @@ class Notion:
 
     def __post_init__(self) -> None:
         for budget in self.budgets():
+            # A notion with one budget would promise nothing if that were infinite.
             value = check_budget(
                 budget, getattr(self, budget), allow_infinite=self.takes_lam()
             )
+            # The usual way to normalise a field of a frozen dataclass.
             object.__setattr__(self, budget, value)
         if not any(math.isfinite(getattr(self, budget)) for budget in self.budgets()):
             raise InputError(
                 "eps_l and eps_u are both inf: nothing would be protected; give one budget"
             )
-        if not self.symbol_budgets:
-            return
+        if self.symbol_budgets:
+            object.__setattr__(self, "symbol_budgets", self._checked_symbol_budgets())
+
+    def _checked_symbol_budgets(self) -> tuple[SymbolBudget, ...]:
         limits = self.limits
         if not isinstance(limits, LiftLimits) or math.isfinite(limits.ratio):
             raise InputError(
                 f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, "
                 f"max-lift or min-lift"
             )
-        budgets_of_symbols: list[SymbolBudget] = []
+        checked: list[SymbolBudget] = []
         for symbol, lower, upper in self.symbol_budgets:
             name = f"a budget of {symbol!r}"
             lower = check_budget(name, lower)
             upper = check_budget(name, upper)
-            budgets_of_symbols.append((symbol, lower, upper))
-        object.__setattr__(self, "symbol_budgets", tuple(budgets_of_symbols))
-        for symbol, lower, upper in self.symbol_budgets:
             if math.isinf(lower) and math.isinf(upper):
                 raise InputError(
                     f"both budgets of {symbol!r} are inf: it would not be protected; give one"
                 )
+            checked.append((symbol, lower, upper))
+        return tuple(checked)
 
     @property
     def limits(self) -> Limits:
@@ -170,13 +173,14 @@ class Notion:
         return {name: getattr(self, name) for name in self.parameters()}
 
     def with_budgets(self, budgets: Mapping[str, tuple[float, float]]) -> Self:
-        """The same promise, with an eps_l and an eps_u of their own for single
-        sensitive symbols.
+        """The same promise, except that the sensitive symbols in `budgets` have other ones.
+
+        `budgets` maps a symbol to its eps_l and eps_u.
         """
-        return replace(
-            self,
-            symbol_budgets=tuple((symbol, *sides) for symbol, sides in budgets.items()),
-        )
+        symbol_budgets: list[SymbolBudget] = []
+        for symbol, (lower, upper) in budgets.items():
+            symbol_budgets.append((symbol, lower, upper))
+        return replace(self, symbol_budgets=tuple(symbol_budgets))
 
     def scaled(self, factor: float) -> Self | None:
         """The promise with all budgets multiplied by a factor below 1, which implies this one.
@@ -188,6 +192,7 @@ class Notion:
         budgets: dict[str, Any] = {}
         for name in self.budgets():
             budgets[name] = factor * getattr(self, name)
+            # A product below the smallest double; no notion has a budget of zero.
             if budgets[name] == 0.0:
                 return None
         return replace(self, **budgets)
@@ -201,8 +206,9 @@ class Notion:
 
     @property
     def sides(self) -> tuple[float | None, float | None]:
-        """eps_l and eps_u in nats, inf where a side is free; None where only the ratio
-        of lifts is bounded.
+        """eps_l and eps_u in nats, inf where a side is free.
+
+        Both are None where only the ratio of lifts is bounded.
         """
         limits = self.limits
         if math.isinf(limits.lower) and math.isinf(limits.upper):
@@ -211,9 +217,7 @@ class Notion:
 
     @property
     def one_sided(self) -> Notion | None:
-        """The same promise as a notion with one budget, where one side is free and
-        there is such a notion.
-        """
+        """The same promise as a notion with one budget; None if there is no such notion."""
         return None
 
     @property
@@ -225,6 +229,7 @@ class Notion:
             # Means grow with the order: rounded up it would promise more.
             parts.append(f"order {at_least(self.values()['alpha'])}")
         shown = {"eps_l": limits.lower, "eps_u": limits.upper}
+        # A bound on the ratio is neither of the two: it has the name of its own field.
         if math.isfinite(limits.loosest.ratio):
             shown = {name: getattr(self, name) for name in self.budgets()}
         for name, value in shown.items():
@@ -245,6 +250,7 @@ AnyNotion = TypeVar("AnyNotion", bound=Notion)
 def register(kind: type[AnyNotion]) -> type[AnyNotion]:
     """Make a notion known to files, the command line and comparisons."""
     if kind.name in NOTIONS:
+        # An error of the programmer, so not an `InputError`.
         raise ValueError(f"there is a notion {kind.name!r} already")
     NOTIONS[kind.name] = kind
     return kind
@@ -252,12 +258,15 @@ def register(kind: type[AnyNotion]) -> type[AnyNotion]:
 
 @dataclass(frozen=True)
 class _TwoSided(Notion):
+    """A notion with a budget for each side."""
+
     mean: ClassVar[Mean | None] = None
     eps_l: float
     # The default lets the constructor explain a missing second budget in its own words.
     eps_u: float = cast("float", None)
 
     def __post_init__(self) -> None:
+        # Read through `vars`, because by its type the field is never None.
         if vars(self)["eps_u"] is None:
             kind = type(self).__name__
             raise InputError(
@@ -277,8 +286,9 @@ class _TwoSided(Notion):
     def from_epsilon(
         cls, epsilon: float, lam: float = DEFAULT_LAM, *order: float, **alpha: float
     ) -> Self:
-        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic;
-        an order where there is one.
+        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic.
+
+        An order follows, by position or by name, where the notion has one.
         """
         return cls(*split(epsilon, lam), *order, **alpha)
 
@@ -351,9 +361,9 @@ class MinLift(Notion):
 @register
 @dataclass(frozen=True)
 class L1Lift(_TwoSided):
-    """The l1-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section
-    6.2).
+    """The l1-lift and its inverse.
 
+    Zarrabian et al. 2023, Definitions 5 and 6, with the bounds of Section 6.2:
     ``sum_s P(s) |l - 1| <= exp(eps_u) - 1`` and ``sum_s P(s) |1/l - 1| <= exp(eps_l) - 1`` on every
     output. One of the two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
     """
@@ -365,9 +375,9 @@ class L1Lift(_TwoSided):
 @register
 @dataclass(frozen=True)
 class Chi2Lift(_TwoSided):
-    """The chi2-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section
-    6.2).
+    """The chi2-lift and its inverse.
 
+    Zarrabian et al. 2023, Definitions 5 and 6, with the bounds of Section 6.2:
     ``sum_s P(s) (l - 1)^2 <= (exp(eps_u) - 1)^2`` and ``sum_s P(s) (1/l - 1)^2 <= (exp(eps_l) -
     1)^2`` on every output. One of the two budgets may be ``inf``; ``eps_l = inf`` drops the
     inverse.
@@ -380,9 +390,9 @@ class Chi2Lift(_TwoSided):
 @register
 @dataclass(frozen=True)
 class AlphaLift(_TwoSided):
-    """The alpha-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section
-    6.2).
+    """The alpha-lift and its inverse.
 
+    Zarrabian et al. 2023, Definitions 5 and 6, with the bounds of Section 6.2:
     ``(sum_s P(s) l^alpha)^(1/alpha) <= exp(eps_u)`` and the same of 1/l with eps_l, on every
     output, for an alpha above 1; ``alpha = inf`` is the largest lift, so the notion is then
     ALIP(eps_l, eps_u). One of the two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
@@ -425,6 +435,7 @@ def to_record(notion: Notion) -> dict[str, object]:
 
 def from_record(record: Mapping[str, object]) -> Notion:
     """The notion that `to_record` wrote; infinities may be the string "inf"."""
+    # The record comes from a file, so nothing in it is as expected before it is checked.
     name = record.get("name")
     if not isinstance(name, str) or name not in NOTIONS:
         raise InputError(

@@ -4,7 +4,6 @@
 """
 
 # Names are listed once, in __init__.pyi: pyright reads it, and lazy_loader imports on first use.
-# pyright: basic
 from __future__ import annotations
 
 import lazy_loader

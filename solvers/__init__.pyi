@@ -1,4 +1,4 @@
-from .concave import ConcaveSearch, RobustSearch, SearchStatus
+from .concave import ConcaveSearch, SearchStatus
 from .convex import convex_envelope
 from .convex_set import ConvexFunction, ConvexSet, Cut
 from .covered import covered_envelope
@@ -18,6 +18,7 @@ from .errors import (
 from .points import Array, Points
 from .polytope import Polytope
 from .results import Envelope, EnvelopeStatus, Progress
+from .robust_search import RobustSearch
 from .uncertain import UncertainSet
 
 __all__ = [

@@ -12,6 +12,8 @@ class Search:
         inner_upper: Any,
         upper: Any,
         n: int,
+        cuts: Any = None,
+        count: int = 0,
     ) -> None: ...
     def start(
         self,

@@ -1,6 +1,8 @@
-/* The module `solvers._kernel`: branch and bound over a polytope whose rows are all listed. */
+/* The module `solvers._kernel`: branch and bound over a polytope whose rows are all listed. Some of
+ * them, called cuts, are taken into programs only where they are violated (`_listed_rows.h`). */
 
 #include "_clock.h"
+#include "_listed_rows.h"
 #include "_search_type.h"
 
 /* Bases are kept in 16 bits. */
@@ -9,6 +11,10 @@
 #define TO_MIDDLE 0.8
 /* Vertices have few positive coordinates: every node is treated as sparse. */
 #define SPARSE_SHARE 1.0
+/* Cuts that a program has room for: so many for each coordinate, and some. A basis has at most so
+ * many structurals, so as many cuts again may wait to be dropped. */
+#define CUTS_PER_COORDINATE 2
+#define SPARE_CUTS 64
 
 /* Copy the arguments into the problem; -1 with an exception. */
 static int set_problem(Problem *problem, PyObject *const *arguments, int n, int N, int rows)
@@ -43,21 +49,46 @@ static int set_problem(Problem *problem, PyObject *const *arguments, int n, int 
     return 0;
 }
 
-/* Search(matrix, outer_lower, outer_upper, inner_lower, inner_upper, upper, n): the sum row is
- * one of the rows; n of the columns are coordinates, the others auxiliary. */
+/* Copy the cuts (count x N, each with the end 1) into the problem; -1 with an exception. */
+static int set_cuts(Problem *problem, PyObject *source, Py_ssize_t count)
+{
+    double *rows = copy_doubles(source, count * problem->N, "cuts");
+    if (!rows)
+        return -1;
+    ListedRows *list = listed_rows(rows, (int)count, problem->N);
+    free(rows);
+    if (!list) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    problem->separator = &list->separator;
+    problem->cut_outer = LISTED_END;
+    problem->cut_inner = LISTED_END;
+    return 0;
+}
+
+/* Search(matrix, outer_lower, outer_upper, inner_lower, inner_upper, upper, n, cuts=None,
+ * count=0): the sum row is one of the rows; n of the columns are coordinates, the others auxiliary.
+ * The cuts are further rows a.x <= 1. */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"matrix",      "outer_lower", "outer_upper", "inner_lower",
-                            "inner_upper", "upper",       "n",           NULL};
+                            "inner_upper", "upper",       "n",           "cuts",
+                            "count",       NULL};
     PyObject *arguments[6];
+    PyObject *cuts = Py_None;
     int n;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOi", names, &arguments[0], &arguments[1],
-                                     &arguments[2], &arguments[3], &arguments[4], &arguments[5],
-                                     &n))
+    Py_ssize_t count = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOi|On", names, &arguments[0],
+                                     &arguments[1], &arguments[2], &arguments[3], &arguments[4],
+                                     &arguments[5], &n, &cuts, &count))
         return NULL;
     Py_ssize_t rows = PyObject_Length(arguments[1]);
     Py_ssize_t N = PyObject_Length(arguments[5]);
-    if (rows < 1 || N < n || n < 1 || rows + N > MOST_VARIABLES) {
+    Py_ssize_t capacity = rows;
+    if (count > 0)
+        capacity += CUTS_PER_COORDINATE * N + SPARE_CUTS;
+    if (rows < 1 || N < n || n < 1 || count < 0 || capacity + N > MOST_VARIABLES) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError,
                             "wrong sizes: at least one row and one coordinate, at most 32767 "
@@ -74,7 +105,11 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         Py_DECREF(self);
         return NULL;
     }
-    if (search_init(search, (int)rows) < 0) {
+    if (count > 0 && set_cuts(&search->problem, cuts, count) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    if (search_init(search, (int)capacity) < 0) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }

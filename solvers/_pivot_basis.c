@@ -116,9 +116,9 @@ void pivot_basis_load(Basis *b, const int32_t *record)
 static void swap_rows(double *a, int k, int i, int j)
 {
     for (int c = 0; c < k; c++) {
-        double kept = a[i * k + c];
+        double saved = a[i * k + c];
         a[i * k + c] = a[j * k + c];
-        a[j * k + c] = kept;
+        a[j * k + c] = saved;
     }
 }
 
@@ -158,9 +158,9 @@ static int invert(int k, double *restrict a, double *restrict x)
     return 0;
 }
 
-/* One step of refinement of M x = right, and what the data, and a right side uncertain by
- * `blur`, leave uncertain in x: |M^-1| (|dM| |x| + blur). That of the equations stays in
- * b->residual. */
+/* One step of refinement of M x = right, and the error of x that the rounding of the data and of
+ * the right side (`blur`) may cause: |M^-1| (|dM| |x| + blur). The error of each equation,
+ * |dM| |x| + blur, stays in b->residual. */
 void pivot_refine(const Basis *b, const double *right, const double *blur, double *x, double *error)
 {
     int k = b->k;
@@ -301,7 +301,8 @@ static int weigh_row(Basis *b, const Problem *p, ptrdiff_t t)
     return weigh(b, high.quantity, high.tilt, high.error);
 }
 
-/* Everything of the basis that columns and rows name; -1 if it is none, or contradicts the walk. */
+/* Compute all quantities of the basis that columns and rows name; -1 if it is singular, or
+ * contradicts the walk. */
 int pivot_basis_solve(Basis *b, const Problem *p)
 {
     double *bound = b->quantity; /* work space of the ratio tests is free here */
@@ -314,7 +315,8 @@ int pivot_basis_solve(Basis *b, const Problem *p)
     b->least_tilt = INFINITY;
     b->zero = 0;
     b->shared = 0;
-    for (int r = 0; r < b->k - 1; r++) { /* both bounds of a row may be one */
+    /* Two bases that stand at either bound of a narrow row have vertices close to each other. */
+    for (int r = 0; r < b->k - 1; r++) {
         int row = row_of_code(b->rows[r]);
         b->shared |= p->upper[row] - p->lower[row] < SHARED;
     }

@@ -51,16 +51,17 @@ static int close_by(const Point *x, const Point *y, double tolerance)
     return 1;
 }
 
-/* Mark `other` as a twin of `kept`, which takes over the smaller support: that is the true one. */
-static void merge_twin(Point *kept, Point *other)
+/* Mark `other` as a twin of `point`, which takes the smaller of the two supports: entries that only
+ * one of them has are rounding. */
+static void merge_twin(Point *point, Point *other)
 {
     other->twin = 1;
-    kept->degenerate |= other->degenerate;
-    if (other->count >= kept->count)
+    point->degenerate |= other->degenerate;
+    if (other->count >= point->count)
         return;
-    kept->column = other->column;
-    kept->value = other->value;
-    kept->count = other->count;
+    point->column = other->column;
+    point->value = other->value;
+    point->count = other->count;
 }
 
 /* Point every vertex at its entries, and list those that may have twins; their number. */
@@ -85,7 +86,7 @@ static size_t list_shared(Walk *w, Point **order)
  * are below one. */
 size_t pivot_sort_points(Walk *w, double tolerance, Point **order)
 {
-    size_t kept = 0;
+    size_t different = 0;
     size_t shared = list_shared(w, order);
     double window = 2.0 * w->basis.capacity * tolerance;
     qsort(order, shared, sizeof *order, by_key);
@@ -98,7 +99,7 @@ size_t pivot_sort_points(Walk *w, double tolerance, Point **order)
     }
     for (size_t i = 0; i < w->points; i++)
         if (!w->point[i].twin)
-            order[kept++] = w->point + i;
-    qsort(order, kept, sizeof *order, by_row);
-    return kept;
+            order[different++] = w->point + i;
+    qsort(order, different, sizeof *order, by_row);
+    return different;
 }

@@ -1,12 +1,12 @@
-/* The ratio test of one move, decided by pairs (value, slope in t) and by what the data leave
- * open. */
+/* The ratio test of one move, decided by pairs (value, slope in t) and by the errors that the
+ * rounding of the data may cause. */
 
 #include "_pivot.h"
 
-/* Add a quantity that shrinks by `-change` for each unit of the step, unless it does not for
- * certain or never ends. Its step is quantity / -change; b->quantity, b->error, b->tilt and
- * b->code take the step, its error, its slope and what leaves. Earlier entries of these arrays
- * have been read by then. */
+/* Add a quantity that shrinks by `-change` for each unit of the step, unless the change may be zero
+ * or the quantity is infinite. Its step is quantity / -change; b->quantity, b->error, b->tilt and
+ * b->code take the step, its error, its slope and what leaves. These arrays held the right sides
+ * before, which are not needed any more. */
 static void add_candidate(Basis *b, int *count, Side side, double change, double error,
                           int32_t code)
 {
@@ -86,7 +86,7 @@ static void add_other_bound(Basis *b, const Problem *p, int32_t tight, int *coun
  * first (b->ties of them, if the step is not zero); what leaves, or -1. */
 static int32_t first_to_leave(Basis *b, int count)
 {
-    double reach = INFINITY; /* the longest step that no quantity forbids for certain */
+    double reach = INFINITY; /* the longest step that may still be allowed by every quantity */
     double step = 0.0;
     int ties = 0;
     for (int c = 0; c < count; c++) {

@@ -77,7 +77,7 @@ static Hash record_hash(const Problem *p, const int32_t *record)
     return hash;
 }
 
-/* Whether the tag is new; then it is noted. */
+/* Insert the tag if it is new; whether it was. Linear probing, in a table at most half full. */
 static int note(uint64_t *slot, size_t mask, Hash hash)
 {
     uint64_t tag = hash.tag == 0 ? 1 : hash.tag; /* 0 marks a free slot */
@@ -142,9 +142,9 @@ int pivot_append(Walk *w, ptrdiff_t column, int r, int32_t code)
 
 /* ---------------------------------------------------------------- neighbours */
 
-/* What leaves, decided exactly; -1 if that is impossible. Where several things reach their end
- * within rounding of one step, that step is too coarse a measure (1 - 1e-15 against 1), but
- * each basis behind it is not: take the first that is feasible. */
+/* What leaves, decided exactly; -1 if that is impossible. Where several quantities reach their end
+ * within rounding of one step, the lengths of their steps do not decide which is first (1 - 1e-15
+ * against 1). The bases behind them do: take the first that is feasible. */
 int32_t pivot_decide(Walk *w, ptrdiff_t column, int r)
 {
     Basis *b = &w->basis;
@@ -161,8 +161,8 @@ int32_t pivot_decide(Walk *w, ptrdiff_t column, int r)
     return code;
 }
 
-/* Note what leaves at move number `move`, and the hash of the neighbour behind it; `hash` is
- * that of the basis with what comes. */
+/* Note what leaves at move number `move`, and the hash of the neighbour behind it. `hash` is that
+ * of the basis together with the element that comes. */
 static void foresee(Walk *w, ptrdiff_t move, Hash hash, int32_t code)
 {
     const Problem *p = &w->problem;

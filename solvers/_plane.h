@@ -6,13 +6,13 @@
  * >= 4 log 2 t (1 - t) for the binary entropy h, and evaluate only what may lie below the
  * level.
  *
- * What is called `lowest` is a proven lower bound. The coordinates come with an absolute error
- * `blur`; a mixture whose weights may therefore be wrong by E costs at least its computed value
- * less slack(E), and in any case no less than the unit vectors of its symbols (the floor), for
- * H is not negative.
+ * The bound `lowest` is proven. The coordinates come with an absolute error `blur`; a mixture
+ * whose weights may therefore be wrong by E costs at least its computed value less slack(E),
+ * and in any case no less than the unit vectors of its symbols (the floor), for H is not
+ * negative.
  *
- * Files: _plane_pairs.c; _plane_triples.c; _plane_module.c, the Python module. What each
- * evaluated mixture runs through stands here, to be compiled into both loops.
+ * Files: _plane_pairs.c; _plane_triples.c; _plane_module.c, the Python module. The functions
+ * that each evaluated mixture needs are in this header, to be inlined in both loops.
  */
 
 #ifndef SOLVERS_PLANE_H
@@ -50,20 +50,20 @@
 #define HOT
 #endif
 
-/* What has been found, and what is of interest from then on. */
+/* The state of one pricing: the best mixtures so far, the bound, and what is still of interest. */
 typedef struct {
     ptrdiff_t n;   /* symbols */
     double blur;   /* absolute error of coordinates */
     double size;   /* bound of |prices| */
     double margin; /* distance from the level within which a mixture is evaluated: slack(SHARP) */
-    double level;  /* what is dearer is of no interest; */
-    double keep;   /* it falls to keep * (best value) */
-    double lowest; /* proven lower bound of every mixture so far */
-    double floor;  /* least cost of any unit vector */
-    double *best;  /* n: least value found with each symbol */
-    int32_t *support; /* n x 3: where it was found, -1 for no third symbol */
-    long long looked; /* mixtures evaluated */
-} Found;
+    double level;  /* dearer mixtures are of no interest: it falls to keep * (best value) */
+    double keep;
+    double lowest;       /* proven lower bound of every mixture so far */
+    double floor;        /* least cost of any unit vector */
+    double *best;        /* n: least value of a mixture with each symbol */
+    int32_t *support;    /* n x 3: the members of that mixture, -1 for no third symbol */
+    long long evaluated; /* mixtures evaluated */
+} Pricing;
 
 /* Symbols on one side of a line, with coordinates along it (p) and away from it (o), and scores
  * s. */
@@ -113,28 +113,30 @@ static inline double slack(double error, double size)
 
 /* Note a mixture of these members (-1 for none) with its computed value, the error of its
  * weights, and the least cost of its members' unit vectors. */
-static inline void note(Found *found, double value, double error, double floor,
+static inline void note(Pricing *pricing, double value, double error, double floor,
                         const int32_t members[3])
 {
-    double low = error < LARGEST_ERROR ? value - slack(error, found->size) : floor;
+    double low = error < LARGEST_ERROR ? value - slack(error, pricing->size) : floor;
     if (low < floor)
         low = floor;
-    if (low < found->lowest)
-        found->lowest = low;
-    found->looked++;
+    if (low < pricing->lowest)
+        pricing->lowest = low;
+    pricing->evaluated++;
+    /* Blurred weights prove a bound, but the mixture may miss the plane's point: no column. */
     if (!(error < SHARP))
         return;
     for (int t = 0; t < 3; t++) {
         int32_t member = members[t];
-        if (member < 0 || value >= found->best[member])
+        if (member < 0 || value >= pricing->best[member])
             continue;
-        found->best[member] = value;
-        memcpy(found->support + 3 * member, members, 3 * sizeof members[0]);
+        pricing->best[member] = value;
+        memcpy(pricing->support + 3 * member, members, 3 * sizeof members[0]);
     }
-    double keep = found->looked > MANY * found->n ? CLOSE : found->keep;
+    double keep = pricing->evaluated > MANY * pricing->n ? CLOSE : pricing->keep;
+    /* Below zero, mixtures that are nearly as good are of interest, too: they may be columns. */
     double level = value < 0.0 ? keep * value : value;
-    if (level < found->level)
-        found->level = level;
+    if (level < pricing->level)
+        pricing->level = level;
 }
 
 /* Add a symbol to a side; a coordinate that is negative by no more than its blur counts as zero. */
@@ -148,10 +150,10 @@ static inline void side_add(Side *side, double p, double o, double s, int32_t in
 }
 
 /* _plane_pairs.c */
-void gather_above(const Found *found, Space *space, const Lines *lines);
-void pairs_of(Found *found, Space *space, const Lines *lines, int32_t i);
+void gather_above(const Pricing *pricing, Space *space, const Lines *lines);
+void pairs_of(Pricing *pricing, Space *space, const Lines *lines, int32_t i);
 
 /* _plane_triples.c */
-void triples_of(Found *found, Space *space, const Plane *plane, int32_t i);
+void triples_of(Pricing *pricing, Space *space, const Plane *plane, int32_t i);
 
 #endif

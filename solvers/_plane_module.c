@@ -1,4 +1,4 @@
-/* The module `solvers._plane`: buffers in, what was found in their place. */
+/* The module `solvers._plane`: buffers in, of which `best` and `support` are updated in place. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -80,7 +80,7 @@ static int are_indices(const int32_t *index, Py_ssize_t count, Py_ssize_t n)
 }
 
 /* triples(f, g, s, candidates, best, support, offset, size, reach, blur, level, keep, lowest,
- * floor, first, seconds) -> (next candidate, level, lowest, looked at). */
+ * floor, first, seconds) -> (next candidate, level, lowest, evaluated). */
 static PyObject *plane_triples(PyObject *Py_UNUSED(module), PyObject *args)
 {
     enum { F, G, S, CANDIDATES, BEST, SUPPORT, ARRAYS };
@@ -95,12 +95,12 @@ static PyObject *plane_triples(PyObject *Py_UNUSED(module), PyObject *args)
     Py_buffer views[ARRAYS];
     double seconds;
     Py_ssize_t first;
-    Found found = {0};
+    Pricing pricing = {0};
     Plane plane = {0};
     if (!PyArg_ParseTuple(args, "OOOOOOddddddddnd", &in[F].source, &in[G].source, &in[S].source,
                           &in[CANDIDATES].source, &in[BEST].source, &in[SUPPORT].source,
-                          &plane.offset, &found.size, &plane.reach, &found.blur, &found.level,
-                          &found.keep, &found.lowest, &found.floor, &first, &seconds))
+                          &plane.offset, &pricing.size, &plane.reach, &pricing.blur, &pricing.level,
+                          &pricing.keep, &pricing.lowest, &pricing.floor, &first, &seconds))
         return NULL;
     Py_ssize_t n = PyObject_Length(in[F].source);
     Py_ssize_t candidates = PyObject_Length(in[CANDIDATES].source);
@@ -116,10 +116,10 @@ static PyObject *plane_triples(PyObject *Py_UNUSED(module), PyObject *args)
     plane.f = views[F].buf;
     plane.g = views[G].buf;
     plane.s = views[S].buf;
-    found.n = n;
-    found.margin = slack(SHARP, found.size);
-    found.best = views[BEST].buf;
-    found.support = views[SUPPORT].buf;
+    pricing.n = n;
+    pricing.margin = slack(SHARP, pricing.size);
+    pricing.best = views[BEST].buf;
+    pricing.support = views[SUPPORT].buf;
     Py_ssize_t at = first < 0 ? 0 : first;
     Space space;
     int ready = space_init(&space, n + 1) == 0 && are_indices(candidate, candidates, n);
@@ -128,7 +128,7 @@ static PyObject *plane_triples(PyObject *Py_UNUSED(module), PyObject *args)
         double end = now_seconds() + seconds;
         Py_ssize_t start = at;
         for (; at < candidates && (at == start || now_seconds() <= end); at++)
-            triples_of(&found, &space, &plane, candidate[at]);
+            triples_of(&pricing, &space, &plane, candidate[at]);
         Py_END_ALLOW_THREADS
     }
     free(space.memory);
@@ -138,11 +138,11 @@ static PyObject *plane_triples(PyObject *Py_UNUSED(module), PyObject *args)
                         "candidates must be indices of points, and memory enough for them");
         return NULL;
     }
-    return Py_BuildValue("nddL", at, found.level, found.lowest, found.looked);
+    return Py_BuildValue("nddL", at, pricing.level, pricing.lowest, pricing.evaluated);
 }
 
 /* pairs(lines, y, best, support, line, blur, outside, size, level, keep, lowest, floor, first,
- * seconds) -> (next symbol, level, lowest, looked at). Each row of `lines` is a line's function
+ * seconds) -> (next symbol, level, lowest, evaluated). Each row of `lines` is a line's function
  * at the symbols, and a mixture counts where no other one is above `outside`. */
 static PyObject *plane_pairs(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -156,12 +156,12 @@ static PyObject *plane_pairs(PyObject *Py_UNUSED(module), PyObject *args)
     Py_buffer views[ARRAYS];
     double seconds;
     Py_ssize_t line, first;
-    Found found = {0};
+    Pricing pricing = {0};
     Lines lines = {0};
     if (!PyArg_ParseTuple(args, "OOOOndddddddnd", &in[LINES].source, &in[Y].source,
-                          &in[BEST].source, &in[SUPPORT].source, &line, &found.blur, &lines.outside,
-                          &found.size, &found.level, &found.keep, &found.lowest, &found.floor,
-                          &first, &seconds))
+                          &in[BEST].source, &in[SUPPORT].source, &line, &pricing.blur,
+                          &lines.outside, &pricing.size, &pricing.level, &pricing.keep,
+                          &pricing.lowest, &pricing.floor, &first, &seconds))
         return NULL;
     Py_ssize_t count = PyObject_Length(in[LINES].source);
     Py_ssize_t n = PyObject_Length(in[Y].source);
@@ -181,26 +181,26 @@ static PyObject *plane_pairs(PyObject *Py_UNUSED(module), PyObject *args)
     lines.lines = count;
     lines.line = line;
     lines.y = views[Y].buf;
-    found.n = n;
-    found.margin = slack(SHARP, found.size);
-    found.best = views[BEST].buf;
-    found.support = views[SUPPORT].buf;
+    pricing.n = n;
+    pricing.margin = slack(SHARP, pricing.size);
+    pricing.best = views[BEST].buf;
+    pricing.support = views[SUPPORT].buf;
     Py_ssize_t i = first;
     Space space;
     int ready = space_init(&space, n + 1) == 0;
     if (ready) {
         Py_BEGIN_ALLOW_THREADS
         double end = now_seconds() + seconds;
-        gather_above(&found, &space, &lines);
+        gather_above(&pricing, &space, &lines);
         for (; i < n && (i == first || now_seconds() <= end); i++)
-            pairs_of(&found, &space, &lines, (int32_t)i);
+            pairs_of(&pricing, &space, &lines, (int32_t)i);
         Py_END_ALLOW_THREADS
     }
     free(space.memory);
     release(views, ARRAYS);
     if (!ready)
         return PyErr_NoMemory();
-    return Py_BuildValue("nddL", i, found.level, found.lowest, found.looked);
+    return Py_BuildValue("nddL", i, pricing.level, pricing.lowest, pricing.evaluated);
 }
 
 static PyMethodDef methods[] = {

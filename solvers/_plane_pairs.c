@@ -19,12 +19,12 @@ HOT static double bound_pairs(double f_i, double y_i, const double *f, const dou
 }
 
 /* The symbols on or above the line at hand, into the upper side. */
-void gather_above(const Found *found, Space *space, const Lines *lines)
+void gather_above(const Pricing *pricing, Space *space, const Lines *lines)
 {
-    const double *f = lines->all + lines->line * found->n;
+    const double *f = lines->all + lines->line * pricing->n;
     space->up.count = 0;
-    for (ptrdiff_t j = 0; j < found->n; j++)
-        if (f[j] >= -found->blur)
+    for (ptrdiff_t j = 0; j < pricing->n; j++)
+        if (f[j] >= -pricing->blur)
             side_add(&space->up, f[j] > 0.0 ? f[j] : 0.0, 0.0, lines->y[j], (int32_t)j);
 }
 
@@ -43,15 +43,15 @@ static int is_within(const Lines *lines, ptrdiff_t n, int32_t i, int32_t j, doub
 }
 
 /* All pairs of a symbol with those of the upper side, if it is on or below the line at hand. */
-void pairs_of(Found *found, Space *space, const Lines *lines, int32_t i)
+void pairs_of(Pricing *pricing, Space *space, const Lines *lines, int32_t i)
 {
-    const double *f = lines->all + lines->line * found->n;
+    const double *f = lines->all + lines->line * pricing->n;
     const double *y = lines->y;
     const Side *up = &space->up;
-    if (f[i] > found->blur)
+    if (f[i] > pricing->blur)
         return;
     double f_i = f[i] < 0.0 ? f[i] : 0.0;
-    double limit = found->level + found->margin;
+    double limit = pricing->level + pricing->margin;
     if (bound_pairs(f_i, y[i], up->p, up->s, up->count, space->bound) > limit)
         return;
     for (ptrdiff_t k = 0; k < up->count; k++) {
@@ -60,14 +60,14 @@ void pairs_of(Found *found, Space *space, const Lines *lines, int32_t i)
             continue;
         double width = up->p[k] - f_i;
         double t = -f_i / width;
-        double error = QUOTIENT_BLUR * found->blur / width;
+        double error = QUOTIENT_BLUR * pricing->blur / width;
         if (!(width > 0.0))
             t = 0.5; /* both on the line: the floor is all that can be proven */
-        if (!is_within(lines, found->n, i, j, t, error))
+        if (!is_within(lines, pricing->n, i, j, t, error))
             continue;
         double value = entropy_term(t) + entropy_term(1.0 - t) - (1.0 - t) * y[i] - t * y[j];
         double floor = y[i] > y[j] ? -y[i] : -y[j];
         int32_t members[3] = {i, j, -1};
-        note(found, value, error, floor, members);
+        note(pricing, value, error, floor, members);
     }
 }

@@ -7,7 +7,7 @@
 
 #include "_plane.h"
 
-/* A symbol this many blurs from the origin is the origin itself, as far as the data tell. */
+/* A symbol within this many blurs of the origin cannot be told from the origin. */
 #define AT_ORIGIN 1e3
 /* The others together weigh at most two thirds where i has the largest weight; a little more. */
 #define LARGEST_REST 0.6666668
@@ -59,7 +59,7 @@ HOT static double bound_triples(const Corner *corner, double p_j, double o_j, do
 
 /* Sort the other symbols by the side of the ray from i; the farthest one beyond the origin.
  * Those within the blur of the ray are on both sides. */
-static double gather_sides(const Found *found, Space *space, const Plane *plane,
+static double gather_sides(const Pricing *pricing, Space *space, const Plane *plane,
                            const Corner *corner)
 {
     const double *f = plane->f;
@@ -67,9 +67,9 @@ static double gather_sides(const Found *found, Space *space, const Plane *plane,
     const double *s = plane->s;
     double e = -f[corner->i] / corner->r;
     double h = -g[corner->i] / corner->r;
-    double blur = found->blur;
+    double blur = pricing->blur;
     double farthest = 0.0;
-    ptrdiff_t n = found->n;
+    ptrdiff_t n = pricing->n;
     Side up = space->up; /* in registers while they grow */
     Side down = space->down;
     up.count = 0;
@@ -92,8 +92,8 @@ static double gather_sides(const Found *found, Space *space, const Plane *plane,
 }
 
 /* Evaluate the triple of a corner with place u of the upper side and place k of the lower one. */
-static void price_triple(Found *found, const Space *space, const Plane *plane, const Corner *corner,
-                         ptrdiff_t u, ptrdiff_t k)
+static void price_triple(Pricing *pricing, const Space *space, const Plane *plane,
+                         const Corner *corner, ptrdiff_t u, ptrdiff_t k)
 {
     const Side *up = &space->up;
     const Side *down = &space->down;
@@ -114,26 +114,26 @@ static void price_triple(Found *found, const Space *space, const Plane *plane, c
         double part = r / (p + r); /* weight of j and k together */
         double x = part * a;
         double z = part * (1.0 - a);
-        double wrong = QUOTIENT_BLUR * found->blur / sum;
-        double wrong_p = wrong * (fabs(p_j) + fabs(p_k)) + QUOTIENT_BLUR * found->blur;
-        if (p + wrong_p < LEAST_FAR * r)
+        double a_error = QUOTIENT_BLUR * pricing->blur / sum;
+        double p_error = a_error * (fabs(p_j) + fabs(p_k)) + QUOTIENT_BLUR * pricing->blur;
+        if (p + p_error < LEAST_FAR * r)
             return; /* the others weigh more than two thirds: i is not the largest */
-        if (p > 2.0 * wrong_p) {
-            error = wrong + 2.0 * part * wrong_p / (p + r);
+        if (p > 2.0 * p_error) {
+            error = a_error + 2.0 * part * p_error / (p + r);
             value = entropy_term(1.0 - part) + entropy_term(x) + entropy_term(z) +
                     (1.0 - part) * s_i + x * s_j + z * s_k - plane->offset;
         }
     }
     int32_t members[3] = {corner->i, up->index[u], down->index[k]};
-    note(found, value, error, floor, members);
+    note(pricing, value, error, floor, members);
 }
 
 /* Whether any triple of the corner may lie below the limit; sets the largest weight of the
  * others. The bound is concave in their weight, so least at an end; with half or more for them
  * H >= log 2. */
-static int may_be_cheap(const Found *found, Corner *corner, double farthest, double limit)
+static int may_be_cheap(const Pricing *pricing, Corner *corner, double farthest, double limit)
 {
-    double rest = corner->r / (corner->r + farthest + QUOTIENT_BLUR * found->blur);
+    double rest = corner->r / (corner->r + farthest + QUOTIENT_BLUR * pricing->blur);
     double half = 0.25 * FOUR_LOG_2 + corner->s / 3.0;
     double ends = half;
     if (rest < 0.5)
@@ -145,28 +145,28 @@ static int may_be_cheap(const Found *found, Corner *corner, double farthest, dou
 }
 
 /* All triples with the origin in which i has the largest weight. */
-void triples_of(Found *found, Space *space, const Plane *plane, int32_t i)
+void triples_of(Pricing *pricing, Space *space, const Plane *plane, int32_t i)
 {
     Corner corner = {.i = i, .r = hypot(plane->f[i], plane->g[i]), .s = plane->s[i]};
     const Side *up = &space->up;
     const Side *down = &space->down;
-    if (corner.r <= AT_ORIGIN * found->blur) {
-        /* nothing is cheaper than its unit vector by more than the noise */
+    if (corner.r <= AT_ORIGIN * pricing->blur) {
+        /* its direction is noise; nothing is cheaper than its unit vector by more than that */
         double low = corner.s - plane->offset;
-        if (low < found->level + found->margin && found->floor < found->lowest)
-            found->lowest = found->floor;
+        if (low < pricing->level + pricing->margin && pricing->floor < pricing->lowest)
+            pricing->lowest = pricing->floor;
         return;
     }
-    double farthest = gather_sides(found, space, plane, &corner);
+    double farthest = gather_sides(pricing, space, plane, &corner);
     if (farthest <= 0.0)
         return;
-    if (!may_be_cheap(found, &corner, farthest, found->level + found->margin + plane->offset))
+    if (!may_be_cheap(pricing, &corner, farthest, pricing->level + pricing->margin + plane->offset))
         return;
     double *bound = space->bound;
     ptrdiff_t others = down->count;
-    corner.sharp = SHARP_BLURS * found->blur * plane->reach / (SHARP * corner.r);
+    corner.sharp = SHARP_BLURS * pricing->blur * plane->reach / (SHARP * corner.r);
     for (ptrdiff_t u = 0; u < up->count; u++) {
-        double limit = found->level + found->margin + plane->offset;
+        double limit = pricing->level + pricing->margin + plane->offset;
         double least = bound_triples(&corner, up->p[u], up->o[u], up->s[u], down->p, down->o,
                                      down->s, others, bound);
         if (least > limit)
@@ -174,7 +174,7 @@ void triples_of(Found *found, Space *space, const Plane *plane, int32_t i)
         for (ptrdiff_t k = 0; k < others; k++) {
             if (bound[k] > limit || down->index[k] == up->index[u])
                 continue;
-            price_triple(found, space, plane, &corner, u, k);
+            price_triple(pricing, space, plane, &corner, u, k);
         }
     }
 }

@@ -19,7 +19,7 @@
 /* Least relative rise of the value that counts. */
 #define LEAST_RISE 1e-12
 
-/* The next `count` items of `size` bytes of a block, whose cursor moves on; NULL while
+/* The next `count` items of `size` bytes of a block, at multiples of 16 bytes; NULL while only
  * measuring. */
 static void *carve(char *block, size_t *used, size_t count, size_t size)
 {
@@ -88,7 +88,7 @@ int program_init(Program *lp, const Problem *problem, int capacity)
     lp->deadline = INFINITY;
     for (int j = 0; j < problem->N + capacity; j++)
         lp->position[j] = -1;
-    set_rows(problem, lp, 0);
+    set_rows(problem, lp, OUTER_ROWS);
     slack_basis(problem, lp);
     return 0;
 }
@@ -132,8 +132,7 @@ static void bound_cut(const Problem *problem, Program *lp, int k)
     lp->cost[slack] = 0.0;
 }
 
-/* Give the rows the ends of the smaller set (`inner`, for points) or of the larger one (for
- * bounds). */
+/* Give the rows the ends of the smaller set (INNER_ROWS) or of the larger one (OUTER_ROWS). */
 void set_rows(const Problem *problem, Program *lp, int inner)
 {
     size_t bytes = sizeof(double) * (size_t)problem->fixed;
@@ -237,7 +236,7 @@ void drop_rows(const Problem *problem, Program *lp)
 void reset_rows(const Problem *problem, Program *lp)
 {
     forget_cuts(problem, lp);
-    set_rows(problem, lp, 0);
+    set_rows(problem, lp, OUTER_ROWS);
     slack_basis(problem, lp);
 }
 
@@ -252,7 +251,7 @@ void load_rows(const Problem *problem, Program *lp, Cut *const *cuts, int count)
         lp->cut[k] = cuts[t];
         place_row(problem, lp, k, cuts[t]->entries);
     }
-    set_rows(problem, lp, 0);
+    set_rows(problem, lp, OUTER_ROWS);
 }
 
 /* Every structural variable between 0 and its upper bound, at no cost. */
@@ -286,6 +285,7 @@ static int solve_in_rounds(const Problem *problem, Program *lp, double start, do
     double floor = -INFINITY;
     int rounds = lp->inner ? MOST_ROUNDS : NODE_ROUNDS;
     for (int round = 1; round <= rounds; round++) {
+        /* rounds of a node are few, so only local searches look at the clock */
         if (lp->inner && now_seconds() > lp->deadline)
             return LP_LIMIT;
         int status = dual_simplex(problem, lp, &reached, cutoff);

@@ -55,6 +55,9 @@ enum {
     LP_MEMORY
 };
 
+/* The ends that rows have: of the larger set, for bounds, or of the smaller one, for points. */
+enum { OUTER_ROWS = 0, INNER_ROWS = 1 };
+
 /* What `separate` returns in the place of a number of rows. */
 enum { SEPARATE_MEMORY = -1, SEPARATE_FULL = -2 };
 
@@ -94,7 +97,7 @@ struct Program {
     void *memory; /* the one block that holds all of the arrays */
     int M;        /* rows at hand: the fixed ones, then the cuts */
     int capacity; /* most rows: the stride of `columns` and `inverse` */
-    int inner;    /* whether the rows are those of the smaller set */
+    int inner;    /* OUTER_ROWS or INNER_ROWS */
 
     const double **row; /* capacity: entries of each row */
     double *columns;    /* N x capacity: the same matrix by columns */

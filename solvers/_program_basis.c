@@ -137,33 +137,28 @@ static void invert(const Problem *problem, Program *lp, const int *structurals, 
     lp->updates = 0;
 }
 
-/* Sort variable j of a basis into kept slacks and structurals (in `candidates`). */
-static void sort_variable(const Problem *problem, Program *lp, int j, int *count)
-{
-    if (j >= problem->N)
-        lp->keep[j - problem->N] = 1;
-    else
-        lp->candidates[(*count)++] = j;
-}
-
-/* The basis of an open node, inverted. */
-void load_basis(const Problem *problem, Program *lp, const int16_t *basis)
-{
-    int count = 0;
-    memset(lp->keep, 0, (size_t)lp->M);
-    for (int i = 0; i < lp->M; i++)
-        sort_variable(problem, lp, basis[i], &count);
-    invert(problem, lp, lp->candidates, count);
-}
-
 /* Invert the present basis anew. */
 void factor(const Problem *problem, Program *lp)
 {
+    int N = problem->N;
     int count = 0;
     memset(lp->keep, 0, (size_t)lp->M);
-    for (int i = 0; i < lp->M; i++)
-        sort_variable(problem, lp, lp->basis[i], &count);
+    for (int i = 0; i < lp->M; i++) {
+        int j = lp->basis[i];
+        if (j >= N)
+            lp->keep[j - N] = 1;
+        else
+            lp->candidates[count++] = j; /* `invert` starts from slacks, which overwrites `basis` */
+    }
     invert(problem, lp, lp->candidates, count);
+}
+
+/* Make the basis of an open node the present one, and invert it. */
+void load_basis(const Problem *problem, Program *lp, const int16_t *basis)
+{
+    for (int i = 0; i < lp->M; i++)
+        lp->basis[i] = basis[i];
+    factor(problem, lp);
 }
 
 /* Multipliers of the rows: dual = c_B B^-1, zero for rows that are not active. */

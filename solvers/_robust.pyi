@@ -1,4 +1,4 @@
-"""Compiled kernel of `solvers.concave.RobustSearch`; arrays are contiguous float64.
+"""Compiled kernel of `solvers.RobustSearch`; arrays are contiguous float64.
 
 See `_robust_rows.h`.
 """

@@ -192,7 +192,7 @@ static PyModuleDef_Slot robust_slots[] = {{Py_mod_exec, robust_exec}, {0, NULL}}
 static struct PyModuleDef robust_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "solvers._robust",
-    .m_doc = "Compiled kernel of `solvers.concave.RobustSearch`.",
+    .m_doc = "Compiled kernel of `solvers.RobustSearch`.",
     .m_slots = robust_slots,
 };
 

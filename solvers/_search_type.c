@@ -9,8 +9,6 @@ enum { RUN_DONE, RUN_PAUSED, RUN_COLUMNS, RUN_MEMORY };
 
 /* |log u| of a positive float32 stays below 104, so chord costs stay below max |y| and this. */
 #define LARGEST_SLOPE 100.0
-/* Share of the tolerance below which a node is a leaf before a point is found. */
-#define LEAF_SHARE 0.1
 /* Nodes between two looks at the clock, less one: a mask. */
 #define CLOCK_MASK 15
 /* Seconds that one local search with cuts may take: on hundreds of symbols with wide intervals
@@ -300,15 +298,17 @@ static int tighten_tops(Search *search, int first, double seconds)
     Program *lp = &search->program;
     double end = now_seconds() + seconds;
     int j = first;
-    set_rows(problem, lp, 0);
+    set_rows(problem, lp, OUTER_ROWS);
     open_box(problem, lp);
     if (first == 0)
         reset_rows(problem, lp);
     for (; j < problem->n && (j == first || now_seconds() <= end); j++) {
+        /* the most that v_j can be is minus the least of -v_j */
         lp->cost[j] = -1.0;
         recompute(problem, lp);
         solve(problem, lp, -INFINITY, INFINITY);
         multipliers(lp);
+        /* valid however the program ended: the Lagrangian is a bound for any multipliers */
         double top = -lagrangian(problem, lp, lp->cost, lp->dual, 0.0, 1.0);
         if (top < problem->top[j])
             problem->top[j] = larger(top, 0.0);

@@ -9,12 +9,18 @@
  * exact at both ends; the linear program that is left bounds f from below over the box. Boxes
  * are split where the chord errs most.
  *
- * What proves: the bound of a node, from `lagrangian`. What only steers: every point, cost and
- * cutoff that comes from the simplex. Every open node lies in the heap, so at any moment the
- * least of its bounds, of the bounds of closed leaves and of the cutoff bounds the minimum.
+ * Only the bound of a node proves anything, and it comes from `lagrangian`. Points, costs and
+ * cutoffs that come from the simplex only steer. Every open node lies in the heap, so at any
+ * moment the least of its bounds, of the bounds of closed leaves and of the cutoff bounds the
+ * minimum.
  *
  * Files: _tree_nodes.c, boxes and the heap of open nodes; _tree_points.c, the points found;
- * _tree_descent.c, local search; _tree_branch.c, splitting the root and the nodes.
+ * _tree_descent.c, local search; _tree_branch.c, splitting the root and the nodes;
+ * _search_type.c, the Python type over a search.
+ *
+ * Two modules are compiled from these files and those of `_program.h`. `_kernel` has all rows
+ * fixed, and walks from vertex to vertex besides (_kernel_walk.c, _kernel_module.c). `_robust`
+ * has a separator instead, which finds rows by sorting (_robust_rows.h, _robust_module.c).
  */
 
 #ifndef SOLVERS_TREE_H
@@ -24,6 +30,8 @@
 
 /* Widths below this are not split any further: both ends agree to nearly all digits. */
 #define SMALLEST_WIDTH 1e-9
+/* A node is a leaf if its bound is closer to its point than this share of what is tolerated. */
+#define LEAF_SHARE 0.1
 
 /* The intervals, rows and basis of a split node, shared by its children. Floats save memory;
  * they are rounded outwards, so a box never loses a point. */
@@ -92,6 +100,20 @@ static inline double phi(double x)
     if (x <= 0.0)
         return 0.0;
     return -x * log(x);
+}
+
+/* The largest float that is at most x >= 0. */
+static inline float float_below(double x)
+{
+    float nearest = (float)x;
+    return (double)nearest > x ? nextafterf(nearest, -1.0f) : nearest;
+}
+
+/* The smallest float that is at least x <= 1. */
+static inline float float_above(double x)
+{
+    float nearest = (float)x;
+    return (double)nearest < x ? nextafterf(nearest, 2.0f) : nearest;
 }
 
 /* The term of coordinate j: phi(x) - y_j x. */

@@ -117,7 +117,8 @@ static BoxBound bound_box(Search *search, double cutoff)
 
 /* A lower bound over the box with coordinate j confined to [low, high], from the reduced costs
  * in `tableau` and the Lagrangian `reduced` that they belong to: coordinate j's share of it is
- * exchanged for the least of its own concave function over the interval, which lies at an end. */
+ * exchanged for the least of its own concave function over the interval, which lies at an end
+ * (docs/explanation/optimum-theory.md, 'By columns': confining). */
 static double bound_confined(const Search *search, int j, double low, double high, double reduced)
 {
     const Program *lp = &search->program;
@@ -157,7 +158,8 @@ static int tighten_by_sum(Search *search)
 
 /* Tighten by the reduced costs in `tableau`, which belong to `bound`; returns the sum of the
  * shares taken away. With gap = cutoff - bound, a coordinate with reduced cost d > 0 at its
- * lower end cannot exceed lower + gap/d in any point that beats the cutoff (and mirrored). */
+ * lower end cannot exceed lower + gap/d in any point that beats the cutoff, and mirrored
+ * (docs/explanation/optimum-theory.md, 'By columns': tightening). */
 static double tighten_by_cost(Search *search, double bound)
 {
     const double *reduced = search->program.tableau;
@@ -383,7 +385,7 @@ int process_node(Search *search, Node node)
     if (open <= 0)
         return open;
     primal_point(&search->problem, lp);
-    drop_rows(&search->problem, lp);
+    drop_rows(&search->problem, lp); /* children inherit only rows that hold something */
     double value = objective(search, lp->point);
     if (result.status == LP_OPTIMAL)
         note_cost(search, value);
@@ -424,13 +426,7 @@ static int push_largest(Search *search, Box *box, double low, double high, int p
         double bound = bound_confined(search, j, low, top, base);
         if (bound > search->cutoff)
             continue;
-        float lower = (float)low;
-        float upper = (float)top;
-        if ((double)lower > low)
-            lower = nextafterf(lower, -1.0f);
-        if ((double)upper < top)
-            upper = nextafterf(upper, 2.0f);
-        Node child = {bound, box, j, lower, upper, 0};
+        Node child = {bound, box, j, float_below(low), float_above(top), 0};
         if (push_node(search, child) < 0)
             return -1;
     }
@@ -449,6 +445,7 @@ static int split_interval(Search *search, double low, double high, int part, int
         search->lower[j] = 0.0;
         search->upper[j] = root_top(search, j, high);
     }
+    /* each interval starts from the basis of the last one, inverted anew */
     drop_rows(problem, lp);
     factor(problem, lp);
     BoxBound all = bound_box(search, INFINITY);

@@ -40,7 +40,7 @@ double descend(Search *search, int stage)
     const Problem *problem = &search->problem;
     Program *lp = &search->program;
     double best = INFINITY;
-    set_rows(problem, lp, 1);
+    set_rows(problem, lp, INNER_ROWS);
     open_box(problem, lp);
     for (int step = 0; step < MOST_STEPS; step++) {
         linearise(search, SMOOTHING[stage]);
@@ -59,7 +59,7 @@ double descend(Search *search, int stage)
             return cost;
         if (fell)
             best = cost;
-        else
+        else /* a local minimum at this smoothing */
             stage++;
     }
     return objective(search, lp->point);

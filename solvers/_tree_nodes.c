@@ -45,20 +45,6 @@ void search_free(Search *search)
 
 /* ---------------------------------------------------------------- boxes */
 
-/* The largest float that is at most x >= 0. */
-static float float_below(double x)
-{
-    float nearest = (float)x;
-    return (double)nearest > x ? nextafterf(nearest, -1.0f) : nearest;
-}
-
-/* The smallest float that is at least x <= 1. */
-static float float_above(double x)
-{
-    float nearest = (float)x;
-    return (double)nearest < x ? nextafterf(nearest, 2.0f) : nearest;
-}
-
 /* The intervals, rows and basis at hand as a box with one reference; NULL without memory. */
 Box *box_new(Search *search)
 {
@@ -82,7 +68,7 @@ Box *box_new(Search *search)
     box->cap = 1.0f;
     for (size_t j = 0; j < n; j++) {
         float low = float_below(search->lower[j]);
-        box->lower[j] = low < 0.0f ? 0.0f : low;
+        box->lower[j] = low < 0.0f ? 0.0f : low; /* coordinates are never negative */
         box->upper[j] = float_above(search->upper[j]);
     }
     for (size_t t = 0; t < cuts; t++) {

@@ -5,8 +5,6 @@
 /* A vertex that is met twice is met with the same support and the same cost to many digits. */
 #define SAME_COST 1e-10
 #define SAME_VALUE 1e-9
-/* A node is not split if its bound is closer to its point than this share of what is tolerated. */
-#define LEAF_SHARE 0.1
 /* Points and entries that there is room for at first. */
 #define FIRST_POINTS 256
 #define FIRST_ENTRIES 1024

@@ -2,9 +2,10 @@
 
     minimise  sum_xy c(x, y) q(x, y)   over q >= 0 with  sum_y q(x, y) = p_x,
 
-where for every column y the vector q(., y) is its mass m_y times a member of the polytope; where
-asked for, m_y = p_y, q(x, x) >= floor_x p_x, and q(x, y) = 0 for pairs that are not allowed. A
-linear program in n^2 variables.
+where for every column y the vector q(., y) is its mass m_y times a member of the polytope. On
+request m_y = p_y, q(x, x) >= floor_x p_x, and q(x, y) = 0 for pairs that are not allowed. This is a
+linear program in n^2 variables; `solvers.assigning` solves it. Here is the problem, and the bound
+that proves its solutions.
 
 *Bound.* Let nu >= 0 be multipliers of the one-sided rows t.v + a.r >= 0 of the polytope (written
 for unit mass), f any prices of the column masses (f = 0 where these are free), and E(x, y) = c(x,
@@ -21,16 +22,13 @@ be feasible, nor precise.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.errors import BackendFailure, EmptyPolytope, InvalidPolytope
+from solvers.errors import EmptyPolytope, InvalidPolytope
 from solvers.points import Array
 from solvers.polytope import Polytope
 
@@ -39,51 +37,11 @@ NONE = "no assignment keeps to the polytope, the floors and the pairs that are a
 UNIT = 2.0**-53
 """Largest relative error of one floating-point operation."""
 
-SMALL = 3000
-"""Variables up to which the simplex method is fastest; beyond, an interior point says which of them
-matter."""
-
 SUPPORT = 1e-7
-"""Share of p_x from which an entry of an interior solution is a candidate for the vertex."""
-
-MOST_CANDIDATES = 30_000
-"""Candidates up to which the vertex is computed by the simplex method."""
-
-MISSED = 1e-7
-"""Largest error of the sums and rows of an iterate, relative to the masses, that counts as an
-assignment."""
-
-ROUGH = 1e-3
-"""Largest such error of an iterate that shows which pairs matter."""
+"""Share of its mass below which an entry of an inexact solution is a trace and not support."""
 
 LEAST_GAP = 1e-9
 """Gap, as a share of the spread, below which double precision proves nothing more."""
-
-INTERIOR_GAP = 1e-6
-"""Gap, as a share of the spread, from which the support of an interior solution is that of a
-vertex."""
-
-DENSE = 300
-"""Masses up to which the interior point method begins with all pairs."""
-
-FIRST = 20
-"""Beyond `DENSE`: cheapest pairs of each column to begin with, and as many random ones."""
-
-WHOLE = 3
-"""Beyond `DENSE`: columns of the largest masses that begin with all pairs, so that every row has
-somewhere to go."""
-
-NEW = 20
-"""Pairs of each column that join in a round."""
-
-NEW_OF_ROW = 3
-"""Pairs of each row that join in a round."""
-
-FIRST_GAP = 0.1
-"""Gap of the first round over some pairs, as a share of the spread: it is about prices alone."""
-
-GAP_FACTOR = 5.0
-"""What the gap of a round is divided by in the next one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +101,7 @@ class Assignment:
         return self.allowed
 
     def check(self) -> None:
-        """Raise EmptyPolytope where some mass has no place, or a floor in a place that is not
-        allowed.
-        """
+        """Raise EmptyPolytope where a mass has no place, or a floor is in a place not allowed."""
         empty_column = self.keep and not self.open.any(axis=0).all()
         empty_row = not self.open.any(axis=1).all()
         closed_floor = (self.floors[~np.diagonal(self.open)] > 0.0).any()
@@ -154,15 +110,14 @@ class Assignment:
 
     @property
     def is_free(self) -> bool:
-        """Whether columns that are multiples of p are an assignment: no floors, and every pair is
-        allowed.
-        """
+        """Whether multiples of p are an assignment: no floors, and every pair is allowed."""
         return bool(self.open.all()) and not self.floors.any()
 
     @cached_property
     def sides(self) -> tuple[Array, Array, Array]:
-        """The one-sided rows ``(sign row - offset) v + auxiliary r >= 0``: sign row (m, n), offset
-        (m,), auxiliary.
+        """The one-sided rows ``(row - offset) v + auxiliary r >= 0``: (m, n), (m,), (m, k).
+
+        As sum v = 1, the offset can be taken from every entry of the row.
         """
         rows, auxiliary, bounds = self.columns.one_sided
         return -rows, -bounds, -auxiliary
@@ -172,27 +127,34 @@ class Assignment:
         return math.fsum((self.masses * (shares * self.cost).sum(axis=1)).tolist())
 
     def spread(self) -> float:
-        """Cost of columns that are all multiples of p: the unit in which gaps are meant."""
+        """Cost of columns that are all multiples of p: the unit of relative gaps."""
         return float(self.masses @ self.cost @ self.masses)
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """Those of the one-sided rows of all columns (m, n), of the masses (n,), and of rows of a
-    single column (k,).
+    """Dual variables; all but those of the masses are not negative.
 
-    All but those of the masses are not negative.
+    Attributes
+    ----------
+    rows : (m, n) array
+        Of the one-sided rows, for every column.
+    masses : (n,) array
+        Of the masses of the columns, where they are kept.
+    cuts : (k,) array
+        Of further rows of single columns (`solvers.assignment_uncertain`).
     """
 
     rows: Array
     masses: Array
-    own: Array = field(default_factory=lambda: np.zeros(0))
+    cuts: Array = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
 class Assigned:
-    """`shares` (n, n) with rows that sum to 1: q(x, y) / p_x; its cost and a proven lower bound of
-    all costs.
+    """An assignment as `shares` (n, n) q(x, y) / p_x, with rows that sum to 1.
+
+    `bound` is a proven lower bound of the cost of every assignment.
     """
 
     shares: Array
@@ -212,6 +174,7 @@ def _mass_prices(problem: Assignment, multipliers: Multipliers) -> Array:
 def reduced_costs(problem: Assignment, multipliers: Multipliers) -> Array:
     """E(x, y) of the module's text, each rounded downwards; (n, n)."""
     rows, offset, auxiliary = problem.sides
+    # The bound holds for any finite multipliers, so whatever a solver returned is made finite.
     finite = np.nan_to_num(multipliers.rows, nan=0.0, posinf=0.0, neginf=0.0)
     nu = np.maximum(finite, 0.0)
     f = _mass_prices(problem, multipliers)
@@ -219,6 +182,7 @@ def reduced_costs(problem: Assignment, multipliers: Multipliers) -> Array:
     level = f - offset @ nu
     size = np.abs(f) + np.abs(offset) @ nu
     if auxiliary.shape[1]:
+        # min(0, -(a' nu)_k) top_k, with (a' nu)_k rounded upwards.
         top = problem.columns.auxiliary_bounds
         terms = np.abs(auxiliary).T @ nu
         room = 4.0 * UNIT * (len(nu) + 4) * terms
@@ -233,9 +197,7 @@ def reduced_costs(problem: Assignment, multipliers: Multipliers) -> Array:
 def lower_bound(
     problem: Assignment, multipliers: Multipliers, reduced: Array | None = None
 ) -> float:
-    """The bound of the module's text, rounded downwards; `reduced` are the `reduced_costs`, where
-    computed before.
-    """
+    """The bound of the module's text, rounded downwards; `reduced` are the `reduced_costs`."""
     if reduced is None:
         reduced = reduced_costs(problem, multipliers)
     f = _mass_prices(problem, multipliers)
@@ -245,228 +207,6 @@ def lower_bound(
     parts = np.concatenate(
         [problem.masses * at_floor, problem.masses * above_floor, f * problem.masses]
     )
+    # Each part is a product of a few rounded numbers; their sum is exact.
     error = 8.0 * UNIT * math.fsum(np.abs(parts))
     return math.nextafter(math.fsum(parts) - error, -math.inf)
-
-
-def assign(
-    problem: Assignment,
-    *,
-    proof: Assignment | None = None,
-    gap: float = 1e-9,
-    time_limit: float | None = None,
-    method: str = "auto",
-    progress: Callable[[float, float, int], None] | None = None,
-) -> Assigned:
-    """Solve the problem, any-time and with a proven bound.
-
-    Parameters
-    ----------
-    problem : Assignment
-    proof : Assignment, optional
-        With the same rows and fewer restrictions: the bound holds for it.
-    gap : float
-        Stop when cost and bound differ by at most this share of `Assignment.spread`.
-    time_limit : float, optional
-        Seconds.
-    method : {"auto", "simplex", "interior"}
-    progress : callable, optional
-        Called with cost, bound and number of steps so far.
-
-    Raises
-    ------
-    EmptyPolytope
-        If there is no such assignment.
-    BackendFailure
-        If the time was over, or the method failed, before one was found.
-    """
-    # The methods import this module, which describes their problem.
-    from solvers.assignment_simplex import vertex
-
-    problem.check()
-    end = math.inf
-    if time_limit is not None:
-        end = time.monotonic() + time_limit
-    proof = proof or problem
-    aim = max(gap, LEAST_GAP) * problem.spread()
-    if method == "simplex" or (method == "auto" and problem.open.sum() <= SMALL):
-        return vertex(problem, proof, problem.open, aim=aim, end=end)
-    search = _PairGeneration(problem, proof, aim, end, progress)
-    support = search.run()
-    best = search.best
-    bound = search.bound
-    # A vertex near the interior solution is sparser, and exact where that is rough.
-    mask = (support > SUPPORT) & problem.open
-    np.fill_diagonal(mask, np.diagonal(problem.open))
-    if method == "auto" and mask.sum() <= MOST_CANDIDATES and time.monotonic() < end:
-        # Without a vertex the interior solution is there, or there is none.
-        with suppress(BackendFailure):
-            basic = vertex(problem, proof, mask, aim=aim, end=end, bound=bound)
-            if best is None or basic.cost - basic.bound <= max(aim, best.cost - bound):
-                return replace(basic, method="interior point and simplex")
-    if best is None:
-        raise BackendFailure("the interior point method found no assignment in time")
-    return replace(best, bound=bound)
-
-
-class _PairGeneration:
-    """The best assignment by the interior point method, over more and more pairs (x, y).
-
-    Of many masses some pairs are taken for each column first. Their multipliers price all pairs,
-    which is the bound, and those that would gain join in, until none does: multipliers of a central
-    path need few rounds. `best` and `bound` hold the assignment and the proven bound at any moment.
-    """
-
-    def __init__(
-        self,
-        problem: Assignment,
-        proof: Assignment,
-        aim: float,
-        end: float,
-        progress: Callable[[float, float, int], None] | None,
-    ) -> None:
-        self.problem = problem
-        self.bound = -math.inf
-        self.best: Assigned | None = None
-        self._proof = proof
-        self._end = end
-        self._progress = progress
-        self._steps = 0
-        self._closed = min(0.5 * aim, INTERIOR_GAP * problem.spread())
-        # No assignment costs more: a bound above this proves that there is none.
-        dearest = np.where(problem.open, problem.cost, -np.inf).max(axis=1)
-        self._worst = float(problem.masses @ dearest)
-        self._random = np.random.default_rng(0)
-        if problem.is_free:
-            none = Multipliers(0.0 * problem.sides[0], 0.0 * problem.masses)
-            constant = np.tile(problem.masses, (problem.n, 1))
-            self.best = Assigned(
-                constant, problem.spread(), self.bound, none, "constant"
-            )
-
-    def run(self) -> Array:
-        """Work until the gap is closed, no pair gains, or the time is over; the last shares."""
-        problem = self.problem
-        pairs = problem.open
-        goal = self._closed
-        if problem.n > DENSE:
-            pairs = self._first_pairs()
-            goal = max(self._closed, FIRST_GAP * problem.spread())
-        while True:
-            all_pairs = bool(pairs[problem.open].all())
-            support, reduced, reached = self._solve(pairs, all_pairs, goal)
-            if all_pairs or time.monotonic() >= self._end or self._is_closed():
-                return support
-            gains = reduced - np.where(pairs, reduced, np.inf).min(axis=1)[:, None]
-            if not reached:
-                # Prices of an unfinished solve tell nothing: more of all pairs.
-                gains = -self._random.random(gains.shape)
-            outside = problem.open & ~pairs & (gains < 0.0)
-            if goal == self._closed and not outside.any():
-                return support
-            of_columns = _least(gains, outside, NEW)
-            of_rows = _least(gains.T, outside.T, NEW_OF_ROW).T
-            pairs = pairs | of_columns | of_rows
-            goal = max(self._closed, goal / GAP_FACTOR)
-
-    def _is_closed(self) -> bool:
-        return self.best is not None and self.best.cost - self.bound <= self._closed
-
-    def _first_pairs(self) -> NDArray[np.bool_]:
-        """The cheapest and some random pairs of each column, the diagonal, and some whole
-        columns.
-        """
-        problem = self.problem
-        shape = problem.cost.shape
-        # Equal costs are ordered at random, or all columns would take the same pairs.
-        largest = np.abs(problem.cost).max()
-        costs = problem.cost + 1e-9 * largest * self._random.random(shape)
-        pairs = _least(costs, problem.open, FIRST)
-        pairs |= _least(self._random.random(shape), problem.open, FIRST)
-        pairs[:, np.argsort(-problem.masses)[:WHOLE]] = True
-        diagonal = np.eye(problem.n, dtype=np.bool_)
-        return (pairs | diagonal) & problem.open
-
-    def _solve(
-        self, pairs: NDArray[np.bool_], all_pairs: bool, goal: float
-    ) -> tuple[Array, Array, bool]:
-        """Iterates over some pairs: the last shares and reduced costs, and whether the goal was
-        reached.
-        """
-        # The methods import this module, which describes their problem.
-        from solvers.assignment_interior import InteriorPoint
-
-        problem = self.problem
-        support = problem.open.astype(np.float64)
-        reduced = problem.cost
-        reached = False
-        relaxed = replace(self._proof, allowed=pairs)
-        for iterate in InteriorPoint(replace(problem, allowed=pairs)).run():
-            support, multipliers, missed = iterate
-            self._steps += 1
-            reduced = reduced_costs(self._proof, multipliers)
-            cost = problem.cost_of(support)
-            # Bounds for these pairs alone, and for all pairs.
-            lower = lower_bound(relaxed, multipliers, reduced)
-            proven = lower
-            if not all_pairs:
-                proven = lower_bound(self._proof, multipliers, reduced)
-            self.bound = max(self.bound, proven)
-            if self.bound > self._worst:
-                raise EmptyPolytope(NONE)
-            self._keep(support, multipliers, missed)
-            # Sums lose digits before the gap is closed; a vertex has its own.
-            reached = abs(cost - lower) <= goal and (all_pairs or missed <= ROUGH)
-            if reached or lower > self._worst or time.monotonic() >= self._end:
-                break
-        return support, reduced, reached
-
-    def _keep(self, support: Array, multipliers: Multipliers, missed: float) -> None:
-        """Keep an iterate that is the best assignment so far, pulled into the polytope where that
-        is free.
-        """
-        problem = self.problem
-        inside = support
-        if problem.is_free:
-            inside = _pulled_in(problem, support)
-        is_assignment = problem.is_free or missed <= MISSED
-        cost = problem.cost_of(inside)
-        if is_assignment and (self.best is None or cost < self.best.cost):
-            self.best = Assigned(
-                inside, cost, self.bound, multipliers, "interior point"
-            )
-        if self._progress is not None and self.best is not None:
-            self._progress(self.best.cost, self.bound, self._steps)
-
-
-def _pulled_in(problem: Assignment, shares: Array) -> Array:
-    """Shares mixed with columns that are multiples of p, until their columns are members of the
-    polytope.
-    """
-    p = problem.masses
-    if not problem.keep:
-        shares = np.where(p @ shares > SUPPORT * p, shares, 0.0)
-        shares = np.where(shares.any(axis=1, keepdims=True), shares, p)
-        shares = shares / shares.sum(axis=1)[:, None]
-    masses = p @ shares
-    used = masses > 0.0
-    columns = (shares[:, used] * p[:, None] / masses[used]).T
-    worst = max(0.0, float(problem.columns.excess(columns).max()))
-    room = -float(problem.columns.excess(p)[0])
-    # The excess is convex: mixed with this share of p it is at most zero.
-    share = 0.0
-    if worst > 0.0:
-        share = 1.0
-        if room > 0.0:
-            share = worst / (worst + room)
-    return (1.0 - share) * shares + share * masses
-
-
-def _least(values: Array, among: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
-    """The least values of each column, `count` of them, as far as they are `among` those that
-    count.
-    """
-    mask = np.zeros_like(among)
-    least = np.argpartition(np.where(among, values, np.inf), count, axis=0)[:count]
-    np.put_along_axis(mask, least, True, axis=0)
-    return mask & among

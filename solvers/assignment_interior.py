@@ -1,14 +1,15 @@
 """Interior point method for `Assignment` problems (Mehrotra 1992), made for their structure.
 
-Newton's equations couple the columns only through the n sums of the rows. With B the distinct rows
-of the polytope and a row of ones, T B q(., y) the one-sided rows, D_y = q(., y) / z(., y) for
-reduced costs z, V_y the slacks over their multipliers, column y has the inverse Hessian
+Newton's equations couple the columns only through the n sums of the rows. Let B hold the distinct
+rows of the polytope and a row of ones, and let T make the one-sided rows T B q(., y) from them.
+With D_y = q(., y) / z(., y) for reduced costs z, and V_y the slacks over their multipliers, column
+y has the inverse Hessian
 
     N_y = D_y - D_y B' T' (V_y + T B D_y B' T')^-1 T B D_y,
 
 so that one n x n matrix, the sum of all N_y, is factorised. Only pairs (x, y) that are allowed are
-variables: with w of them in a column a step takes n (w^2 k + w k^2) + n^3 / 3 operations, where a
-general method sees all n m rows at once.
+variables: with w of them in a column and k rows of B a step takes n (w^2 k + w k^2) + n^3 / 3
+operations, where a general method would treat all n m rows at once.
 """
 
 from __future__ import annotations
@@ -47,11 +48,19 @@ REFINEMENTS = 2
 
 
 class InteriorPoint:
-    """Iterates of the method; each step yields its shares q(x, y) / p_x, multipliers, and largest
-    relative error.
+    """The iterates of the method; `run` yields shares q(x, y) / p_x, multipliers and an error.
 
     Variables are the pairs (x, y) that are allowed, column by column. Auxiliary variables of the
-    columns are further rows x of q without a sum of their own, behind the n masses.
+    columns are further rows x of q, behind the n masses, whose sums are free.
+
+    Attributes
+    ----------
+    q, z : (pairs,) arrays
+        Masses above the floors, and their reduced costs.
+    w, lam : (n, m) arrays
+        Slacks of the one-sided rows of each column, and their multipliers.
+    u, f : (n,) arrays
+        Prices of the sums of the rows, and of the masses of the columns.
     """
 
     def __init__(self, problem: Assignment) -> None:
@@ -64,16 +73,14 @@ class InteriorPoint:
         self._set_start()
 
     def _set_rows(self) -> None:
-        """B (distinct rows, the row of ones, one row per auxiliary variable) and T, which makes
-        sides of them.
-        """
+        """B: distinct rows, the row of ones, auxiliary variables; T: one-sided rows from these."""
         problem = self.problem
         n = self.n
         a = self.a
         rows, offset, auxiliary = problem.sides
         m = len(rows)
-        # Of rows that are negatives of each other one is enough: the first entry that is not 0
-        # is positive.
+        # Of rows that are negatives of each other one is enough: that whose first entry other
+        # than 0 is positive.
         first = np.argmax(rows != 0.0, axis=1)
         sign = np.where(rows[np.arange(m), first] < 0.0, -1.0, 1.0)
         images, position = np.unique(rows * sign[:, None], axis=0, return_inverse=True)
@@ -93,9 +100,7 @@ class InteriorPoint:
         self.t[m:, self._mass] = 1.0
 
     def _set_variables(self) -> None:
-        """The pairs (x, y), column by column; `_real` are those of masses, the others are auxiliary
-        variables.
-        """
+        """The pairs (x, y), column by column; those of masses are `_real`, others auxiliary."""
         problem = self.problem
         auxiliary = np.ones((self.n, self.a), dtype=np.bool_)
         opened = np.hstack([problem.open.T, auxiliary])
@@ -103,6 +108,7 @@ class InteriorPoint:
         self.x = x
         self._y = y
         self._real = x < self.n
+        # Any valid index will do for auxiliary variables: what is looked up there is not used.
         self._xs = np.minimum(x, self.n - 1)
         self.starts = np.concatenate([[0], np.cumsum(opened.sum(axis=1))])
         self.g = self._bt[x]
@@ -113,13 +119,12 @@ class InteriorPoint:
         self._c = costs / self._scale
 
     def _set_start(self) -> None:
-        """The first iterate: rows that sum to p, and products q z and w lambda near the central
-        path.
-        """
+        """The first iterate: rows sum to p, products q z and w lambda are near the central path."""
         p = self._p
         m = self._m
         y = self._y
         xs = self._xs
+        # Every interior iterate is positive, so something is left above a floor of 1, too.
         above_floor = np.maximum((1.0 - self.problem.floors) * p, 1e-3 * p)
         q = above_floor[xs] * p[y] / self.rows(p[y])[xs]
         if self.a:
@@ -133,13 +138,11 @@ class InteriorPoint:
         self.lam = self._levels / self.w
         self.u = np.full(self.n, -1.0)
         self.f = np.zeros(self.n)
-        # All but dual feasible.
+        # With prices of -1 and small multipliers these are nearly the reduced costs.
         self.z = np.where(self._real, self._c + 1.0, self._sizes / self.q)
 
     def _first_auxiliary(self, q: Array) -> float:
-        """The value of all auxiliary variables, in units of p_y, that leaves the sides most
-        room.
-        """
+        """Common value of the auxiliary variables, in units of p_y, with most room in the sides."""
         auxiliary = self.problem.sides[2].sum(axis=1)
         level = self.columns(np.where(self._real, q, 0.0)) @ self.t[: self._m].T
         thetas = np.geomspace(1e-3, 1.0, 25)
@@ -167,9 +170,7 @@ class InteriorPoint:
         return np.append(prices, np.zeros(self.a))[self.x]
 
     def _iterate(self) -> tuple[Array, Multipliers, float]:
-        """The present one, multipliers in the units of the cost, the error that of sums and rows by
-        the masses.
-        """
+        """Present shares, multipliers in units of the cost, and error relative to the masses."""
         p = self._p
         q = self.q + self._base
         shares = np.zeros((self.n, self.n))
@@ -191,6 +192,7 @@ class InteriorPoint:
             try:
                 step = self._step()
             except np.linalg.LinAlgError:
+                # The matrix is too near to singular for the last jitter: the end of precision.
                 return
             yield self._iterate()
             if step < SHORT_STEP:
@@ -218,8 +220,8 @@ class InteriorPoint:
         primal, dual = self._lengths(affine, 1.0)
         after = (q + primal * affine.q) @ (self.z + dual * affine.z)
         after += ((w + primal * affine.w) * (self.lam + dual * affine.lam)).sum()
-        # Corrector: the less the predictor would leave of the gap, the less centring; and
-        # second-order terms.
+        # Corrector: the less of the gap the predictor would leave, the less centring (the cube is
+        # Mehrotra's); the products of the predictor's changes correct its linearisation.
         aim = min(1.0, max(float(after) / gap, 0.0)) ** 3 * mu
         target_q = aim * self._sizes - q * self.z - affine.q * affine.z
         target_w = aim * self._levels - w * self.lam - affine.w * affine.lam
@@ -244,9 +246,7 @@ class InteriorPoint:
         return share / primal, share / dual
 
     def residuals(self) -> tuple[Array, Array, Array, Array]:
-        """By how much sides, sums of rows, masses (n, 0 or 1) and reduced costs miss their
-        equations.
-        """
+        """Errors of the equations: of sides, sums of rows, masses (n, 0 or 1) and reduced costs."""
         p = self._p
         q = self.q + self._base
         zeta = self.columns(q)
@@ -262,9 +262,7 @@ class InteriorPoint:
         return of_sides, of_sums, of_masses, of_costs
 
     def side_weights(self, d: Array) -> Array:
-        """V^-1: multipliers over slacks of the sides, and the regularised weight of kept masses;
-        (n, rows).
-        """
+        """V^-1, (n, rows): multipliers over slacks; for kept masses a regularised weight."""
         weights = self.lam / self.w
         if not self.problem.keep:
             return weights
@@ -275,9 +273,7 @@ class InteriorPoint:
 
 @dataclass(frozen=True, eq=False)
 class _Direction:
-    """Changes of the shares, slacks, reduced costs, multipliers of sides, prices of rows and of
-    masses.
-    """
+    """Changes of the variables of `InteriorPoint` of the same names."""
 
     q: Array
     w: Array
@@ -297,13 +293,13 @@ class _NewtonSystem:
         self._of_sides, self._of_sums, self._of_masses, self._of_costs = at.residuals()
 
     def direction(self, target_q: Array, target_w: Array) -> _Direction:
-        """The change that brings q z and w lambda to these targets more than they are."""
+        """The change that increases the products q z and w lambda by these targets."""
         at = self._at
         d = self._d
         sides = at.w.shape[1]
         g = target_q / at.q - self._of_costs
         right = np.hstack([target_w / at.lam + self._of_sides, self._of_masses])
-        # Multipliers of the columns are eliminated, prices of the rows solved for, then put back.
+        # Eliminate the multipliers of the columns, solve for the prices of the rows, put them back.
         first = self._barrier.rows(right - at.columns(d * g) @ at.t.T)
         missing = self._of_sums - at.rows(d * (g + at.slope(first)))
         du = self._barrier.prices(missing)
@@ -331,6 +327,7 @@ class _Barrier:
         t = at.t
         spans = [slice(first, last) for first, last in pairwise(at.starts.tolist())]
         weighted = at.g * d[:, None]
+        # B D_y B' of every column; (n, k, k).
         image = np.stack([at.g[span].T @ weighted[span] for span in spans])
         root = t.T * np.sqrt(weights)[:, None, :]
         # The rows are scaled by the roots of their weights, so that no pivot is below 1.
@@ -338,13 +335,16 @@ class _Barrier:
         inverse_root = np.linalg.inv(np.linalg.cholesky(inner))
         self._inverse = inverse_root * np.sqrt(weights)[:, None, :]
         factor = self._inverse @ t
+        # Only factor' factor is used, so a square root of it with fewer rows will do.
         if len(t) > t.shape[1]:
             factor = np.linalg.qr(factor, mode="r")
         total = np.zeros((n, n))
-        for span, each in zip(spans, factor, strict=True):
-            span = slice(span.start, span.stop - at.a)
-            x = at.x[span]
-            column = weighted[span] @ each.T
+        for span, column_factor in zip(spans, factor, strict=True):
+            # Auxiliary variables are the last ones of a column, and have no sum of a row.
+            masses = slice(span.start, span.stop - at.a)
+            x = at.x[masses]
+            column = weighted[masses] @ column_factor.T
+            # Over all masses of the column no index is needed, which saves copies of the matrix.
             if len(x) == n:
                 total -= column @ column.T
             else:

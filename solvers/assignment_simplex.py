@@ -1,21 +1,14 @@
 """Vertices of `Assignment` problems by the simplex method of HiGHS, over the pairs that may matter.
 
-Pairs with a negative reduced cost are added until the bound of the duals, which is one for all
+Pairs with a negative reduced cost are added until the bound of the duals, which holds for all
 pairs, closes the gap. Variables are shares q(x, y) / p_x and rows are divided by p_y, so that
 tolerances are relative to the masses.
-
-Columns w_y(x) = q(x, y) / p_x may also have to keep the inequalities of an `UncertainSet`, of which
-each choice of coefficients gives a row a.w >= 0: the program over the rows so far is a relaxation,
-and sorting finds the rows that its columns break most. Any multipliers of these rows, as they are
-without a margin, prove a bound as in `assignment`.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +19,6 @@ from solvers.assignment import Assigned, Assignment, Multipliers
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.points import Array
 from solvers.programs.highs import SHARP, highs_with, set_options
-from solvers.uncertain import UncertainSet
 
 OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
     {"presolve": "on"},
@@ -36,8 +28,8 @@ OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
         "dual_feasibility_tolerance": 1e-8,
     },
 )
-"""Tried in turn, from nothing, where a solve fails; what then still has no answer is hardly
-feasible, if at all."""
+"""Options tried in turn, from nothing, where a solve fails. A program that then still has no answer
+is hardly feasible, if at all."""
 
 LARGE = 3000
 """Pairs from which presolve gains more than it takes, and the simplex method can lose itself: an
@@ -49,15 +41,8 @@ MOST_ROUNDS = 30
 MOST_NEW = 10
 """Pairs added for each column in a round: those of the least reduced costs."""
 
-VIOLATED = 1e-10
-"""Share of its mass by which a column must break a row for the row to be added: what the simplex
-method leaves."""
-
 LARGEST_ENTRY = 1e6
 """Coefficients that rows have at most, before masses; HiGHS takes none above 1e15."""
-
-MOST_CUTTING_ROUNDS = 500
-"""Rounds of adding rows; 5 to 60 are usual."""
 
 
 def vertex(
@@ -69,8 +54,8 @@ def vertex(
     end: float,
     bound: float = -math.inf,
 ) -> Assigned:
-    """An optimal vertex among those on the pairs of `mask`, extended until the bound for `proof` is
-    within `aim`.
+    """An optimal vertex on the pairs of `mask`, extended until the bound for `proof` is within
+    `aim`.
     """
     program = Program(problem)
     xs, ys = np.nonzero(mask)
@@ -80,6 +65,7 @@ def vertex(
         shares, multipliers = program.solve(end)
         bound = max(bound, assignment.lower_bound(proof, multipliers))
         cost = problem.cost_of(shares)
+        # Reduced costs of all pairs, also of those that are no variables yet.
         prices = assignment.reduced_costs(problem, multipliers) - program.rows[:, None]
         gains = np.where(used | ~problem.open, np.inf, prices)
         order = np.argsort(gains, axis=0)[:MOST_NEW]
@@ -97,7 +83,7 @@ def vertex(
 
 
 def _lengths(*parts: Array) -> Array:
-    """By what rows are divided, (m, 1): powers of two, 1 up to `LARGEST_ENTRY`."""
+    """Divisors of the rows, (m, 1): powers of two, 1 up to `LARGEST_ENTRY`."""
     largest = np.max([np.abs(part).max(axis=1, initial=0.0) for part in parts], axis=0)
     return np.exp2(np.ceil(np.log2(np.maximum(largest / LARGEST_ENTRY, 1.0))))[:, None]
 
@@ -132,9 +118,8 @@ class Program:
         general = rows - offset[:, None]
         self._lengths = _lengths(general, auxiliary)
         self._general = general / self._lengths
-        # Equations first, then rows of at least zero.
         m = len(general)
-        # n equations of the rows, and n of the masses of the columns where these are kept.
+        # Equations come first: n sums of the masses, and n masses of columns where these are kept.
         self._first = n
         if problem.keep:
             self._first = 2 * n
@@ -146,7 +131,8 @@ class Program:
         no_entries = np.zeros(self._last, np.int32)
         self._highs.addRows(self._last, lower, upper, 0, no_entries, [], [])
         self.rows = np.zeros(n)
-        self._at: list[NDArray[np.intp]] = []
+        # The cell x n + y of every pair, in the order in which they were added.
+        self._cells: list[NDArray[np.intp]] = []
         self._scales = [np.zeros(0)]
         self._auxiliary = auxiliary.shape[1] * n
         if self._auxiliary:
@@ -204,12 +190,10 @@ class Program:
         floor = np.where(xs == ys, problem.floors[xs], 0.0)
         costs = problem.masses[xs] * problem.cost[xs, ys]
         self._append(costs, floor, np.hstack(index), np.hstack(values))
-        self._at.append(xs * n + ys)
+        self._cells.append(xs * n + ys)
 
     def cut(self, y: int, rows: Array) -> None:
-        """Rows (k, n) that the shares of column y must not bring below zero; all pairs must be
-        there.
-        """
+        """Add rows (k, n) of column y that are at least zero; all pairs must have been added."""
         allowed = self.problem.open
         opened = allowed[:, y]
         mass = self.problem.masses[y]
@@ -258,8 +242,9 @@ class Program:
             set_options(highs, way)
             highs.run()
         status = highs.getModelStatus()
-        pairs = sum(len(places) for places in self._at)
+        pairs = sum(len(cells) for cells in self._cells)
         infeasible = (self._statuses.kInfeasible, self._statuses.kUnknown)
+        # Over some of the pairs an infeasible program proves nothing.
         if pairs == self.problem.open.sum() and status in infeasible:
             raise EmptyPolytope(assignment.NONE)
         if status != self._statuses.kOptimal:
@@ -272,7 +257,7 @@ class Program:
         n = self.problem.n
         values = np.array(solution.col_value)[self._auxiliary :]
         shares = np.zeros(n * n)
-        shares[np.concatenate(self._at)] = np.maximum(values, 0.0)
+        shares[np.concatenate(self._cells)] = np.maximum(values, 0.0)
         shares = shares.reshape(n, n)
         return shares / shares.sum(axis=1)[:, None]
 
@@ -289,138 +274,3 @@ class Program:
         of_rows = np.maximum(general, 0.0) / self._lengths
         of_cuts = np.maximum(dual[self._last :], 0.0) / np.concatenate(self._scales)
         return Multipliers(of_rows / p, masses, of_cuts)
-
-
-def assign_uncertain(
-    problem: Assignment,
-    uncertain: UncertainSet,
-    *,
-    proof: Assignment | None = None,
-    margin: float = 0.0,
-    gap: float = 1e-9,
-    time_limit: float | None = None,
-    progress: Callable[[float, float, int], None] | None = None,
-) -> Assigned:
-    """Solve the problem (whose polytope has no rows) for columns in the set with a margin; the
-    bound is for the set.
-
-    Parameters and errors are those of `solvers.assignment.assign`. Where nothing else restricts the
-    columns, each relaxed solution is pulled into the set, towards columns that tell nothing: it may
-    end the search at any time.
-    """
-    problem.check()
-    end = math.inf
-    if time_limit is not None:
-        end = time.monotonic() + time_limit
-    proof = proof or problem
-    aim = max(gap, assignment.LEAST_GAP) * problem.spread()
-    program = _CutProgram(problem, margin)
-    bound = -math.inf
-    best: Assigned | None = None
-    for rounds in range(1, MOST_CUTTING_ROUNDS + 1):
-        try:
-            shares, multipliers = program.solve(end)
-        except BackendFailure:
-            if best is None:
-                raise
-            return replace(best, bound=bound)
-        # The rows so far are only some of those of the set: the relaxation bounds the whole
-        # problem.
-        relaxed = priced(proof, uncertain, program.rows, program.of, multipliers)
-        bound = max(bound, assignment.lower_bound(relaxed, multipliers))
-        worst, pulled, broken = separated(problem, uncertain, shares, margin)
-        is_inside = worst <= VIOLATED
-        if is_inside:
-            best = _cheaper(best, problem, shares, multipliers)
-        elif problem.is_free:
-            best = _cheaper(best, problem, pulled, multipliers)
-        if progress is not None and best is not None:
-            progress(best.cost, bound, rounds)
-        late = time.monotonic() >= end or rounds == MOST_CUTTING_ROUNDS
-        if best is not None and (is_inside or best.cost - bound <= aim or late):
-            return replace(best, bound=bound)
-        if late:
-            break
-        for y, cuts in broken:
-            program.add_cuts(y, cuts)
-    raise BackendFailure("no assignment was found in time")
-
-
-class _CutProgram:
-    """The program with all open cells, which grows by rows of the set.
-
-    `rows` are those found so far, as they are without a margin, and `of` is the column of each.
-    """
-
-    def __init__(self, problem: Assignment, margin: float) -> None:
-        self.rows = np.zeros((0, problem.n))
-        self.of = np.zeros(0, dtype=np.intp)
-        self._program = Program(problem)
-        self._margins = margin * problem.masses
-        xs, ys = np.nonzero(problem.open)
-        self._program.add(xs, ys)
-
-    def solve(self, end: float) -> tuple[Array, Multipliers]:
-        """As `Program.solve`."""
-        return self._program.solve(end)
-
-    def add_cuts(self, y: int, cuts: Array) -> None:
-        """Add rows that column y breaks."""
-        self._program.cut(y, cuts - self._margins)
-        self.rows = np.vstack([self.rows, cuts])
-        self.of = np.append(self.of, np.full(len(cuts), y))
-
-
-def _cheaper(
-    best: Assigned | None, problem: Assignment, shares: Array, multipliers: Multipliers
-) -> Assigned:
-    """The best assignment so far, or these shares if they cost less; the bound is still open."""
-    cost = problem.cost_of(shares)
-    if best is not None and cost >= best.cost:
-        return best
-    method = "simplex with rows found by sorting"
-    return Assigned(shares, cost, -math.inf, multipliers, method)
-
-
-def separated(
-    problem: Assignment, uncertain: UncertainSet, shares: Array, margin: float
-) -> tuple[float, Array, list[tuple[int, Array]]]:
-    """How far columns must be pulled towards telling nothing, the shares so pulled, the rows that
-    columns break.
-    """
-    masses = problem.masses @ shares
-    used = np.flatnonzero(masses > VIOLATED * problem.masses)
-    columns = (shares[:, used] / masses[used]).T
-    excess = np.maximum(uncertain.excess(columns * problem.masses) + margin, 0.0)
-    worst = float((excess / (excess + uncertain.room)).max())
-    limit = margin - 0.5 * VIOLATED * uncertain.room
-    broken: list[tuple[int, Array]] = []
-    for y, w in zip(used.tolist(), columns, strict=True):
-        cuts = uncertain.cuts(w)
-        below = cuts @ w < limit
-        if below.any():
-            broken.append((y, cuts[below]))
-    return worst, (1.0 - worst) * shares + worst * masses, broken
-
-
-def priced(
-    problem: Assignment,
-    uncertain: UncertainSet,
-    rows: Array,
-    of: NDArray[np.intp],
-    multipliers: Multipliers,
-) -> Assignment:
-    """The problem with rows, each of one column, in its costs (rounded downwards): a bound on it is
-    one for them.
-    """
-    nu = np.nan_to_num(multipliers.own, nan=0.0, posinf=0.0)
-    prices = np.zeros_like(problem.cost)
-    sizes = np.zeros_like(problem.cost)
-    np.add.at(prices.T, of, nu[:, None] * rows)
-    np.add.at(sizes.T, of, nu[:, None] * (np.abs(rows) + uncertain.row_error))
-    # Rows of the set itself may lie this far from those that sorting found.
-    np.add.at(prices.T, of, np.outer(nu * uncertain.row_error, np.ones(problem.n)))
-    p = problem.masses[:, None]
-    # Sums of len(nu) + 8 terms, each of them a product of rounded numbers.
-    error = 4.0 * assignment.UNIT * (len(nu) + 8) * (np.abs(problem.cost) + sizes / p)
-    return replace(problem, cost=problem.cost - prices / p - error)

@@ -1,8 +1,9 @@
 """The columns of an envelope program, and the best decomposition of the target among them.
 
-The master program (HiGHS) proposes weights; nothing that it says of itself is believed. Invariant:
-`weights` are not negative and decompose the target to `FEASIBILITY`, so `value` is an upper bound
-of the envelope at any moment, from the first column (the target itself) on.
+The master program (HiGHS) proposes weights, and `accept` checks them against the columns.
+
+Invariant: `weights` are not negative and decompose the target to `FEASIBILITY`, so `value` is an
+upper bound of the envelope at any moment, from the first column (the target itself) on.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class ColumnPool:
         self.value = float(weights @ self.costs)
         self.master = master
         self._target = target
+        # Columns of the master and of the pool are added together, so they have one numbering.
         master.add(self.points, self.costs)
 
     def __len__(self) -> int:
@@ -61,7 +63,7 @@ class ColumnPool:
         return len(gaining)
 
     def is_usable(self, solution: MasterSolution) -> bool:
-        """Whether an answer claims to be optimal and has the form of one."""
+        """Whether a solution claims to be optimal and has the right shape."""
         fits = (
             solution.dual.shape == self._target.shape
             and solution.weights.shape == self.costs.shape
@@ -70,10 +72,11 @@ class ColumnPool:
 
     def accept(self, solution: MasterSolution) -> bool:
         """Keep the weights if they are better; False if they do not decompose the target at all."""
-        # Columns found since the solve have no weight yet.
+        # Columns added since the solve have no weight yet.
         missing = len(self.costs) - len(solution.weights)
         weights = np.pad(solution.weights, (0, missing))
         error = float(np.abs(self.points.combine(weights) - self._target).max())
+        # Written so that NaN is refused, too.
         if not (weights.min() >= 0.0 and error <= FEASIBILITY):
             return False
         value = float(weights @ self.costs)

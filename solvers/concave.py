@@ -4,9 +4,10 @@
 
 This is the pricing problem of the envelope (docs/explanation/optimum-theory.md, 'By columns').
 Spatial branch and bound in a compiled kernel (`_tree.h`): on a box every concave term is replaced
-by its chord, the linear program that is left is solved by a bounded dual simplex. The root is split
-by the largest coordinate; nodes are then split where the chord errs most, and their boxes tightened
-by reduced costs.
+by its chord, and the linear program that is left is solved by a bounded dual simplex. The root is
+split by the largest coordinate; nodes are then split where the chord errs most, and their boxes
+tightened by reduced costs. Here are the parts of a search that are not compiled: rows as the kernel
+takes them, threads, limits, and the collection of points.
 
 Invariant: the bound of a node is the Lagrangian of its linear program, re-evaluated in plain
 arithmetic with an allowance for rounding. So no tolerance of the simplex can make a bound invalid,
@@ -29,14 +30,12 @@ from numpy.typing import ArrayLike, NDArray
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, InvalidPolytope
 from solvers.points import Array, Points
 from solvers.polytope import NATURAL_MARGIN, Polytope
-from solvers.uncertain import UncertainSet
 
 MEMORY_LIMIT = 2 << 30
 """Bytes that the open nodes of one search may take by default."""
 
 SLICE = 0.2
-"""Seconds after which the kernel returns, so that the clock, Ctrl-C and the caller's progress have
-their turn."""
+"""Seconds after which the kernel returns, so that clock, Ctrl-C and progress reports are served."""
 
 MAX_COLUMNS = 4000
 """Points that one search collects; more in one round slow the master down without helping it."""
@@ -48,8 +47,8 @@ MOST_ENTRIES = 32767
 """Rows and columns that the kernel can number: its bases are kept in 16 bits."""
 
 LEAST_SHARE = 2.0**-30
-"""Least value of a row, as a share of its largest entry, that rows are scaled to: smaller ones are
-lost in the rounding of the point itself."""
+"""Least natural size of a row, as a share of its largest entry: smaller values are lost in the
+rounding of the point itself."""
 
 FEWEST_BOXES = 1000
 """Open nodes that a search may keep however little memory it has: fewer would prove nothing."""
@@ -78,9 +77,7 @@ _OUTCOMES = {2: SearchStatus.COLUMNS, 3: SearchStatus.MEMORY_LIMIT}
 
 @dataclass(frozen=True)
 class SearchCounts:
-    """What a search cost: nodes, linear programs, simplex pivots, and the most boxes kept at
-    once.
-    """
+    """Effort of a search: nodes, linear programs, simplex pivots, most boxes kept at once."""
 
     nodes: int = 0
     programs: int = 0
@@ -153,8 +150,7 @@ def best_of_groups(
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """The rows of a polytope as the kernel takes them: scaled, the row of ones last, all ends
-    finite.
+    """The rows of a polytope for the kernel: scaled, the row of ones last, all ends finite.
 
     Attributes
     ----------
@@ -195,6 +191,8 @@ def kernel_rows(polytope: Polytope, outer: Polytope) -> KernelRows:
     margin = NATURAL_MARGIN * (1.0 + np.abs(rows).max(axis=1, initial=0.0))
 
     def finite_ends(lower: Array, upper: Array) -> tuple[Array, Array]:
+        # The kernel's Lagrangian needs finite ends. Those that the simplex implies anyway, moved
+        # outwards by their rounding, restrict nothing.
         low = np.append(np.maximum(lower, least - margin) * scale, 1.0)
         high = np.append(np.minimum(upper, most + margin) * scale, 1.0)
         empty = low > high
@@ -223,8 +221,8 @@ def kernel_rows(polytope: Polytope, outer: Polytope) -> KernelRows:
 def _row_scales(polytope: Polytope, rows: Array) -> Array:
     """Powers of two by which rows are multiplied, (m,).
 
-    What matters of a row is its value at points that satisfy it, for tolerances of the simplex are
-    absolute: so the ends of its interval, and its auxiliary entries, become about one.
+    Tolerances of the simplex method are absolute, and compared with the value of a row at points
+    that satisfy it. So the ends of its interval, and its auxiliary entries, become about one.
     """
     size = np.abs(rows).max(axis=1, initial=0.0)
     ends = np.stack([polytope.lower, polytope.upper])
@@ -310,15 +308,26 @@ class ConcaveSearch:
                 distinct,
             )
 
-        # One kernel tightens the upper bounds of the coordinates, and the others begin with them.
-        self._kernels = [kernel(np.ascontiguousarray(rows.top[keep]))]
-        tightened = self._tighten(tightening)
-        self._kernels += [kernel(tightened) for _ in range(workers - 1)]
+        top = np.ascontiguousarray(rows.top[keep])
+        self._make_kernels(kernel, top, workers, tightening)
         # A box holds two 4-byte ends and a 2-byte rank for each coordinate, and a basis of the
         # rows.
         box_bytes = 10 * distinct + 2 * matrix.shape[0] + 64
         self._box_limit = max(FEWEST_BOXES, memory_limit // box_bytes // workers)
-        self._pool = _thread_pool(workers)
+
+    def _make_kernels(
+        self,
+        kernel: Callable[[Array], Any],
+        top: Array,
+        workers: int,
+        tightening: float,
+    ) -> None:
+        """One kernel for each worker, made by `kernel` from the upper bounds of the variables."""
+        # The first kernel tightens the bounds of the coordinates, and the others begin with them.
+        self._kernels = [kernel(top)]
+        tightened = self._tighten(tightening)
+        self._kernels += [kernel(tightened) for _ in range(workers - 1)]
+        self._pool = thread_pool(workers)
 
     def linear(self, direction: ArrayLike) -> Array:
         """A point of the outer polytope that minimises ``direction @ v``, (n,).
@@ -424,8 +433,9 @@ class ConcaveSearch:
         step: int,
         end: float,
     ) -> None:
-        """Local searches (a method of the kernels) from the first, first + step, ... of `count`
-        starts until `end`.
+        """Call a local search of the kernels for the starts first, first + step, .. below `count`.
+
+        The starts are dealt out to the kernels in turn; `end` stops all of them.
         """
         parts = len(self._kernels)
         following = [part + first for part in range(parts)]
@@ -455,9 +465,7 @@ class ConcaveSearch:
         columns: int,
         progress: Callable[[float], None] | None,
     ) -> SearchStatus:
-        """Work on the trees of all kernels, in slices of time, until they are done or a limit is
-        met.
-        """
+        """Work on the trees of all kernels, in slices of time, until all end or a limit is met."""
         nodes = _NO_LIMIT
         if node_limit is not None:
             nodes = int(node_limit)
@@ -482,9 +490,7 @@ class ConcaveSearch:
         return min(kernel.state()[0] for kernel in self._kernels)
 
     def _together(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of every kernel, each with its own arguments, in threads; the kernels
-        release the GIL.
-        """
+        """Call a method of every kernel with its arguments, in threads: kernels release the GIL."""
         calls: list[partial[Any]] = []
         for kernel, values in zip(self._kernels, arguments, strict=True):
             calls.append(partial(getattr(kernel, method), *values))
@@ -503,6 +509,7 @@ class ConcaveSearch:
         parts: list[Points] = []
         for kernel in self._kernels:
             _, indptr, indices, values, _ = kernel.columns()
+            # The mass of a group goes to the coordinate with the best price.
             index = best[np.frombuffer(indices, np.int32)].astype(np.int32)
             sizes = np.diff(np.frombuffer(indptr, np.int32))
             parts.append(Points.of_sizes(sizes, index, np.frombuffer(values), self.n))
@@ -515,67 +522,7 @@ class ConcaveSearch:
         return total
 
 
-class RobustSearch(ConcaveSearch):
-    """`ConcaveSearch` over an uncertain set; see there.
-
-    Parameters
-    ----------
-    uncertain : UncertainSet
-        Bounds hold for this set.
-    margin : float
-        Points lie in the smaller set whose inequalities hold with so much to spare; at the point
-        itself there are at least ``min(ratio - 1, most - 1, 1 - least)``.
-    """
-
-    def __init__(
-        self,
-        uncertain: UncertainSet,
-        *,
-        margin: float = 0.0,
-        workers: int = 1,
-        memory_limit: int = MEMORY_LIMIT,
-        tightening: float = np.inf,
-    ) -> None:
-        from solvers._robust import Search
-
-        check_limits(workers, memory_limit)
-        self.n = uncertain.n
-        # No two coordinates are interchangeable here: each is a group of its own.
-        self._members = np.arange(self.n)
-        self._first = self._members
-        lower, width, room = uncertain.boxes
-        scale = 1.0 / uncertain.point
-        share_lower = uncertain.share_lower
-        share_width = uncertain.share_upper - share_lower
-
-        def kernel(top: Array) -> Any:
-            return Search(
-                np.ascontiguousarray(lower),
-                np.ascontiguousarray(width),
-                np.ascontiguousarray(room),
-                np.ascontiguousarray(scale),
-                np.ascontiguousarray(share_lower),
-                np.ascontiguousarray(share_width),
-                max(1.0 - float(share_lower.sum()), 0.0),
-                uncertain.ratio,
-                uncertain.most,
-                uncertain.least,
-                margin,
-                uncertain.row_error * float(scale.max()),
-                uncertain.rest,
-                top=top,
-            )
-
-        self._kernels = [kernel(np.ones(self.n))]
-        tightened = self._tighten(tightening)
-        self._kernels += [kernel(tightened) for _ in range(workers - 1)]
-        # A box holds its intervals, and one row and one member of the basis for each tight row.
-        box_bytes = 10 * self.n + 6 * (self.n + 1) + 208
-        self._box_limit = max(FEWEST_BOXES, memory_limit // box_bytes // workers)
-        self._pool = _thread_pool(workers)
-
-
-def _thread_pool(workers: int) -> ThreadPoolExecutor | None:
+def thread_pool(workers: int) -> ThreadPoolExecutor | None:
     """Threads for several kernels; a single one is called directly."""
     if workers == 1:
         return None

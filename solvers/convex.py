@@ -2,11 +2,14 @@
 
     minimise sum_k w_k H(v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in the set
 
-Cuts make a polytope around the set (`solvers.convex_set`), and the envelope over that polytope
-(`lower_envelope`) is a bound for the set. Its columns that lie outside are pulled back to the
-boundary; the master program over all members is the value. New cuts touch the set where columns
-left it, until value and bound meet (outer approximation, Kelley 1960, around a concave
-minimisation).
+Cuts make a polytope around the set (`solvers.convex_set`). A master program over members gives
+prices y, and columns are searched over the polytope at these prices. A column that lies outside the
+set gives two things: a cut that touches the set next to it (outer approximation, Kelley 1960,
+around a concave minimisation), and members next to it for the master.
+
+Local searches come first, for they are cheap. Then branch and bound over the polytope proves
+H(v) - y.v >= m there, and so the bound y.p + m for the set
+(docs/explanation/optimum-theory.md, 'A bound from prices'), until it meets the value of the master.
 
 Invariants: every column of the result is a member, the value is the cost of a decomposition of the
 point, and the bound holds for the set itself, because every cut holds for all of it.
@@ -17,38 +20,63 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from solvers.concave import SearchCounts
+from solvers.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.convex_set import ConvexSet, Cut
-from solvers.envelope import Incumbents, deadline, lower_envelope
-from solvers.errors import BackendFailure, OutsidePolytope
+from solvers.cut_search import CutSearch
+from solvers.cuts import Cuts
+from solvers.envelope import Incumbents, deadline
+from solvers.errors import OutsidePolytope
+from solvers.pair_members import pair_members
 from solvers.points import Array, Points
-from solvers.polytope import Polytope
 from solvers.programs.highs import HighsMaster
-from solvers.results import Envelope, EnvelopeStatus, Progress
+from solvers.results import (
+    Envelope,
+    EnvelopeStatus,
+    Pricer,
+    Progress,
+    envelope_bound,
+    lowered_prices,
+)
 
 METHOD = "cuts"
 
-LATER_GAP = 0.25
-"""Share of the gap asked for that the envelope over the cuts may leave open; the rest is for the
-way from the columns to the members."""
+CUTOFF_SHARE = 0.9
+"""Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
 
-FIRST_SHARE = 0.1
-"""Share of the present gap that the envelope over the cuts may leave open while they are coarse."""
+COLUMN_SHARE = 0.02
+"""Columns that gain less than this share of the gap are not worth their place."""
 
-MOST_ROUNDS = 200
-"""Rounds after which the search counts as stalled; 3 to 20 close the gap on tables of the tests."""
+EARLY_SLACK = 0.1
+"""Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does
+not last."""
+
+SEARCHED_SHARE = 10.0
+"""Gaps: once local searches find no column that gains as much, branch and bound begins. It finds
+more by then, and alone proves anything."""
+
+MIXES = (0.5, 0.7, 0.9)
+"""Weights of a unit vector against the point itself, from which local searches start in turn."""
+
+PAIRS_FROM = 60
+"""Coordinates from which all pairs are a better beginning than local searches alone."""
+
+CUTS_A_COORDINATE = 2
+"""Cuts for each coordinate that the cheapest pairs give: more of them make every tree slower."""
 
 CUTS_A_ROUND = 60
-"""Violating columns that give cuts in one round, the cheapest at the current prices first."""
+"""Columns that give cuts in one round, the cheapest first."""
 
-MOST_ENTRIES = 10_000
-"""Positive entries of the members with which the envelope over the cuts begins, the cheapest at the
-last prices: each entry is checked against every cut, and with more that takes longer than the
-search."""
+MOST_LOWERINGS = 3
+"""Times in a row that prices of rare coordinates are lowered and priced again."""
+
+IDLE_ROUNDS = 3
+"""Rounds of branch and bound without a column or a better bound, after which the search counts as
+stalled."""
 
 MASTER_SECONDS = 10.0
 """Time that one master program over members may take; it needs milliseconds."""
@@ -85,7 +113,7 @@ def convex_envelope(
     time_limit : float, optional
         Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does so too.
     start, dual : optional
-        Columns and prices of a neighbouring problem.
+        Columns and prices of a neighbouring problem; the first search is at these prices.
     incumbents : callable
         Known decompositions of the point, as (weights, points).
     progress : callable, optional
@@ -129,25 +157,43 @@ def run_search(
         candidates.append(start)
     for points in candidates:
         search.add_members(points)
-    search.add_unit_cuts()
-    search.solve_master(end)
-    if dual is not None:
-        search.dual = np.asarray(dual, dtype=np.float64)
     status = EnvelopeStatus.STALLED
     try:
-        status = search.run(gap, end, workers, progress)
+        search.add_unit_cuts()
+        search.solve_master(end)
+        search.add_pairs(gap, end)
+        if dual is not None:
+            search.prices = np.asarray(dual, dtype=np.float64)
+        status = search.run(_Limits(gap, end, workers), progress)
     except KeyboardInterrupt:
         status = EnvelopeStatus.INTERRUPTED
     return search.result(status, started)
 
 
+@dataclass(frozen=True)
+class _Limits:
+    """The gap in nats, the end on the clock of `time.monotonic`, and the threads of one search."""
+
+    gap: float
+    end: float
+    workers: int
+
+    @property
+    def seconds(self) -> float:
+        """The time that is left."""
+        return max(0.0, self.end - time.monotonic())
+
+
 class EnvelopeSearch:
-    """Cuts, members and the best decomposition of one run."""
+    """Cuts, members and the best decomposition of one run.
+
+    `prices` are those at which columns are searched next, `dual` those that prove the bound.
+    """
 
     def __init__(self, convex: ConvexSet, point: Array, margin: float) -> None:
-        self.value = 0.0
         self.bound = -math.inf
-        self.dual: Array | None = None
+        self.dual = np.zeros(len(point))
+        self.prices = np.zeros(len(point))
         self._convex = convex
         self._point = point
         self._margin = margin
@@ -157,15 +203,13 @@ class EnvelopeSearch:
         self._weights = np.ones(1)
         self.value = float(self._members.entropies()[0])
         self._rounds = 0
+        self._turn = 0
         self._counts = SearchCounts()
+        self._pricing_seconds = 0.0
         self._master = HighsMaster(point)
         self._listed = 0
         self._cuts = Cuts(convex)
-
-    @property
-    def gap(self) -> float:
-        """The present gap; before the first bound the value, for no entropy is negative."""
-        return self.value - max(self.bound, 0.0)
+        self._searcher: CutSearch | None = None
 
     def begin(self) -> None:
         """Take the point itself as the first member.
@@ -183,69 +227,151 @@ class EnvelopeSearch:
             )
         self.add_members(itself)
 
-    def run(
-        self,
-        gap: float,
-        end: float,
-        workers: int,
-        progress: Callable[[Progress], None] | None,
-    ) -> EnvelopeStatus:
-        """Rounds of cutting until the gap is closed, or the time is over."""
-        share = FIRST_SHARE
-        for _ in range(MOST_ROUNDS):
-            remaining = end - time.monotonic()
-            if remaining <= 0.0:
-                return EnvelopeStatus.TIME_LIMIT
-            inner_progress = None
-            if progress is not None:
-                inner_progress = self._reported(progress)
-            try:
-                envelope = self.envelope_around(
-                    max(LATER_GAP * gap, share * self.gap),
-                    None if math.isinf(end) else remaining,
-                    workers,
-                    inner_progress,
-                )
-            except BackendFailure:
-                return EnvelopeStatus.BACKEND_FAILED
-            advanced = self._learn(envelope)
-            self.solve_master(end)
-            if progress is not None:
-                progress(self._moment(envelope.counts.nodes))
-            if self.value - self.bound <= gap:
-                return EnvelopeStatus.OPTIMAL
-            stopped = envelope.status not in (
-                EnvelopeStatus.OPTIMAL,
-                EnvelopeStatus.STALLED,
-            )
-            if stopped:
-                return envelope.status
-            if not advanced and share == 0.0:
-                return EnvelopeStatus.STALLED
-            # Where no column left the set, only a sharper envelope over the same cuts can help.
-            share = FIRST_SHARE if advanced else 0.0
-        return EnvelopeStatus.STALLED
+    # ------------------------------------------------------------------------ the rounds
 
-    def envelope_around(
-        self,
-        gap: float,
-        seconds: float | None,
-        workers: int,
-        progress: Callable[[Progress], None] | None,
-    ) -> Envelope:
-        """The envelope over the cuts so far, which proves a bound."""
-        return lower_envelope(
-            self._cuts.polytope,
-            self._point,
-            # Cuts meet in more vertices with every round; columns need no list of them.
-            method="columns",
-            gap=gap,
-            time_limit=seconds,
-            workers=workers,
-            start=self._first_columns(),
-            dual=self.dual,
-            progress=progress,
+    def run(
+        self, limits: _Limits, progress: Callable[[Progress], None] | None
+    ) -> EnvelopeStatus:
+        """Rounds of searching and cutting until the gap is closed, or the time is over."""
+        locally = True
+        idle = 0
+        while self.value - self.bound > limits.gap:
+            if limits.seconds <= 0.0:
+                return EnvelopeStatus.TIME_LIMIT
+            self._rounds += 1
+            prices = self.prices
+            bound = self.bound
+            if locally:
+                result = self._search_locally(limits)
+                locally = self._gain(result.points) > SEARCHED_SHARE * limits.gap
+            else:
+                result = self._raise_bound(limits, progress)
+            added = self._learn(result.points, prices)
+            solved = self.solve_master(limits.end)
+            if progress is not None:
+                progress(self._moment())
+            if not solved:
+                return EnvelopeStatus.BACKEND_FAILED
+            if result.status is SearchStatus.MEMORY_LIMIT and not added:
+                return EnvelopeStatus.MEMORY_LIMIT
+            if added or locally or self.bound > bound:
+                idle = 0
+            else:
+                idle += 1
+            if idle > IDLE_ROUNDS:
+                return EnvelopeStatus.STALLED
+        return EnvelopeStatus.OPTIMAL
+
+    def pricer(self, workers: int) -> Pricer:
+        """The search over the polytope of all cuts so far."""
+        if self._searcher is None:
+            self._searcher = CutSearch(self._cuts.polytope, workers=workers)
+        return self._searcher.run
+
+    def _search_locally(self, limits: _Limits) -> SearchResult:
+        """Descents from between the point and the unit vectors, which prove nothing."""
+        mix = MIXES[self._turn % len(MIXES)]
+        turn = self._turn // len(MIXES)
+        self._turn += 1
+        return self._priced(
+            self.prices,
+            limits,
+            center=self._point,
+            mix=mix,
+            turn=turn,
+            enough=0,
+            cutoff=-math.inf,
+            tolerance=limits.gap,
         )
+
+    def _raise_bound(
+        self, limits: _Limits, progress: Callable[[Progress], None] | None
+    ) -> SearchResult:
+        """Branch and bound over the polytope at the master's prices, which proves a bound."""
+        prices = self.prices
+        result = self._proved(prices, limits, progress)
+        for _ in range(MOST_LOWERINGS):
+            if not len(result.points) or result.bound >= -CUTOFF_SHARE * limits.gap:
+                break
+            # Blunt prices of rare coordinates may be all that keeps the bound down.
+            lowered = lowered_prices(prices, result.points, self._point, limits.gap)
+            if lowered is None or limits.seconds <= 0.0:
+                break
+            prices = lowered
+            further = self._proved(prices, limits, progress)
+            points = Points.concatenate([result.points, further.points])
+            result = SearchResult(further.status, further.bound, points, further.counts)
+        return result
+
+    def _proved(
+        self,
+        prices: Array,
+        limits: _Limits,
+        progress: Callable[[Progress], None] | None,
+    ) -> SearchResult:
+        """One tree, and the bound that it proves."""
+
+        def report(minimum: float) -> None:
+            if progress is not None:
+                self._take_bound(prices, minimum)
+                progress(self._moment())
+
+        result = self._priced(
+            prices,
+            limits,
+            cutoff=-CUTOFF_SHARE * limits.gap,
+            tolerance=0.0,
+            progress=report,
+        )
+        self._take_bound(prices, result.bound)
+        return result
+
+    def _take_bound(self, prices: Array, minimum: float) -> None:
+        bound = envelope_bound(prices, self._point, minimum)
+        if bound > self.bound:
+            self.bound = bound
+            self.dual = prices
+
+    def _priced(
+        self, prices: Array, limits: _Limits, **options: object
+    ) -> SearchResult:
+        """What the pricer finds in the time that is left, counted."""
+        started = time.monotonic()
+        result = self.pricer(limits.workers)(
+            prices,
+            slack=EARLY_SLACK,
+            column_cutoff=-COLUMN_SHARE * limits.gap,
+            time_limit=limits.seconds,
+            **options,
+        )
+        self._pricing_seconds += time.monotonic() - started
+        self._counts += result.counts
+        return result
+
+    def _gain(self, points: Points) -> float:
+        """What the best of the columns gains at the present prices."""
+        if not len(points):
+            return 0.0
+        return float((points.dot(self.prices) - points.entropies()).max())
+
+    def _learn(self, points: Points, prices: Array) -> bool:
+        """Members next to the cheapest columns, and cuts where these lie outside.
+
+        Returns whether anything was added.
+        """
+        if not len(points):
+            return False
+        before = len(self._members)
+        reduced = points.entropies() - points.dot(prices)
+        cheapest = np.argsort(reduced, kind="stable")[:CUTS_A_ROUND]
+        points = points.take(np.sort(cheapest))
+        self.add_members(points)
+        # Columns between the margin and the boundary are no members, and need no cut.
+        self._add_pulled(points.take(self._convex.excess(points, self._margin) > 0.0))
+        refined = self.refined(points.take(self._convex.excess(points) > 0.0))
+        return refined or len(self._members) > before
+
+    # ------------------------------------------------------------------- members and cuts
 
     def add_members(self, points: Points) -> None:
         """Keep those of the points that are members."""
@@ -280,91 +406,68 @@ class EnvelopeSearch:
             for cut in self.cut(units.take([farthest])):
                 waiting &= images @ cut.normal <= cut.offset
 
-    def solve_master(self, end: float) -> None:
-        """The best decomposition into the members so far; the old one where HiGHS finds none."""
-        fresh = self._members.take(np.arange(self._listed, len(self._members)))
-        self._master.add(fresh, fresh.entropies())
-        self._listed = len(self._members)
-        seconds = min(MASTER_SECONDS, max(LEAST_SECONDS, end - time.monotonic()))
-        solution = self._master.solve(seconds)
-        if not solution.is_optimal:
+    def add_pairs(self, gap: float, end: float) -> None:
+        """Members that mix two coordinates, those that the master can use, and cuts there."""
+        if len(self._point) < PAIRS_FROM or time.monotonic() >= end:
             return
-        costs = self._members.entropies()
-        value = math.fsum((solution.weights * costs).tolist())
-        if value < self.value:
-            self._weights = solution.weights
-            self.value = value
+        pairs = pair_members(self._convex, self._margin)
+        entropies = pairs.entropies()
+        waiting = np.ones(len(pairs), bool)
+        a_round = max(CUTS_A_ROUND, len(self._point))
+        while time.monotonic() < end:
+            reduced = entropies - pairs.dot(self.prices)
+            gaining = waiting & (reduced < -COLUMN_SHARE * gap)
+            if not gaining.any():
+                break
+            order = np.argsort(np.where(gaining, reduced, np.inf), kind="stable")
+            chosen = order[: min(a_round, int(gaining.sum()))]
+            waiting[chosen] = False
+            self._members = Points.concatenate([self._members, pairs.take(chosen)])
+            if not self.solve_master(end):
+                break
+        reduced = entropies - pairs.dot(self.prices)
+        near = np.argsort(reduced, kind="stable")[
+            : CUTS_A_COORDINATE * len(self._point)
+        ]
+        near = near[reduced[near] < CUTOFF_SHARE * gap]
+        self._cut_at(pairs.take(near).images(self._convex.matrix))
 
-    def result(self, status: EnvelopeStatus, started: float) -> Envelope:
-        """The envelope of the convex set."""
-        used = np.flatnonzero(self._weights > 0.0)
-        dual = self.dual
-        if dual is None:
-            dual = np.zeros(len(self._point))
-        return Envelope(
-            status=status,
-            weights=self._weights[used],
-            points=self._members.take(used),
-            value=self.value,
-            bound=self.bound,
-            dual=dual,
-            method=METHOD,
-            pool=self._members,
-            rounds=self._rounds,
-            columns=len(self._members),
-            counts=self._counts,
-            seconds=time.monotonic() - started,
-        )
-
-    def _first_columns(self) -> Points:
-        """Members for the next envelope over the cuts: those in use and the cheapest."""
-        if len(self._members.data) <= MOST_ENTRIES:
-            return self._members
-        reduced = self._members.entropies()
-        if self.dual is not None:
-            reduced = reduced - self._members.dot(self.dual)
-        # Columns in use come first, whatever they cost at these prices.
-        used = np.flatnonzero(self._weights > 0.0)
-        reduced[used] = -np.inf
-        order = np.argsort(reduced, kind="stable")
-        entries = np.cumsum(self._members.sizes[order])
-        return self._members.take(np.sort(order[entries <= MOST_ENTRIES]))
-
-    def _learn(self, envelope: Envelope) -> bool:
-        """Take the bound, pull columns into the set, and cut where they were outside.
-
-        Returns whether anything was added.
-        """
-        self._rounds += 1
-        self._counts = self._counts + envelope.counts
-        self.dual = envelope.dual
-        self.bound = max(self.bound, envelope.bound)
-        used = envelope.points
-        self.add_members(used)
-        self._add_pulled(used.take(self._convex.excess(used, self._margin) > 0.0))
-        reduced = envelope.pool.entropies() - envelope.pool.dot(envelope.dual)
-        cheapest = np.argsort(reduced, kind="stable")[:CUTS_A_ROUND]
-        near = envelope.pool.take(np.sort(cheapest))
-        near_outside = near.take(self._convex.excess(near) > 0.0)
-        self._add_pulled(near_outside)
-        outside = used.take(self._convex.excess(used) > 0.0)
-        return self.refined(Points.concatenate([outside, near_outside]))
+    def _cut_at(self, images: Array) -> None:
+        """Cuts that touch the set at these images (k, m) on its boundary."""
+        cuts: list[Cut] = []
+        for image in images:
+            cuts += self._convex.cuts_at(image)
+        self._cuts.add(cuts)
+        self._searcher = None
 
     def refined(self, outside: Points) -> bool:
         """Come nearer to the set where these columns are outside; whether anything changed."""
         return len(self.cut(outside)) > 0
 
     def cut(self, outside: Points) -> list[Cut]:
-        """Add cuts for each point outside, where the way from P_X to it crosses the boundary."""
+        """Add a cut next to each point outside, and return all of them.
+
+        It touches the set at the member next to the point on its own support, where there is one:
+        such a cut goes deepest. Else, or where that cut leaves the point, it touches the set where
+        the way from P_X to the point crosses the boundary; that one always removes it.
+        """
         if not len(outside):
             return []
         images = outside.images(self._convex.matrix).T
+        near = self._convex.repaired(outside.toarray(), 0.0)
+        near_images = self._convex.matrix @ near.T
         shares = self._convex.shares_inside(self._center, images, 0.0)
         crossings = self._center + shares * (images - self._center)
         cuts: list[Cut] = []
-        for crossing in crossings.T:
-            cuts += self._convex.cuts_at(crossing)
+        for image, touch, crossing in zip(
+            images.T, near_images.T, crossings.T, strict=True
+        ):
+            deep: list[Cut] = []
+            if np.isfinite(touch).all():
+                deep = _removing(self._convex.cuts_at(touch), image)
+            cuts += deep or self._convex.cuts_at(crossing)
         self._cuts.add(cuts)
+        self._searcher = None
         return cuts
 
     def _add_pulled(self, outside: Points) -> None:
@@ -381,69 +484,57 @@ class EnvelopeSearch:
         repaired = self._convex.repaired(dense, self._margin)
         self._add_dense(repaired)
 
-    def _reported(
-        self, progress: Callable[[Progress], None]
-    ) -> Callable[[Progress], None]:
-        """The caller's progress, for the moments of the envelope over the cuts.
+    # ------------------------------------------------------------------ master and result
 
-        Its value is that of columns outside the set, so only its bound counts.
+    def solve_master(self, end: float) -> bool:
+        """The best decomposition into the members so far, and its prices; whether HiGHS found
+        them.
         """
+        fresh = self._members.take(np.arange(self._listed, len(self._members)))
+        self._master.add(fresh, fresh.entropies())
+        self._listed = len(self._members)
+        seconds = min(MASTER_SECONDS, max(LEAST_SECONDS, end - time.monotonic()))
+        solution = self._master.solve(seconds)
+        if not solution.is_optimal:
+            return False
+        self.prices = solution.dual
+        costs = self._members.entropies()
+        value = math.fsum((solution.weights * costs).tolist())
+        if value < self.value:
+            self._weights = solution.weights
+            self.value = value
+        return True
 
-        def report(inner: Progress) -> None:
-            self.bound = max(self.bound, inner.bound)
-            progress(self._moment(inner.nodes))
+    def result(self, status: EnvelopeStatus, started: float) -> Envelope:
+        """The envelope of the convex set."""
+        used = np.flatnonzero(self._weights > 0.0)
+        return Envelope(
+            status=status,
+            weights=self._weights[used],
+            points=self._members.take(used),
+            value=self.value,
+            bound=self.bound,
+            dual=self.dual,
+            method=METHOD,
+            pool=self._members,
+            rounds=self._rounds,
+            columns=len(self._members),
+            counts=self._counts,
+            seconds=time.monotonic() - started,
+            seconds_pricing=self._pricing_seconds,
+        )
 
-        return report
-
-    def _moment(self, nodes: int) -> Progress:
-        """The search as it stands, with the nodes of the present round."""
+    def _moment(self) -> Progress:
+        """The search as it stands."""
         return Progress(
             value=self.value,
             bound=self.bound,
             rounds=self._rounds,
             columns=len(self._members),
-            nodes=self._counts.nodes + nodes,
+            nodes=self._counts.nodes,
         )
 
 
-class Cuts:
-    """The cuts of one run."""
-
-    def __init__(self, convex: ConvexSet) -> None:
-        count, self._n = convex.matrix.shape
-        self._convex = convex
-        self._normals = np.zeros((0, count))
-        self._offsets = np.zeros(0)
-
-    def copy(self, convex: ConvexSet) -> Cuts:
-        """The same cuts for another set in this one."""
-        cuts = Cuts(convex)
-        cuts._normals = self._normals
-        cuts._offsets = self._offsets
-        return cuts
-
-    @property
-    def polytope(self) -> Polytope:
-        """All cuts, as rows over v; without any a row that holds for every v."""
-        if not len(self._normals):
-            nothing = np.zeros((1, self._n))
-            return Polytope(nothing, np.full(1, -np.inf), np.ones(1))
-        rows = self._normals @ self._convex.matrix
-        # Products of normals and entries of A are rounded once more.
-        sizes = np.abs(self._normals) @ np.abs(self._convex.matrix)
-        offsets = self._offsets + self._convex.roundoff * sizes.max(axis=1)
-        return Polytope(rows, np.full(len(rows), -np.inf), offsets)
-
-    def add(self, cuts: list[Cut]) -> None:
-        """Append cuts."""
-        if not cuts:
-            return
-        normals: list[Array] = []
-        offsets: list[float] = []
-        for cut in cuts:
-            # Powers of two make all rows of size about one, without any rounding.
-            scale = 2.0 ** -math.frexp(float(np.abs(cut.normal).max()))[1]
-            normals.append(scale * cut.normal)
-            offsets.append(scale * cut.offset)
-        self._normals = np.vstack([self._normals, *normals])
-        self._offsets = np.append(self._offsets, offsets)
+def _removing(cuts: list[Cut], image: Array) -> list[Cut]:
+    """Those of the cuts that the image violates."""
+    return [cut for cut in cuts if float(cut.normal @ image) > cut.offset]

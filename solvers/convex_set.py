@@ -21,8 +21,9 @@ from solvers.points import Array, Points
 BISECTIONS = 60
 """Halvings of the way to the boundary: a double has no more digits."""
 
-PULLED_BACK = 2.0**-42
-"""Relative distance from the boundary of points that were pulled back to it."""
+PULLED_BACK = 2.0**-30
+"""Relative distance from the boundary of points that were pulled back to it: around tiny sets the
+functions are known to fewer digits, because they see differences of images."""
 
 UNIT_ROUNDOFF = 2.0**-53
 

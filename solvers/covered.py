@@ -23,15 +23,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from solvers.concave import ConcaveSearch, SearchCounts, SearchResult, SearchStatus
-from solvers.convex import Cuts, EnvelopeSearch, run_search
+from solvers.convex import EnvelopeSearch, run_search
 from solvers.convex_set import ConvexSet, Cut
 from solvers.covered_set import CoveredSet, TermsBelow
-from solvers.envelope import Incumbents, concluded
+from solvers.cuts import Cuts
+from solvers.envelope import Incumbents
 from solvers.errors import EmptyPolytope
-from solvers.generation import Generation
 from solvers.points import Array, Points
 from solvers.polytope import Polytope
-from solvers.results import Envelope, Progress
+from solvers.results import Envelope, Pricer, Progress
 
 MEMBER = 1e-9
 """Excess, as a share of the bound, up to which a column counts as one of a convex set: columns lie
@@ -133,16 +133,8 @@ class _RegionSearch(EnvelopeSearch):
         self._regions = [whole]
         super().__init__(covered, point, margin)
 
-    def envelope_around(
-        self,
-        gap: float,
-        seconds: float | None,
-        workers: int,
-        progress: Callable[[Progress], None] | None,
-    ) -> Envelope:
-        """The envelope over the union of all regions."""
-        started = time.monotonic()
-        end = math.inf if seconds is None else started + seconds
+    def pricer(self, workers: int) -> Pricer:
+        """The search over the union of all regions."""
         for region in self._regions:
             if region.search is None and not region.is_empty:
                 try:
@@ -154,17 +146,15 @@ class _RegionSearch(EnvelopeSearch):
         searches = [
             region.search for region in self._regions if region.search is not None
         ]
-        run = Generation(
-            self._point,
-            _UnionPricer(searches).run,
-            self._first_columns(),
-            gap,
-            end - time.monotonic(),
-            over_uncertain_set=True,
-            guess=self.dual,
-            progress=progress,
-        )
-        return concluded(run, started, "columns", interrupted=False)
+        return _UnionPricer(searches).run
+
+    def _cut_at(self, images: Array) -> None:
+        """Cuts of the regions that touch the set at these images."""
+        for image in images:
+            for region in self._regions:
+                if region.holds(image):
+                    region.cuts.add(region.around.cuts_at(image))
+                    region.search = None
 
     def cut(self, outside: Points) -> list[Cut]:
         """Cuts for each column outside, in the regions that it lies in."""

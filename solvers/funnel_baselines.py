@@ -2,9 +2,8 @@
 
 Greedy merging (Makhdoumi, Salamatian, Fawaz and Medard 2014, 'From the information bottleneck to
 the privacy funnel', algorithm 1) merges two outputs at a time. The convex-concave procedure starts
-from random channels and, for a multiplier beta, replaces the concave H(X|Y) by its linearisation;
-here each step is one of exponentiated gradient, and a step that does not lower the cost is taken
-back.
+from random channels and, for a multiplier beta, replaces the concave H(X|Y) by its linearisation.
+Here each step is one of exponentiated gradient, and steps that do not lower the cost are rejected.
 """
 
 from __future__ import annotations
@@ -36,7 +35,8 @@ class BaselineChannel:
 
 def measured(joint: Array, measure: Measure | str, channel: Array) -> BaselineChannel:
     """Information and leakage of a channel (n, k); outputs without mass are left out."""
-    channel = channel[:, joint.sum(axis=0) @ channel > 0.0]
+    masses = joint.sum(axis=0) @ channel
+    channel = channel[:, masses > 0.0]
     information, leakage = funnel_measures(joint, measure, channel)
     return BaselineChannel(channel, information, leakage)
 
@@ -48,10 +48,10 @@ def thinned(
 
     Information and leakage are both linear in the share of records that are answered.
     """
-    found = measured(joint, measure, channel)
-    if found.leakage <= budget:
-        return found
-    share = budget / found.leakage
+    answering = measured(joint, measure, channel)
+    if answering.leakage <= budget:
+        return answering
+    share = budget / answering.leakage
     silent = np.full((len(channel), 1), 1.0 - share)
     return measured(joint, measure, np.hstack([share * channel, silent]))
 
@@ -71,41 +71,61 @@ def greedy_merging(
     (on the clock of `time.monotonic`) stops it earlier.
     """
     groups = [[x] for x in range(joint.shape[1])]
-    best = measured(joint, measure, _membership(groups, joint.shape[1]))
-    entropy = best.information
-    within = best
+    merged = measured(joint, measure, _membership(groups))
+    least_information = None
+    if keep is not None:
+        least_information = keep * merged.information
+    within = merged
     if budget is not None:
-        within = thinned(joint, measure, best.channel, budget)
+        within = thinned(joint, measure, merged.channel, budget)
     while len(groups) > 1 and time.monotonic() < end:
-        if budget is not None and best.leakage <= budget:
+        if budget is not None and merged.leakage <= budget:
             break
-        choice: tuple[float, list[list[int]], BaselineChannel] | None = None
-        for i in range(len(groups)):
-            for j in range(i):
-                merged = [g for k, g in enumerate(groups) if k not in (i, j)]
-                merged.append(groups[i] + groups[j])
-                trial = measured(joint, measure, _membership(merged, joint.shape[1]))
-                if keep is not None and trial.information < keep * entropy:
-                    continue
-                saved = best.leakage - trial.leakage
-                lost = best.information - trial.information
-                # Makhdoumi et al.: the largest fall of the leakage among those that keep enough.
-                score = saved if keep is not None else saved / max(lost, SMALLEST)
-                if choice is None or score > choice[0]:
-                    choice = (score, merged, trial)
+        choice = _best_merger(joint, measure, groups, merged, least_information)
         if choice is None:
             break
-        _, groups, best = choice
+        groups, merged = choice
         if budget is not None:
-            trial = thinned(joint, measure, best.channel, budget)
+            trial = thinned(joint, measure, merged.channel, budget)
             if trial.information > within.information:
                 within = trial
     if budget is not None:
         return within
+    return merged
+
+
+def _best_merger(
+    joint: Array,
+    measure: Measure | str,
+    groups: list[list[int]],
+    before: BaselineChannel,
+    least_information: float | None,
+) -> tuple[list[list[int]], BaselineChannel] | None:
+    """The groups and the channel after the best merger of two; None if none keeps enough."""
+    best: tuple[list[list[int]], BaselineChannel] | None = None
+    best_score = -math.inf
+    for i in range(len(groups)):
+        for j in range(i):
+            merged = [g for k, g in enumerate(groups) if k not in (i, j)]
+            merged.append(groups[i] + groups[j])
+            trial = measured(joint, measure, _membership(merged))
+            score = before.leakage - trial.leakage
+            if least_information is None:
+                lost = before.information - trial.information
+                score /= max(lost, SMALLEST)
+            elif trial.information < least_information:
+                # Makhdoumi et al. take the largest fall of the leakage among those that keep
+                # enough.
+                continue
+            if best is None or score > best_score:
+                best = (merged, trial)
+                best_score = score
     return best
 
 
-def _membership(groups: list[list[int]], count: int) -> Array:
+def _membership(groups: list[list[int]]) -> Array:
+    """The channel that releases the group of each symbol."""
+    count = sum(len(group) for group in groups)
     channel = np.zeros((count, len(groups)))
     for y, group in enumerate(groups):
         channel[group, y] = 1.0
@@ -130,17 +150,20 @@ def convex_concave(
     random = np.random.default_rng(seed)
     best = measured(joint, Measure.MUTUAL_INFORMATION, np.ones((count, 1)))
     for _ in range(restarts):
-        low, high = 0.0, math.inf
+        low = 0.0
+        high = math.inf
         multiplier = 4.0
+        # Sparse rows are near deterministic channels, where minima of the concave part lie.
         first = random.dirichlet(np.full(count, 0.3), size=count)
         for _ in range(multipliers):
             if time.monotonic() >= end:
                 return best
             channel = _descend(joint, first, multiplier)
             raw = measured(joint, Measure.MUTUAL_INFORMATION, channel)
-            found = thinned(joint, Measure.MUTUAL_INFORMATION, channel, budget)
-            if found.information > best.information:
-                best = found
+            trial = thinned(joint, Measure.MUTUAL_INFORMATION, channel, budget)
+            if trial.information > best.information:
+                best = trial
+            # Too much leakage: the multiplier of the leakage must be larger.
             if raw.leakage > budget:
                 low = multiplier
             else:
@@ -157,12 +180,16 @@ def _descend(joint: Array, channel: Array, multiplier: float) -> Array:
     step = 0.5
     cost, slope = _lagrangian(joint, channel, multiplier)
     for _ in range(STEPS):
-        way = slope - slope.min(axis=1, keepdims=True)
-        trial = channel * np.exp(-np.minimum(step * way, 50.0))
+        # Exponentiated gradient: entries stay positive. Exponents are limited, so that no step
+        # empties an entry.
+        descent = slope - slope.min(axis=1, keepdims=True)
+        trial = channel * np.exp(-np.minimum(step * descent, 50.0))
         trial /= trial.sum(axis=1, keepdims=True)
         trial_cost, trial_slope = _lagrangian(joint, trial, multiplier)
         if trial_cost < cost:
-            channel, cost, slope = trial, trial_cost, trial_slope
+            channel = trial
+            cost = trial_cost
+            slope = trial_slope
             step *= 1.3
         else:
             step *= 0.3
@@ -177,9 +204,10 @@ def _lagrangian(joint: Array, channel: Array, multiplier: float) -> tuple[float,
     mass = point @ channel
     posterior = np.log(point[:, None] * channel + SMALLEST) - np.log(mass + SMALLEST)
     together = joint @ channel
-    lift = np.log(together + SMALLEST) - np.log(mass + SMALLEST)
-    lift -= np.log(joint.sum(axis=1))[:, None]
+    log_lift = np.log(together + SMALLEST) - np.log(mass + SMALLEST)
+    log_lift -= np.log(joint.sum(axis=1))[:, None]
     cost = -(point[:, None] * channel * posterior).sum()
-    cost += multiplier * (together * lift).sum()
-    slope = multiplier * (joint / point).T @ lift - posterior
+    cost += multiplier * (together * log_lift).sum()
+    # The logarithms alone: the derivatives of p log p and of its denominators cancel.
+    slope = multiplier * (joint / point).T @ log_lift - posterior
     return float(cost), slope

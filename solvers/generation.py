@@ -6,17 +6,14 @@ the envelope at p is at least y.p + m (docs/explanation/optimum-theory.md, 'A bo
 
 A run has two phases.
 
-1. *Search*: local searches alone, which prove nothing but are cheap. Prices of a master that does
-   not yet cover the point jump, and columns found at them are worthless, so they are kept in a box
-   (du Merle et al. 1999) that grows until the columns decompose the point. Then the box is dropped:
-   with it, sparse real tables stalled (docs/explanation/optimum-theory.md, 'Prices in a box').
-2. *Proof*: rounds of exact pricing (branch and bound, or all pairs where the rows see one number),
-   each of which raises the bound, with local searches in between, until the gap is closed.
+1. *Search*: local searches alone, which prove nothing but are cheap. The prices are held in a box
+   (`solvers.growing_box`) that grows until the columns decompose the point, and is then dropped.
+2. *Proof*: rounds of exact pricing (branch and bound, or all pairs where the rows depend on one
+   number), each of which raises the bound, with local searches in between, until the gap is closed.
 
 Invariants: `value` is the cost of a decomposition of the target, `bound` is proven by `dual`; both
 only improve. An ablation on real tables (tests/benchmarks/test_generation_ablation.py) defends the
-constants below, but for those that leave room to rounding (`CUTOFF_SHARE`, `COVERED`,
-`LARGEST_RADIUS`) or end a run.
+constants below, but for those that leave room to rounding (`CUTOFF_SHARE`, `COVERED`) or end a run.
 """
 
 from __future__ import annotations
@@ -31,8 +28,9 @@ import numpy as np
 
 from solvers.column_pool import ColumnPool
 from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
+from solvers.growing_box import GrowingBox
 from solvers.points import Array, Points
-from solvers.programs.highs import HighsMaster, MasterSolution, MasterStatus, PriceBox
+from solvers.programs.highs import HighsMaster, MasterSolution, MasterStatus
 from solvers.results import (
     EnvelopeStatus,
     Pricer,
@@ -41,7 +39,7 @@ from solvers.results import (
     lowered_prices,
 )
 
-# ------------------------------------------------------- what a search is asked for
+# ------------------------------------------------------------------- exact pricing
 
 CUTOFF_SHARE = 0.9
 """Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
@@ -50,24 +48,14 @@ COLUMN_SHARE = 0.02
 """Columns that gain less than this share of the gap are not worth their place."""
 
 EARLY_SLACK = 0.1
-"""Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does
-not last."""
+"""Share of the (negative) minimum by which the bound of a round may lie below it: a sharper one
+does not last."""
 
-# ------------------------------------------------------------------- the price box
+LATE_SLACK = 0.01
+"""The same for a second search at the same prices, where the first one ended without a column."""
 
-FIRST_RADIUS = 1.0
-"""Radius of the first price box: around zero, an output that hides no more than a factor e pays for
-itself."""
-
-MOST_SCALE = 1e4
-"""Most that the box is wider for a rare coordinate: its price times its mass is what matters, and
-where rare symbols make outputs private that would not be, prices of -50 and less occur."""
-
-LARGEST_RADIUS = 1e9
-"""A wider box binds nothing, and costs of its size would only spoil the master's arithmetic."""
-
-COVERED = 1e-9
-"""Mass that a box pays for, below which it counts as rounding: the columns decompose the point."""
+LATE_NODES = 20_000
+"""Nodes of that second search: without a time limit nothing else ends it soon."""
 
 MOST_LOWERINGS = 10
 """Times in a row that prices of rare coordinates are lowered and priced again. With two sensitive
@@ -76,8 +64,11 @@ symbols and hundreds of useful ones a single one leaves the bound below its gap
 
 # ------------------------------------------------------------------ local searches
 
-MIXES = (0.5, 0.7, 0.9)
-"""Weights of a unit vector against the point itself, from which local searches start in turn."""
+COVERED = 1e-9
+"""Mass that a box pays for, below which it counts as rounding: the columns decompose the point."""
+
+MIX = 0.5
+"""Weight of a unit vector against the point itself, where a local search starts."""
 
 ENOUGH = 20
 """Columns that make a round of local searches worth another one."""
@@ -89,7 +80,7 @@ LEAST_GAP = 1e-11
 gain less are noise."""
 
 IDLE_ROUNDS = 60
-"""Rounds without any gain after which HiGHS is not believed to take the columns."""
+"""Rounds without any gain after which a run stalls: HiGHS does not use the new columns."""
 
 GAIN_SHARE = 0.1
 """Share of the gap by which bound or value must move for a round to count as a gain."""
@@ -150,18 +141,11 @@ class Generation:
         self.rounds = 0
         self.counts = SearchCounts()
         self.seconds_pricing = 0.0
-        # The price box.
-        rare = np.maximum(len(self.target) * self.target, 1.0 / MOST_SCALE)
-        self._scale = np.maximum(1.0 / rare, 1.0)
-        self._center = np.zeros_like(self.target)
-        self._radius = FIRST_RADIUS
-        if self.guess is not None:
-            self._center = self.guess
-        self._boxed = self.stabilise
-        self._forget_idle_rounds()
-        # Columns of which the last decomposition from the master without a box knew.
+        self._box = GrowingBox(self.target, self.guess, in_use=self.stabilise)
+        self._idle = _IdleRounds(GAIN_SHARE * self._aim)
+        # Number of columns at the last solve without a box: further ones may improve the weights.
         self._solved = 0
-        self._turn = 0
+        # A fixed seed: the same problem gives the same columns.
         self._random = np.random.default_rng(0)
 
     @property
@@ -190,7 +174,7 @@ class Generation:
         except KeyboardInterrupt:
             status = EnvelopeStatus.INTERRUPTED
         if status is not EnvelopeStatus.OPTIMAL:
-            # Columns found since the last solve may make the decomposition better.
+            # Columns added since the last solve may improve the decomposition.
             self._solve_without_box(FINISH_SECONDS)
             closed = self.value - self.bound <= self._aim
             if closed and status is EnvelopeStatus.STALLED:
@@ -207,9 +191,10 @@ class Generation:
         if self.guess is None:
             self._sow()
         status = self._cover()
-        if status is None and not self._boxed:
+        if status is None and not self._box.in_use:
             status = self._improve()
-        self._forget_idle_rounds()
+        # The proof counts its own rounds without gain.
+        self._idle.reset()
         return status
 
     def _sow(self) -> None:
@@ -219,7 +204,7 @@ class Generation:
                 self.dual,
                 cutoff=math.inf,
                 center=self.target,
-                mix=MIXES[0],
+                mix=MIX,
                 turn=turn,
             )
 
@@ -229,34 +214,36 @@ class Generation:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
-            if not self._boxed:
+            if not self._box.in_use:
                 # HiGHS failed with the box. Without it the columns may cover the point already.
                 return None
             columns = self._descend(solution.dual)
-            if solution.slack <= COVERED or self._radius >= LARGEST_RADIUS:
-                self._boxed = False
-                self._report()
-                return None
-            if columns < ENOUGH:
-                self._radius *= 2.0
+            if solution.slack <= COVERED:
+                self._box.in_use = False
+            elif columns < ENOUGH:
+                # In this box the searches have run dry, and the columns do not suffice.
+                self._box.grow()
                 if self.completion is not None:
                     self._columns.add(self.completion(), solution.dual, math.inf)
                     self.completion = None
             self._report()
+            if not self._box.in_use:
+                return None
         return None
 
     def _improve(self) -> EnvelopeStatus | None:
         """Searches at the master's own prices, until a round of all kinds of them finds little."""
         while self._left() > 0.0 and self.value - self.bound > self._aim:
-            if self._is_idling(self.value):
+            if self._idle.count(self.bound, self.value) > IDLE_ROUNDS:
                 return None
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
-            if self._boxed:
+            if self._box.in_use:
                 # HiGHS failed without the box; exact pricing is the better way to use its answers.
                 return None
             self._columns.accept(solution)
+            # Walks go first: they start at outputs that are in use, and cost few pivots.
             columns = self._walk(solution)
             if columns < ENOUGH:
                 columns += self._descend(solution.dual)
@@ -266,22 +253,11 @@ class Generation:
         return None
 
     def _descend(self, prices: Array) -> int:
-        """Searches from mixtures of the point and every coordinate, until one of the mixes finds
-        enough.
-        """
-        columns = 0
-        for _ in MIXES:
-            mix = MIXES[self._turn % len(MIXES)]
-            columns += self._search_locally(prices, center=self.target, mix=mix)
-            if columns >= ENOUGH:
-                break
-            self._turn += 1
-        return columns
+        """Searches from mixtures of the point and every coordinate."""
+        return self._search_locally(prices, center=self.target, mix=MIX)
 
     def _walk(self, solution: MasterSolution) -> int:
-        """Walks from the outputs in use to ever cheaper neighbours, which searches over polytopes
-        know.
-        """
+        """Walks along edges of the polytope, from the outputs in use to ever cheaper neighbours."""
         if self.over_uncertain_set:
             return 0
         return self._search_locally(
@@ -296,8 +272,9 @@ class Generation:
         turn: int | None = None,
         **start: Any,
     ) -> int:
-        """Search without a tree, from the coordinates of `turn` (random by default); the number of
-        new columns.
+        """Search without a tree, from the coordinates of `turn` or random ones; count new columns.
+
+        `start` are the options of the pricer that choose where the searches begin.
         """
         if turn is None:
             turn = int(self._random.integers(1 << 20))
@@ -325,12 +302,12 @@ class Generation:
             if isinstance(solution, EnvelopeStatus):
                 return solution
             covered = solution.slack <= COVERED
-            if covered and self._columns.accept(solution) and not self._boxed:
+            if covered and self._columns.accept(solution) and not self._box.in_use:
                 self._solved = len(self._columns)
-            # What a decomposition costs at most, were it only for the columns so far (weak
-            # duality).
+            # By duality this is the master's value. In a box it is a lower bound of the best
+            # decomposition over the columns so far.
             value = float(solution.dual @ self.target)
-            if self._is_idling(value):
+            if self._idle.count(self.bound, value) > IDLE_ROUNDS:
                 return EnvelopeStatus.STALLED
             failure: EnvelopeStatus | None = None
             if value - self.bound > self._aim:
@@ -340,23 +317,26 @@ class Generation:
                 if self.value - self.bound <= self._aim:
                     return EnvelopeStatus.OPTIMAL
                 failure = EnvelopeStatus.STALLED
-            if failure is EnvelopeStatus.STALLED and self._boxed:
-                # Nothing is stalled before the master's own prices, those without a box, were
-                # priced.
-                self._widen()
+            if failure is EnvelopeStatus.STALLED and self._box.in_use:
+                # A run is stalled only if pricing fails at the master's own prices, without a box.
+                self._box.grow()
             elif failure is not None:
                 return failure
         return EnvelopeStatus.TIME_LIMIT
 
     def _price(self, prices: Array) -> EnvelopeStatus | None:
-        """Add columns and raise the bound, by trees and then by walks; the reason if no column was
-        found.
-        """
+        """Add columns and raise the bound, by trees and then walks; the reason if none is new."""
         pivots = self.counts.pivots
+        cutoff = -CUTOFF_SHARE * self._aim
         result = self._raise_bound(prices)
+        is_early = result.status is SearchStatus.DONE and result.bound < cutoff
+        if is_early and not len(result.points) and self._left() > 0.0:
+            # The cost of a point of the relaxation ended the search, and local searches from there
+            # found no member. That need not be a stall: elsewhere some member may gain.
+            result = self._raise_bound(prices, slack=LATE_SLACK, node_limit=LATE_NODES)
         columns = self._columns.add(result.points, prices, math.inf)
         for _ in range(MOST_LOWERINGS):
-            if not len(result.points) or result.bound > -CUTOFF_SHARE * self._aim:
+            if not len(result.points) or result.bound > cutoff:
                 break
             # Blunt prices of rare coordinates may be all that keeps the bound down.
             lowered = lowered_prices(prices, result.points, self.target, self._aim)
@@ -375,7 +355,7 @@ class Generation:
             return EnvelopeStatus.MEMORY_LIMIT
         return EnvelopeStatus.STALLED
 
-    def _raise_bound(self, prices: Array) -> SearchResult:
+    def _raise_bound(self, prices: Array, **options: Any) -> SearchResult:
         """The search for the cheapest column, which proves a bound."""
 
         def report(minimum: float) -> None:
@@ -387,6 +367,7 @@ class Generation:
             column_cutoff=-COLUMN_SHARE * self._aim,
             tolerance=0.0,
             progress=report,
+            **options,
         )
         bound = envelope_bound(prices, self.target, result.bound)
         if bound > self.bound:
@@ -395,8 +376,9 @@ class Generation:
         return result
 
     def _polish(self, pivots: int) -> None:
-        """Walks at the new prices, for as many pivots as the tree took: they clear the way of the
-        next one.
+        """Walks at the new prices, for as many pivots as the tree took.
+
+        Walks are the cheaper way to columns: what they find, the next tree need not search for.
         """
         last = self.counts.pivots + pivots
         while self.stabilise and self.counts.pivots < last and self._left() > 0.0:
@@ -409,84 +391,40 @@ class Generation:
     # ------------------------------------------------------------- pricer and master
 
     def _call_pricer(self, prices: Array, **options: Any) -> SearchResult:
-        """What the pricer finds in the time that is left, counted."""
+        """Run the pricer in the time that is left, and count its effort."""
         assert self.pricer is not None, "priced after the end"
         started = time.monotonic()
-        result = self.pricer(
-            prices, slack=EARLY_SLACK, time_limit=self._left(), **options
-        )
+        options.setdefault("slack", EARLY_SLACK)
+        result = self.pricer(prices, time_limit=self._left(), **options)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return result
 
     def _solve(self) -> MasterSolution | EnvelopeStatus:
-        """The master in its box, or without where that fails, or the other way round."""
+        """Solve the master; where HiGHS fails, open the box or close it and solve once more."""
         for _ in range(2):
-            box: PriceBox | None = None
-            if self._boxed:
-                box = self._box()
-            solution = self._columns.master.solve(self._left(), box)
+            solution = self._columns.master.solve(self._left(), self._box.limits())
             if solution.status is MasterStatus.TIME_LIMIT:
                 return EnvelopeStatus.TIME_LIMIT
             if self._columns.is_usable(solution):
                 self.rounds += 1
                 return solution
-            self._boxed = not self._boxed
+            self._box.in_use = not self._box.in_use
         return EnvelopeStatus.BACKEND_FAILED
 
     def _solve_without_box(self, seconds: float) -> None:
-        """Keep the best weights over all columns, if HiGHS finds any and columns have been added
-        since.
-        """
+        """Keep the best weights over all columns, where columns were added since the last solve."""
         if self._solved == len(self._columns):
             return
         solution = self._columns.master.solve(seconds)
         if self._columns.is_usable(solution):
             self._columns.accept(solution)
 
-    def _box(self) -> PriceBox:
-        """The box around the center: low prices of rare coordinates are allowed, as they occur.
-
-        High ones are not: unproven as they are, they would draw every local search to these
-        coordinates.
-        """
-        lower = self._center - self._radius * self._scale
-        return PriceBox(lower, self._center + self._radius)
-
-    def _widen(self) -> None:
-        self._radius *= 2.0
-        if self._radius > LARGEST_RADIUS:
-            self._boxed = False
-
-    # ------------------------------------------------------------------ ends of a run
-
-    def _forget_idle_rounds(self) -> None:
-        """Begin to count rounds without gain; bound and value are those of the last round with a
-        gain.
-        """
-        self._idle = 0
-        self._gained = (-math.inf, math.inf)
-
-    def _is_idling(self, value: float) -> bool:
-        """Count the rounds in which neither bound nor value gained anything; whether they are too
-        many.
-        """
-        bound, least = self._gained
-        gain = GAIN_SHARE * self._aim
-        if self.bound > bound + gain or value < least - gain:
-            self._gained = (self.bound, min(value, least))
-            self._idle = 0
-        else:
-            self._idle += 1
-        return self._idle > IDLE_ROUNDS
-
     def _left(self) -> float:
         return self._end - time.monotonic()
 
     def _report(self, bound: float | None = None) -> None:
-        """Tell the caller where the run stands; a search that is not finished may prove a better
-        bound.
-        """
+        """Report the state of the run; `bound` is that of a search that is not finished yet."""
         if self.progress is None:
             return
         best = self.bound
@@ -496,3 +434,29 @@ class Generation:
         self.progress(
             Progress(self.value, best, self.rounds, columns, self.counts.nodes)
         )
+
+
+class _IdleRounds:
+    """A count of consecutive rounds in which neither bound nor value moved by the least gain."""
+
+    def __init__(self, gain: float) -> None:
+        self._gain = gain
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all rounds: the next one counts as a gain."""
+        self._rounds = 0
+        self._bound = -math.inf
+        self._value = math.inf
+
+    def count(self, bound: float, value: float) -> int:
+        """Count one more round, which ended with these; the rounds without gain so far."""
+        raised = bound > self._bound + self._gain
+        lowered = value < self._value - self._gain
+        if raised or lowered:
+            self._bound = bound
+            self._value = min(value, self._value)
+            self._rounds = 0
+        else:
+            self._rounds += 1
+        return self._rounds

@@ -1,13 +1,12 @@
-"""Exact pricing where the rows see v through a single number.
+"""Exact pricing where all rows depend on a single number.
 
-If every row is an affine function of one of them on the simplex (two sensitive values, for
-instance), the polytope is {v : sum v = 1, lo <= a.v <= hi}: its vertices are the symbols with a_x
-inside, and pairs that meet an end exactly. All pairs are priced in blocks of a matrix; nothing has
-to be searched.
+If every row is an affine function of one of them on the simplex (with two sensitive values, for
+instance), the polytope is {v : sum v = 1, lo <= a.v <= hi}. Its vertices are the symbols with a_x
+inside, and the pairs that meet an end exactly. All pairs are priced in blocks of a matrix; nothing
+has to be searched.
 
 Invariant: the bound is the least reduced cost over all vertices of a slightly larger interval, less
-the error of a mixing weight; rows that are only nearly affine widen that interval by their error.
-
+the error of a mixing weight. Rows that are only nearly affine widen that interval by their error.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ def leading_row(polytope: Polytope) -> int | None:
     """The row that determines all others on the simplex, or None if there is no such row."""
     if polytope.m == 0 or polytope.auxiliary is not None:
         return None
+    # The row with the largest spread: dividing by its differences costs the least precision.
     spread = np.ptp(polytope.rows, axis=1)
     lead = int(np.argmax(spread))
     if spread[lead] == 0.0:
@@ -77,6 +77,7 @@ def affine_fit(rows: Array, points: Array) -> tuple[Array, Array, Array]:
 def _affine(polytope: Polytope, lead: int) -> tuple[Array, Array, Array]:
     """Offsets, slopes and errors of all rows as functions of the leading one; (m,) each."""
     a = polytope.rows[lead]
+    # Scaled to order one, as the column of ones beside it in the least squares.
     size = float(np.abs(a).max())
     offset, slope, error = affine_fit(polytope.rows, (a / size)[None, :])
     return offset, slope[:, 0] / size, error
@@ -196,8 +197,9 @@ class LineSearch:
         price_below = prices[below][:, None]
         price_above = prices[above][None, :]
         value = entropy - (1.0 - theta) * price_below - theta * price_above
-        # An error delta in theta changes each of the two terms by at most delta (1 + log
-        # 1/delta) and the rest by delta |y_i - y_j|; the sum of the four has its own rounding.
+        # An error delta in theta changes each of the two entropy terms by at most
+        # delta (1 + log 1/delta), and the prices by delta |y_i - y_j|. The sum of the four terms
+        # has its own rounding.
         of_entropy = 2.0 - 2.0 * np.log(ROUNDING)
         of_sum = 2.0 * (1.0 + np.abs(prices).max())
         slack = ROUNDING * (of_entropy + np.ptp(prices) + of_sum)
@@ -208,6 +210,7 @@ class LineSearch:
         each).
         """
         theta = (end - self.a[i]) / (self.a[j] - self.a[i])
+        # Rounding may put a share at 0 or 1: that output is a unit vector, not a pair.
         proper = (theta > 0.0) & (theta < 1.0)
         share = theta[proper]
         indices = np.column_stack([i[proper], j[proper]]).ravel()
@@ -218,8 +221,9 @@ class LineSearch:
 def _best_partners(
     value: Array, below: Index, above: Index, cutoff: float
 ) -> tuple[Index, Index]:
-    """The cheapest partner of every symbol of a block, where the pair costs less than the
-    cutoff.
+    """The cheapest partner of every symbol of a block, where the pair costs less than the cutoff.
+
+    One pair for each symbol: all pairs below the cutoff would flood the master.
     """
     i = np.concatenate([below, below[value.argmin(axis=0)]])
     j = np.concatenate([above[value.argmin(axis=1)], above])
@@ -228,12 +232,11 @@ def _best_partners(
 
 
 def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float]:
-    """The values of the leading row that satisfy every row, moved outwards (1) or inwards (-1) by
-    the error.
+    """The interval of the leading row that all rows allow; `widen` is 1 (outwards) or -1 (inwards).
 
-    Row i is ``offset + slope a + e`` with a known ``max |e|``, and e.v is at most that on the
-    simplex. The error covers the rounding of the ends, too, wherever they lie among the values of
-    a.
+    Row i is ``offset + slope a + e`` with a bound of |e|, and e.v is at most that on the simplex.
+    The ends move by this error, which covers their own rounding, too, wherever they lie among the
+    values of a.
     """
     a = polytope.rows[lead]
     low = float(polytope.lower[lead])
@@ -241,6 +244,7 @@ def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float
     offset, slope, error = _affine(polytope, lead)
     for i in range(polytope.m):
         reach = abs(slope[i]) * np.ptp(a)
+        # A constant row restricts nothing: the point to decompose satisfies it.
         flat = reach <= DEPENDENCE * max(1.0, abs(offset[i]))
         if i == lead or flat:
             continue

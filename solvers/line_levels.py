@@ -1,4 +1,4 @@
-"""Columns to begin with where the rows see v through a single number (see `solvers.line`).
+"""First columns where all rows depend on a single number (see `solvers.line`).
 
 Neighbours on the line are merged into groups, again and again, until all pairs of groups can be
 listed. On the way back the decomposition of the merged point, followed member by member, nearly
@@ -6,7 +6,7 @@ decomposes the finer one; what it leaves over is paired off at its own mean. So 
 columns that decompose the point at about the least cost, and its prices do not jump (5000 symbols:
 two to six rounds).
 
-Nothing of this is believed: the search over all pairs prices the columns to which it leads.
+No proof rests on these columns: the search over all pairs prices them like any others.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ NOTHING = 1e-18
 
 
 def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> Points:
-    """Members of the polytope that decompose `point` (n,); `gap` as for the envelope, `end` on the
-    clock.
+    """Members of the polytope that decompose `point` (n,).
+
+    `gap` is that of the envelope, and `end` a time on the clock of `time.monotonic`.
     """
     _, mean = at_mean(search, point)
     if search.n <= FEWEST:
@@ -63,6 +64,7 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
     values = np.bincount(group, weights=weight * search.a) / total
     merged = search.over(values)
     units = Points.units(np.flatnonzero(merged.units), merged.n)
+    # The groups are merged again, until there are so few that all pairs are listed.
     coarser = first_columns(merged, mass, gap, end)
     run = Generation(
         mass,
@@ -73,6 +75,7 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
         stabilise=False,
     )
     if run.run() is EnvelopeStatus.INTERRUPTED:
+        # The inner run took Ctrl-C for itself; the whole computation has to end.
         raise KeyboardInterrupt
     ends_of_groups = np.flatnonzero(np.diff(group[order])) + 1
     members = np.split(order, ends_of_groups)
@@ -80,12 +83,12 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
 
 
 def _groups(search: LineSearch, point: Array, order: Index) -> Index:
-    """The group of every symbol, (n,), numbered by value; none holds symbols on both sides of an
-    end.
+    """The group of every symbol, (n,), numbered by value; none has symbols on both sides of an end.
+
+    Groups are of equal size by mass and by number of symbols at once.
     """
     n = search.n
     a = search.a[order]
-    # Groups of equal size by mass and by number of symbols at once.
     place = np.cumsum(point[order] / point.sum() + 1.0 / n) / 2.0
     part = np.floor(place * (n // MEMBERS) * (1.0 - 1e-12)).astype(np.intp)
     side = (a >= search.inner[0]).astype(np.intp) + (a > search.inner[1])
@@ -107,12 +110,12 @@ def _all_pairs(search: LineSearch, level: float) -> Points:
 def _followed(
     search: LineSearch, point: Array, members: list[Index], a: Array, run: Generation
 ) -> list[Points]:
-    """The outputs of the merged decomposition with members in the place of groups, and what these
-    leave over.
+    """The outputs of the merged decomposition with members in place of groups, and of the rest.
 
     `members` are the symbols of each group, in order, and `a` the numbers of the groups.
     """
     keep = np.flatnonzero(run.weights > 0.0)
+    # Outputs of a single group need no following: its members are paired off with the rest.
     keep = keep[run.pool.sizes[keep] == 2]
     used = run.pool.take(keep)
     weights = (1.0 - SPARE) * run.weights[keep]
@@ -162,9 +165,7 @@ def _taken(line: Masses, mass: float) -> Masses:
 
 
 def at_mean(search: LineSearch, mass: Array) -> tuple[Array, Points]:
-    """Weights and outputs of the mean value of `mass` (n,), which they decompose; none where the
-    mean is outside.
-    """
+    """Weights and outputs that decompose `mass` (n,), all at its mean; none if this is outside."""
     mean = float(search.a @ mass) / float(mass.sum())
     if not search.inner[0] <= mean <= search.inner[1]:
         return np.zeros(0), Points.units([], search.n)
@@ -181,8 +182,9 @@ def at_mean(search: LineSearch, mass: Array) -> tuple[Array, Points]:
 
 
 def _line_of(symbols: Index, mass: Array) -> Masses:
-    """The symbols with their masses, the heaviest last: rounding adds up in what is left at the
-    end.
+    """The symbols with their masses, the heaviest last.
+
+    Rounding of the masses adds up in the last symbol, where it weighs least.
     """
     if len(symbols):
         symbols = np.roll(symbols, -1 - int(np.argmax(mass[symbols])))
@@ -192,8 +194,9 @@ def _line_of(symbols: Index, mass: Array) -> Masses:
 def _paired_off(
     a: Array, level: float, first: Masses, second: Masses, left: Array
 ) -> list[Pair]:
-    """Outputs at the level, of the heads of both lines until one of these has ended; `left` pays
-    for them.
+    """Outputs at the level from the heads of both lines, until one line ends.
+
+    Their masses are taken from `left` (n,).
     """
     pairs: list[Pair] = []
     while first and second:
@@ -203,7 +206,7 @@ def _paired_off(
         if a[z] != a[x]:
             share = (level - a[x]) / (a[z] - a[x])
         if not 0.0 < share < 1.0:
-            # Both lie on one side of the level: the one nearer to it has no partner left.
+            # Both lie on one side of the level: the one nearer to it has no partner any more.
             if (a[x] < level) == (a[z] < a[x]):
                 first.popleft()
             else:

@@ -140,7 +140,7 @@ class Points:
     def sums(self, entries: Array) -> Array:
         """Sum over each point of `entries`, one number per stored coordinate; (k,)."""
         totals = np.bincount(self.owner, entries, len(self))
-        # Without a single entry bincount counts, and returns integers.
+        # Given no entries at all, bincount returns integers.
         return totals.astype(np.float64, copy=False)
 
     def entropies(self) -> Array:
@@ -154,9 +154,12 @@ class Points:
 
     def images(self, rows: Array) -> Array:
         """``rows @ v`` of every point; (k, m) for (m, n) rows."""
-        out = np.zeros((len(self), rows.shape[0]))
-        np.add.at(out, self.owner, rows[:, self.indices].T * self.data[:, None])
-        return out
+        images = np.zeros((len(self), rows.shape[0]))
+        terms = rows.T[self.indices] * self.data[:, None]
+        filled = self.sizes > 0
+        # Sums over the entries of one point after the other; a point without any has none.
+        images[filled] = np.add.reduceat(terms, self.indptr[:-1][filled], axis=0)
+        return images
 
     def combine(self, weights: ArrayLike) -> Array:
         """``sum_k weights_k v_k``; (n,)."""

@@ -33,8 +33,8 @@ class LeastAuxiliary:
 
     If every row bounds a single auxiliary variable from below, or bounds variables from above only,
     then there is a least choice of them for each v, and v is a member if and only if this choice
-    satisfies the other rows. Elimination would multiply the rows instead: k variables with one
-    lower bound each make 2^k of them.
+    satisfies the other rows. Elimination would multiply the rows instead: a row in which k
+    variables occur, each with one lower bound beside zero, would become 2^k rows.
     """
 
     floors: Array
@@ -45,9 +45,7 @@ class LeastAuxiliary:
     bounds: Array
 
     def excess(self, images: Callable[[Array], Array]) -> Array:
-        """By how much each row is violated at the least choice, (points, m); `images` maps rows to
-        their values.
-        """
+        """Violation of each row at the least choice, (points, m); `images` maps rows to values."""
         floors = images(self.floors) - self.floor_bounds
         # Auxiliary variables are not negative, so zero is a lower bound of each, too.
         least = np.zeros((self.weights.shape[1], len(floors)))
@@ -57,8 +55,8 @@ class LeastAuxiliary:
     def separation(self, v: Array) -> tuple[Array, float]:
         """The inequality ``normal v <= offset`` of the set that `v` (n,) violates most.
 
-        In the worst row each auxiliary variable is replaced by its highest floor at `v`, which
-        every member keeps to; so the result is a row of the eliminated system.
+        In the worst row each auxiliary variable is replaced by its highest floor at `v`. Every
+        member satisfies that floor, so the result is a row of the eliminated system.
         """
         floors = self.floors @ v - self.floor_bounds
         violations = self.excess(lambda matrix: (matrix @ v)[None, :])[0]
@@ -72,16 +70,6 @@ class LeastAuxiliary:
                 normal += self.weights[row, k] * self.floors[highest]
                 offset += float(self.weights[row, k] * self.floor_bounds[highest])
         return normal, offset
-
-
-def _frozen(values: ArrayLike, ndim: int, name: str) -> Array:
-    array = np.array(values, dtype=np.float64, order="C")
-    if array.ndim != ndim:
-        raise InvalidPolytope(f"{name} must have {ndim} dimension(s), not {array.ndim}")
-    if np.isnan(array).any():
-        raise InvalidPolytope(f"{name} contains NaN; every entry must be a number")
-    array.setflags(write=False)
-    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,18 +121,24 @@ class Polytope:
             raise InvalidPolytope(
                 f"row {i} has an empty interval [{lower[i]}, {upper[i]}]"
             )
-        auxiliary = None
-        if self.auxiliary is not None:
-            auxiliary = _frozen(self.auxiliary, 2, "auxiliary")
-            if auxiliary.shape[0] != m or np.isinf(auxiliary).any():
-                raise InvalidPolytope(f"auxiliary must have {m} rows of finite numbers")
-            if auxiliary.shape[1] == 0:
-                auxiliary = None
+        auxiliary = self._checked_auxiliary(m)
         # The class is frozen; its checked, read-only copies replace the arguments here once.
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
         object.__setattr__(self, "auxiliary", auxiliary)
+
+    def _checked_auxiliary(self, m: int) -> Array | None:
+        """The columns of auxiliary variables, a read-only copy; None where there are none."""
+        if self.auxiliary is None:
+            return None
+        auxiliary = _frozen(self.auxiliary, 2, "auxiliary")
+        if auxiliary.shape[0] != m or np.isinf(auxiliary).any():
+            raise InvalidPolytope(f"auxiliary must have {m} rows of finite numbers")
+        # Other code asks for None, never for a matrix without columns.
+        if auxiliary.shape[1] == 0:
+            return None
+        return auxiliary
 
     @property
     def n(self) -> int:
@@ -167,8 +161,9 @@ class Polytope:
     def auxiliary_bounds(self) -> Array:
         """Upper bound of every auxiliary variable from single rows, rounded up.
 
-        A row bounds its variables from above where all of them have coefficients of one sign, for
-        they are not negative. Raises InvalidPolytope if a variable is not bounded.
+        Auxiliary variables are not negative, so a row bounds each of its variables from above where
+        all of them have coefficients of one sign. Raises InvalidPolytope if a variable is not
+        bounded.
         """
         matrix = self.auxiliary_columns
         top = np.full(matrix.shape[1], np.inf)
@@ -191,6 +186,7 @@ class Polytope:
         """Raise InvalidPolytope unless the other one has the same rows and contains this one."""
         # Searches bound and design with one matrix: other rows would make their bounds those of
         # another set.
+        # (docs/explanation/optimum-theory.md, 'A bound from prices').
         same_rows = np.array_equal(outer.rows, self.rows)
         same_auxiliary = np.array_equal(outer.auxiliary_columns, self.auxiliary_columns)
         if not (same_rows and same_auxiliary):
@@ -256,12 +252,14 @@ class Polytope:
 
     @cached_property
     def least(self) -> LeastAuxiliary | None:
-        """The least auxiliary variables for each v, where there is such a rule; it makes membership
-        cheap.
+        """The rule for the least auxiliary variables of each v; None where there is no such rule.
+
+        Membership is cheap with it: no variable has to be eliminated.
         """
         if self.auxiliary is None:
             return None
         rows, weights, bounds = self.one_sided
+        # In ``rows v + weights r <= bounds`` a negative weight bounds its variable from below.
         below = (weights < 0.0).any(axis=1)
         variables = (weights[below] != 0.0).sum(axis=1)
         if (variables > 1).any():
@@ -278,9 +276,7 @@ class Polytope:
         )
 
     def excess(self, points: ArrayLike) -> Array:
-        """By how much each point violates the worst of the rows, (k,); as `residual`, for
-        probability vectors.
-        """
+        """Largest violation of the rows at each point, (k,); the points are probability vectors."""
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if self.least is not None:
             violations = self.least.excess(lambda matrix: v @ matrix.T)
@@ -315,6 +311,17 @@ class Polytope:
         )
 
 
+def _frozen(values: ArrayLike, ndim: int, name: str) -> Array:
+    """A read-only copy of these values; InvalidPolytope on NaN or another number of dimensions."""
+    array = np.array(values, dtype=np.float64, order="C")
+    if array.ndim != ndim:
+        raise InvalidPolytope(f"{name} must have {ndim} dimension(s), not {array.ndim}")
+    if np.isnan(array).any():
+        raise InvalidPolytope(f"{name} contains NaN; every entry must be a number")
+    array.setflags(write=False)
+    return array
+
+
 def _eliminate_last(
     matrix: Array, bound: Array, size: Array
 ) -> tuple[Array, Array, Array]:
@@ -331,8 +338,8 @@ def _eliminate_last(
     grid_i, grid_j = np.meshgrid(positive, negative, indexing="ij")
     i = grid_i.ravel()
     j = grid_j.ravel()
-    # Dividing by the coefficient of the smaller modulus would blow rows up; -c_j and c_i keep
-    # scale.
+    # The multipliers -c_j and c_i keep the scale of the rows. Dividing by the smaller coefficient
+    # would blow them up.
     a = -coefficient[j]
     b = coefficient[i]
     combined = matrix[i, :-1] * a[:, None] + matrix[j, :-1] * b[:, None]
@@ -340,6 +347,6 @@ def _eliminate_last(
     matrix = np.vstack([matrix[free, :-1], combined])
     size = np.vstack([size[free], combined_size])
     bound = np.concatenate([bound[free], bound[i] * a + bound[j] * b])
-    # A row 0 <= bound says nothing, unless the bound is negative and the set empty.
+    # A row 0 <= bound restricts nothing, unless the bound is negative and so the set empty.
     informative = (np.abs(matrix).max(axis=1, initial=0.0) > 0) | (bound < 0)
     return matrix[informative], bound[informative], size[informative]

@@ -96,6 +96,7 @@ def least_variance(
     gap: float,
     end: float = math.inf,
     relaxation: Array | None = None,
+    start: Array | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> LeastVariance:
     """The weights of least total variance over listed points.
@@ -114,14 +115,19 @@ def least_variance(
         When to stop, on the clock of `time.perf_counter`.
     relaxation : (l, n) array, optional
         Points of the set that the bound is for, by default the points themselves.
+    start : (k,) array, optional
+        Weights that decompose the point: they are the answer where no step comes to better ones.
 
     Raises
     ------
     BackendFailure
         If no weights were found that decompose the point.
     """
-    method = _InteriorPoint(points, point, gram, relaxation)
     best = _Best()
+    if start is not None:
+        best.weights = start
+        best.value = _value(points / point, start, gram)
+    method = _InteriorPoint(points, point, gram, relaxation)
     least = float(point @ gram @ point)
     while best.steps < MOST_STEPS:
         best.steps += 1
@@ -155,6 +161,14 @@ def least_variance(
         bound=best.bound,
         steps=best.steps,
     )
+
+
+def _value(u: Array, weights: Array, gram: Array) -> float:
+    """tr(G M^-1) with M = sum_k t_k u_k u_k^T."""
+    information = (u.T * weights) @ u
+    scale = 1.0 / np.sqrt(np.diag(information))
+    factor = _factor(information * np.outer(scale, scale))
+    return float(np.trace(cho_solve(factor, gram * np.outer(scale, scale))))
 
 
 @dataclass
@@ -293,18 +307,10 @@ class _InteriorPoint:
         s = self._sensitivities(self._u)
         centring = CENTRING[0] if self._along >= LONG_STEP else CENTRING[1]
         target = centring * float(t @ z) / len(t)
-        factors = self._hessian_factors()
         # (H + D) dt + V dy = r with D = z / t; V^T dt = missing.
         diagonal = z / t
         right = s - self._v @ self.y + target / t
-        weighted = factors / diagonal[:, None]
-        inner = _factor(np.eye(factors.shape[1]) + factors.T @ weighted)
-
-        def solve(matrix: Array) -> Array:
-            """(H + D)^-1 by Woodbury's identity."""
-            shifted = (matrix.T / diagonal).T
-            return shifted - weighted @ cho_solve(inner, factors.T @ shifted)
-
+        solve = self._hessian_solver(diagonal)
         by_price = solve(self._v)
         schur = self._v.T @ by_price
         schur = 0.5 * (schur + schur.T)
@@ -328,6 +334,32 @@ class _InteriorPoint:
         self._along = along
         self.y = self.y + along * step_y
         self.z = z + along * step_z
+
+    def _hessian_solver(self, diagonal: Array) -> Callable[[Array], Array]:
+        """(H + D)^-1 as a function, by whichever of the two sizes of H is the smaller."""
+        n = len(self._point)
+        if len(diagonal) <= n * (n + 1) // 2:
+            whole = self._hessian()
+            whole[np.diag_indices_from(whole)] += diagonal
+            factor = _factor(whole)
+            return lambda matrix: cho_solve(factor, matrix)
+        factors = self._hessian_factors()
+        weighted = factors / diagonal[:, None]
+        inner = _factor(np.eye(factors.shape[1]) + factors.T @ weighted)
+
+        def solve(matrix: Array) -> Array:
+            """Woodbury's identity."""
+            shifted = (matrix.T / diagonal).T
+            return shifted - weighted @ cho_solve(inner, factors.T @ shifted)
+
+        return solve
+
+    def _hessian(self) -> Array:
+        """H_kl = 2 (u_k M^-1 u_l) (u_k M^-1 G M^-1 u_l), (k, k)."""
+        return 2.0 * (
+            (self._u @ self._inverse @ self._u.T)
+            * (self._u @ self._sandwich @ self._u.T)
+        )
 
     def _hessian_factors(self) -> Array:
         """P with H = P P^T: (k, n (n + 1) / 2), products of every two coordinates."""

@@ -30,9 +30,7 @@ class EnvelopeStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of a computation: value of the best decomposition, proven bound, and effort so
-    far.
-    """
+    """State of a computation: value of the best decomposition, proven bound, and effort so far."""
 
     value: float
     bound: float
@@ -104,6 +102,7 @@ def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
     if not math.isfinite(minimum):
         return -math.inf
     terms = prices * target
+    # Rounding is relative to the moduli of the terms: large prices of opposite signs may cancel.
     error = 8.0 * np.finfo(np.float64).eps * (float(np.abs(terms).sum()) + abs(minimum))
     return math.fsum(terms) + minimum - error
 
@@ -111,17 +110,17 @@ def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
 def lowered_prices(
     prices: Array, points: Points, target: Array, gap: float
 ) -> Array | None:
-    """Prices at which the points no longer gain, where rare coordinates alone pay for that; else
-    None.
+    """Prices at which no point gains, lowered at rare coordinates; None if that costs too much.
 
-    The master knows a price only as well as its coordinate is worth: a price of a coordinate with
-    probability 1e-8, met to 1e-10, is hardly known at all. A column that gains much by it, though
-    there can be next to nothing of that column, would open the whole bound.
+    The master meets its equations to about 1e-10, so it hardly determines the price of a coordinate
+    of probability 1e-8. A column may seem to gain much by such a price although its weight can only
+    be tiny; its reduced cost would then spoil the bound.
 
-    Each point is charged to its coordinate with the least ratio target / value, the one that limits
-    the weight of the point most. The bound falls by ``drop.target``, at most `LOWERING_SHARE` of
-    the gap.
+    So each point that gains lowers the price of one coordinate: that with the least ratio target /
+    value, which limits the weight of the point most. The bound falls by ``drop.target``, at most
+    `LOWERING_SHARE` of the gap.
     """
+    # A point gains where its price exceeds its cost: its reduced cost is minus this excess.
     excess = points.dot(prices) - points.entropies()
     first = points.indptr[:-1]
     ratio = target[points.indices] / points.data
@@ -131,6 +130,7 @@ def lowered_prices(
     candidates = np.where(ratio == least, position, len(ratio))
     rarest = np.minimum.reduceat(candidates, first)
     drop = np.zeros_like(prices)
+    # A coordinate that several points chose pays for the most demanding of them.
     charge = np.maximum(excess, 0.0) / points.data[rarest]
     np.maximum.at(drop, points.indices[rarest], charge)
     if float(drop @ target) > LOWERING_SHARE * gap:

@@ -33,12 +33,12 @@ ROUNDING = 2.0**-50
 doubles."""
 
 MOST_CHORDS = 40
-"""Chords drawn from the point towards the unit vectors; the second one meets the boundary, but for
-faces."""
+"""Chords drawn from the point towards the unit vectors. The second one meets the boundary; only
+faces need more."""
 
 LEAST_STEP = 1e-12
-"""Step along every way, as a share of it, that ends the drawing of chords: it moves nothing any
-more."""
+"""Step, as a share of the way to a unit vector, that ends the drawing of chords: it moves nothing
+any more."""
 
 EMPTY = 1e-12
 """By how much the ends of a box may miss a sum of 1 through rounding."""
@@ -49,23 +49,21 @@ PART = 2000
 
 @dataclass(frozen=True, eq=False)
 class UncertainSet:
-    """The v >= 0 with sum v = 1 that satisfy the inequalities above for every choice of
-    coefficients.
+    """The v >= 0 with sum v = 1 that satisfy the inequalities above for all coefficients.
 
     Parameters
     ----------
     point : (n,) array
         Positive, with sum 1; it is a member of the set.
     lower, upper : (S, n) or (S, n + 1) arrays
-        The boxes of p. A last coordinate without a point stands for everything whose w is `rest`
+        The boxes of p. A last coordinate without a point holds all symbols whose w is `rest`
         whatever v is.
     share_lower, share_upper : (S,) arrays
         The box of pi.
     ratio, most, least : float
         The factors; ``inf``, ``inf`` and 0 where an inequality is not asked for.
     slack : float
-        What must be added to the entries of a row before it holds for the set that bounds are meant
-        for.
+        Number added to the entries of a row so that it holds for the set that bounds are about.
 
     Raises
     ------
@@ -113,8 +111,7 @@ class UncertainSet:
         _check_boxes(self.share_lower[None], self.share_upper[None])
 
     def face(self, members: NDArray[np.intp]) -> UncertainSet:
-        """The part of the set where only `members` have mass, as a set of its own; its point need
-        not be a member.
+        """The face where only `members` have mass, as a set; its point need not be a member.
 
         Raises
         ------
@@ -205,11 +202,11 @@ class UncertainSet:
         return np.stack(worst)
 
     def pulled(self, margin: float) -> Array:
-        """For every coordinate the member farthest from the point on the way to its unit vector,
-        (n, n).
+        """For every coordinate the farthest member on the way to its unit vector; (n, n).
 
-        Along it a kind of inequality is convex (with `rest` 1 linear: h(1 + t u) = 1 + t h(u)), so
-        that its chord from a member on meets its limit at another one.
+        The excess of a kind of inequality is convex along the way (with `rest` 1 it is linear, for
+        h(1 + t u) = 1 + t h(u)). So it lies below its chord from a member to the unit vector, and
+        is at most zero where the chord is: another member. Chords are drawn until none moves.
         """
         ends = self._kinds(np.eye(self.n)) + margin
         reach = np.zeros(self.n)
@@ -228,9 +225,7 @@ class UncertainSet:
 
     @property
     def room(self) -> float:
-        """What the inequalities have to spare at the point, where w is 1: as much as a margin can
-        be.
-        """
+        """Slack of the inequalities at the point, where w is 1: the largest possible margin."""
         room = min(self.ratio - 1.0, self.most - 1.0)
         if self.least > 0.0:
             room = min(room, 1.0 - self.least)
@@ -238,8 +233,9 @@ class UncertainSet:
 
     @property
     def row_error(self) -> float:
-        """How far entries of `cuts` may be from a row of the boxes whose ends were rounded outwards
-        to these.
+        """Largest error of an entry of `cuts`, as a row of the exact boxes inside these.
+
+        The ends of these boxes were rounded outwards, and the entries are sums of rounded products.
         """
         largest = 1.0
         for factor in (self.ratio, self.most):
@@ -249,12 +245,11 @@ class UncertainSet:
         return self.slack + ROUNDING * terms * (1.0 + largest)
 
     def cuts(self, w: Array) -> Array:
-        """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, those that are least at
-        this w (n,).
+        """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, least at this w (n,).
 
-        Each row fixes the coefficients p_s and pi at which its inequality is tightest at `w`: the
-        separation of the set by two sorts (docs/explanation/optimum-theory.md, 'Uncertain sets,
-        with rows found by sorting').
+        Each row fixes the coefficients p_s and pi at which its inequality is tightest at `w`: two
+        sorts separate w from the set (docs/explanation/optimum-theory.md, 'Uncertain sets, with
+        rows found by sorting').
         """
         full = np.append(w, self.rest * float(self.point @ w))
         lower, width, _ = self.boxes
@@ -268,6 +263,7 @@ class UncertainSet:
         size = len(lower)
         rows = [np.zeros((0, len(full)))]
         if np.isfinite(self.ratio) and size > 1:
+            # h_s <= ratio g_t is tightest for the t != s of least g_t.
             others = np.where(np.eye(size, dtype=np.bool_), np.inf, g)
             rows.append(self.ratio * low[others.argmin(axis=1)] - high)
         if np.isfinite(self.most):
@@ -283,8 +279,10 @@ class UncertainSet:
     def _tightest_means(
         self, values: Array, special: Array, sign: int, rows: Array, special_rows: Array
     ) -> Array:
-        """Rows of the least (sign 1) or largest mean over pi, with the special row in the place of
-        s; (S, n + 1).
+        """Rows of the least (sign 1) or largest mean over pi; (S, n + 1).
+
+        Row s is mean(a_s, b_t) of the module's text: b_t are the `values` and come from `rows`, and
+        a_s is ``special[s]`` and comes from its special row.
         """
         size = len(values)
         c = np.tile(values, (size, 1))
@@ -308,7 +306,7 @@ def _check_boxes(low: Array, high: Array) -> None:
 
 
 def _with_rest(side: Array, members: NDArray[np.intp]) -> Array:
-    """Ends of the members, and behind them the sum of all other ends."""
+    """Ends of the members, and after them the sum of all other ends."""
     rest = np.delete(side, members, axis=1).sum(axis=1)
     return np.column_stack([side[:, members], rest])
 
@@ -320,19 +318,22 @@ def _filled(capacity: Array, room: Array | float) -> Array:
 
 
 def extreme_means(
-    values: Array, own: Array, sign: int, low: Array, high: Array
+    values: Array, special: Array, sign: int, low: Array, high: Array
 ) -> Array:
-    """The least (sign 1) or largest mean of `values` over weights in a box, with `own` in place of
-    each s; (k, S).
+    """The least (sign 1) or largest mean over weights in a box; (k, S).
+
+    Mean s is of the `values` (k, S), with ``special[:, s]`` in place of ``values[:, s]``.
     """
     c = np.repeat(values[:, None, :], values.shape[1], axis=1)
-    np.einsum("kss->ks", c)[:] = own
+    # This view of the diagonals of all k matrices can be written to.
+    np.einsum("kss->ks", c)[:] = special
     return (c * _extreme_weights(sign * c, low, high)).sum(axis=2)
 
 
 def _extreme_weights(c: Array, low: Array, high: Array) -> Array:
-    """Probability vectors in a box, with as much as can be on the least entries of each row of
-    c.
+    """Probability vectors in a box that minimise the inner product with each row of c.
+
+    The free mass goes to the least entries first, as far as their widths allow.
     """
     order = np.argsort(c, axis=-1, kind="stable")
     widths = np.broadcast_to(high - low, c.shape)

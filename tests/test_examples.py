@@ -124,6 +124,7 @@ def run_on_adult(data, folder, name, *options):
     return run.stdout
 
 
+@pytest.mark.slow
 def test_the_survey_of_eight_columns_keeps_its_promise(data, tmp_path):
     options = ("--records", "600", "--levels", "3")
     printed = run_on_adult(data, tmp_path, "survey.py", *options)
@@ -131,6 +132,7 @@ def test_the_survey_of_eight_columns_keeps_its_promise(data, tmp_path):
     assert "0.67 to 1.50         yes" in printed
 
 
+@pytest.mark.slow
 def test_a_model_learns_from_released_cells_and_the_attack_does_not(data, tmp_path):
     """The claims of the page on training: the target survives in the release, the income less."""
     printed = run_on_adult(data, tmp_path, "train.py", "--records", "4000")

@@ -18,7 +18,7 @@ from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
 from mechdesign.jobs.folders import ReleasedFolder
 from mechdesign.jobs.manifest_records import InternalManifest, PublicManifest
-from mechdesign.nonstochastic.mechanism_file import MechanismDocument
+from mechdesign.nonstochastic.mechanism_document import MechanismDocument
 
 FOLDER = Path(__file__).parent
 

@@ -1,7 +1,6 @@
 """What an analyst does with a released column: frequencies, weights, regressions, checks."""
 
 # Names are listed once, in __init__.pyi: pyright reads it, and lazy_loader imports on first use.
-# pyright: basic
 from __future__ import annotations
 
 import lazy_loader

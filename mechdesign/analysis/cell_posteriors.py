@@ -1,4 +1,4 @@
-"""What a released row says of the true cells behind it: P(x_j | k, y_1 .. y_m) for every column.
+"""Posterior probabilities of the true cells of a released row: P(x_j | k, y_1 .. y_m).
 
 A row channel is a product over its levels (`channel.row_channel`), so Bayes' rule over the distinct
 rows r of the table gives
@@ -6,7 +6,7 @@ rows r of the table gives
     P(r | k, y) = P(r) W_1(y_1 | r_1; k) .. W_m(y_m | r_m; k, y_1 .. y_(m-1)) / (their sum),
 
 over the rows with the same given symbols k. The probability of a cell is the sum over the rows that
-have it. A level's output says something about all columns, for columns depend on each other.
+have it. Columns depend on each other, so the output of one level is information about all columns.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def row_posteriors(channel: RowChannel, released: Any) -> dict[str, CellPosterio
     channel : RowChannel
         With its table.
     released : pandas, polars or pyarrow table
-        What the channel released, with all of its columns.
+        The release, with all columns of the channel.
 
     Returns
     -------
@@ -91,6 +91,7 @@ def row_posteriors(channel: RowChannel, released: Any) -> dict[str, CellPosterio
 
 
 def _refuse(impossible: Integers) -> None:
+    """Raise InputError about the first of the records, if there are any."""
     if len(impossible):
         raise InputError(
             f"record {impossible[0] + 1} of the released table cannot come from this channel; "
@@ -99,7 +100,10 @@ def _refuse(impossible: Integers) -> None:
 
 
 def _distinct(paths: RowPaths) -> tuple[Integers, Integers]:
-    """A record for each distinct released row, and which of them each record is."""
+    """The first record of each distinct released row, and the number of the row of every record.
+
+    Equal released rows have equal posteriors, which are computed once.
+    """
     codes = np.column_stack([*paths.given, *paths.slots])
     _, first, which = np.unique(codes, axis=0, return_index=True, return_inverse=True)
     return first, which.ravel()
@@ -111,23 +115,25 @@ def _marginals(paths: RowPaths, first: Integers, table: Records) -> list[Array]:
     rows, prior = _rows_of(table)
     given = len(channel.given)
     strata = rows[:, :given]
-    indicators = [
-        np.eye(len(variable))[rows[:, given + level]]
-        for level, variable in enumerate(channel.levels)
-    ]
-    marginals = [np.empty((len(first), len(variable))) for variable in channel.levels]
-    for some in _portions(len(first), len(rows)):
-        records = first[some]
+    # Indicators of the symbols of each level, by which posteriors of rows are added up.
+    indicators: list[Array] = []
+    marginals: list[Array] = []
+    for level, variable in enumerate(channel.levels):
+        indicators.append(np.eye(len(variable))[rows[:, given + level]])
+        marginals.append(np.empty((len(first), len(variable))))
+    for portion in _portions(len(first), len(rows)):
+        records = first[portion]
         joint = np.tile(prior, (len(records), 1))
-        for codes, known in zip(paths.given, strata.T, strict=True):
-            joint *= codes[records][:, None] == known
+        # Only rows of the record's stratum count.
+        for codes, stratum in zip(paths.given, strata.T, strict=True):
+            joint *= codes[records][:, None] == stratum
         for level, level_table in enumerate(channel.tree.levels):
             likelihood = _likelihoods(level_table, paths.slots[level][records])
             joint *= likelihood[:, rows[:, given + level]]
         with np.errstate(invalid="ignore"):
             joint /= joint.sum(axis=1, keepdims=True)
         for marginal, indicator in zip(marginals, indicators, strict=True):
-            marginal[some] = joint @ indicator
+            marginal[portion] = joint @ indicator
     return marginals
 
 
@@ -140,14 +146,17 @@ def _rows_of(table: Records) -> tuple[Integers, Array]:
 
 
 def _portions(released: int, rows: int) -> Iterator[slice]:
+    """Slices of the released rows, each within `CELLS_AT_ONCE`."""
     step = max(1, CELLS_AT_ONCE // rows)
     for start in range(0, released, step):
         yield slice(start, start + step)
 
 
 def _likelihoods(table: LevelTable, slots: Integers) -> Array:
-    """(slots, |X|) array of W(y | x) for the output of each slot; 0 for a symbol that its node does
-    not have, and 1 everywhere at a constant node, which gives every row the same output.
+    """(slots, |X|) array of W(y | x) for the output of each slot.
+
+    It is 0 for a symbol that the slot's node does not have, and 1 everywhere at a constant node,
+    which gives every row the same output.
     """
     from scipy.sparse import csr_array
 
@@ -163,7 +172,10 @@ def _likelihoods(table: LevelTable, slots: Integers) -> Array:
 def _of_column(
     variable: Variable, place: int, shares: Array
 ) -> tuple[tuple[str, ...], Array]:
-    """One column of a level: the shares of crossed symbols with the same text are added."""
+    """The symbols of one column of a level, and their shares.
+
+    Shares of crossed symbols with the same text in this column are added.
+    """
     texts = [symbol[place] for symbol in variable.symbols]
     symbols = tuple(dict.fromkeys(texts))
     which = np.array([symbols.index(text) for text in texts])

@@ -16,24 +16,26 @@ from mechdesign.channel.channel import Array
 
 @dataclass(frozen=True)
 class Estimator:
-    """Cells with the weights b(y) that estimate them: ``W b = c``."""
+    """Cells with the weights b(y) that estimate them: ``W b = c`` (`analysis.linear`)."""
 
     model: ReleaseModel
-    known: Identification
+    identification: Identification
     cells: Cells
 
     @classmethod
     def of(
-        cls, model: ReleaseModel, wanted: Any = None, unidentified: str = "groups"
+        cls, model: ReleaseModel, functionals: Any = None, unidentified: str = "groups"
     ) -> Estimator:
         """Choose the cells; raises as `choose_cells`."""
-        known = identify(model.symbols, model.matrix)
-        return cls(model, known, choose_cells(model, known, wanted, unidentified))
+        identification = identify(model.symbols, model.matrix)
+        cells = choose_cells(model, identification, functionals, unidentified)
+        return cls(model, identification, cells)
 
     def weights_for(self, functionals: Array) -> Array:
         """(labels, m) array b for other functionals of the same release."""
         model = self.model
-        return coefficients(model.matrix, functionals, model.reference, self.known.rank)
+        rank = self.identification.rank
+        return coefficients(model.matrix, functionals, model.reference, rank)
 
     @cached_property
     def weights(self) -> Array:
@@ -49,13 +51,14 @@ class Estimator:
     def products(self, frequencies: Array, estimate: Array) -> tuple[Array, bool]:
         """Estimate of ``sum_x P(x) c_i(x) c_j(x)``, and whether it is unbiased for all i and j.
 
-        Where a product is not identified the smallest value that it can have (Cauchy and Schwarz)
-        stands on the diagonal, which makes variances too large rather than too small.
+        Where a square is not identified, the diagonal has the smallest value that it can have
+        (Cauchy and Schwarz), so that variances are too large rather than too small.
         """
         c = self.cells.functionals
         if self.cells.disjoint:
+            # Indicators: squares are themselves, and products of two are zero.
             return np.diag(estimate), True
-        seen = self.known.identifies(self.outer)
+        identified = self.identification.identifies(self.outer)
         values = self.weights_for(self.outer).T @ frequencies
-        values = np.where(seen, values, np.outer(estimate, estimate).ravel())
-        return values.reshape(c.shape[1], c.shape[1]), bool(seen.all())
+        values = np.where(identified, values, np.outer(estimate, estimate).ravel())
+        return values.reshape(c.shape[1], c.shape[1]), bool(identified.all())

@@ -17,6 +17,8 @@ from mechdesign.analysis import checking, counting
 from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.model import ReleaseModel, release_model
+from mechdesign.analysis.p_values import Counts
+from mechdesign.analysis.released_table import Advance, Released, cells_of, slices
 from mechdesign.analysis.row_checking import check_rows
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.channel.row_channel import RowChannel
@@ -50,7 +52,7 @@ def check_release(
     correlated: Sequence[str] = (),
     escape_formulas: bool = False,
     text: TextOptions | None = None,
-    advance: counting.Advance | None = None,
+    advance: Advance | None = None,
 ) -> checking.ReleaseCheck:
     """Check a released file against its channel, and against its original where that is at hand.
 
@@ -70,12 +72,12 @@ def check_release(
         Names of the released columns where they were added under other names.
     form : 'label' or 'posterior-draw'
     policy : Policy, optional
-        What the job published for missing and unknown symbols.
+        The job's policy for missing and unknown symbols.
     level : float
-        Chance that a faithful release is called implausible for its frequencies.
+        Probability of a false alarm about the frequencies of a faithful release.
     any_data : bool
-        Without the original: do not expect the frequencies of the channel's table, only some that
-        the channel can give.
+        Without the original: accept any frequencies that the channel can give, not only those that
+        follow from its table.
     keep_sensitive : bool
         Whether the sensitive columns may be in the released file.
     ignored : sequence of str
@@ -87,8 +89,7 @@ def check_release(
     correlated : sequence of str
         Further columns that must not be in the released file (unless `keep_sensitive`).
     escape_formulas : bool
-        Whether the release was written with an apostrophe before what spreadsheets take for a
-        formula.
+        Whether the release has an apostrophe before texts that spreadsheets take for formulas.
     text : TextOptions, optional
         How CSV files are written: delimiter, quotes, encoding.
     advance : callable, optional
@@ -110,8 +111,11 @@ def check_release(
                 "options for columns, labels and identifiers, or rename the columns of the file"
             )
         return _check_released_rows(channel, released, original, level, any_data, text)
-    policy = policy or counting.STRICT
-    hidden = None if keep_sensitive else correlated
+    if policy is None:
+        policy = counting.STRICT
+    hidden: Sequence[str] | None = correlated
+    if keep_sensitive:
+        hidden = None
     file = released_file(
         channel,
         released,
@@ -130,6 +134,7 @@ def check_release(
     if channel.sensitive is None:
         notices.append(_NO_SENSITIVE)
     if original is not None and _is_shuffled(released):
+        # Records in random order cannot be paired with those of the original.
         original = None
         any_data = True
         notices.append(_SHUFFLED)
@@ -141,7 +146,7 @@ def check_release(
 
 
 def _is_shuffled(released: PathLike) -> bool:
-    """Whether the manifest beside a release says that its records are in random order."""
+    """Whether the records of a release are in random order, by the manifest beside it."""
     with suppress(InputError):
         manifest = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
         return manifest.shuffled and has_sha256(released, manifest.output)
@@ -200,11 +205,11 @@ def released_file(
     form: str,
     hidden: Sequence[str] | None = (),
     **more: Any,
-) -> counting.Released:
-    """The file with what the channel says of it; as in `check_release`.
+) -> Released:
+    """The description of a released file that follows from its channel; see `check_release`.
 
-    `hidden` may not be in the release, nor may the sensitive columns; all may if it is None. `more`
-    are further fields of `counting.Released`.
+    The sensitive columns and those in `hidden` may not be in the release; if it is None, all may.
+    `more` are further fields of `Released`.
     """
     names = renamed or {}
     sensitive: tuple[str, ...] = ()
@@ -233,17 +238,14 @@ def released_file(
         sensitive_in_file = [names.get(name, name) for name in sensitive]
         private = (*sensitive_in_file, *hidden)
     labels = replace(released_variable(channel, form), columns=published)
-    return counting.Released(
-        path=path, labels=labels, useful=useful, private=private, **more
-    )
+    return Released(path=path, labels=labels, useful=useful, private=private, **more)
 
 
 @dataclass(frozen=True)
 class _LabelLaw:
     """The law of a released label given its symbol, under a channel and a policy.
 
-    `rows` has a row for each symbol of the channel, and behind them those of a missing and an
-    unknown symbol.
+    `rows` has a row for each symbol of the channel, then those of a missing and an unknown symbol.
     """
 
     model: ReleaseModel
@@ -271,7 +273,7 @@ class _LabelLaw:
 
 
 def _check_alone(
-    file: counting.Released, law: _LabelLaw, level: float, any_data: bool
+    file: Released, law: _LabelLaw, level: float, any_data: bool
 ) -> checking.ReleaseCheck:
     """The check of a release without its original."""
     counted = counting.count_release(file)
@@ -282,7 +284,7 @@ def _check_alone(
 
 
 def _check_beside(
-    file: counting.Released,
+    file: Released,
     law: _LabelLaw,
     level: float,
     original: PathLike,
@@ -299,7 +301,7 @@ def _check_beside(
 
 
 def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
-    """Chances of the labels for a missing or an unknown symbol; zeros where it is refused."""
+    """Probabilities of the labels for a missing or unknown symbol; zeros where it is refused."""
     row = np.zeros(len(channel.outputs))
     if rule != REFUSE:
         masses = policy_row(channel, rule, name)
@@ -311,13 +313,15 @@ def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
 
 
 def _tested_labels(
-    law: _LabelLaw, counts: counting.Counts, level: float, any_data: bool
+    law: _LabelLaw, counts: Counts, level: float, any_data: bool
 ) -> tuple[checking.FrequencyTest, checking.FrequencyTest | None, list[str]]:
-    """The test of labels without their symbols, a second one that holds for any data, and notices
-    about them.
+    """The test of labels without their symbols, a second one for any data, and notices.
+
+    The table predicts frequencies only where the channel has one and no record outside of the table
+    gets a fixed label. Else the test for any data is the only one.
     """
     model = law.model
-    # A row of zeros is that of a symbol which the policy refuses.
+    # A row of zeros belongs to a symbol that the policy refuses.
     released_rows = law.rows[law.rows.any(axis=1)]
     anything = checking.check_any_data(model.labels, released_rows, counts, level)
     if any_data:
@@ -366,7 +370,7 @@ def estimate_file(
     identity: Sequence[str] = (),
     escape_formulas: bool = False,
     text: TextOptions | None = None,
-    advance: counting.Advance | None = None,
+    advance: Advance | None = None,
     **settings: Any,
 ) -> Frequencies | JointFrequencies:
     """Estimate frequencies of a released file.
@@ -403,16 +407,16 @@ def estimate_file(
     return estimate_frequencies(channel, counts, form=form, **settings)
 
 
-def _crossed(file: counting.Released, by: str) -> dict[tuple[str, str], int]:
+def _crossed(file: Released, by: str) -> dict[tuple[str, str], int]:
     """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
     records = 0
     with open_source(file.path, file.text) as table:
         written = file.written(table)
-        for batch in counting.slices(table, [*file.columns, by]):
-            cells = counting.cells_of(batch, file.columns)
+        for batch in slices(table, [*file.columns, by]):
+            cells = cells_of(batch, file.columns)
             codes = counting.symbol_codes(table, cells, written, records)
-            (kept,) = counting.cells_of(batch, (by,))
+            (kept,) = cells_of(batch, (by,))
             texts = [*kept.texts, ""]
             values = np.where(kept.codes < 0, len(texts) - 1, kept.codes)
             # One number for each pair of a label and a value.

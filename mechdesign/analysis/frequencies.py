@@ -6,9 +6,9 @@ labels, `ml` maximises the likelihood over all P_X. Assumptions: each record was
 independently, by this very channel. Symbols that the channel cannot tell apart (`identifiability`)
 are estimated together.
 
-An unbiased estimate can be an impossible value, a negative share for instance. What is reported is
-the nearest possible value, which always lies within its interval (`score_intervals`); the unbiased
-one is kept beside it.
+An unbiased estimate can be an impossible value, a negative share for instance. The reported
+estimate is the nearest possible value, which always lies within its interval (`score_intervals`);
+the unbiased one is kept beside it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
 
 VISIBLE_MOVE = 1e-9
-"""An unbiased estimate that is moved by less than this to be possible was moved by rounding alone.
-"""
+"""Distance to the nearest possible value below which an unbiased estimate misses it by rounding
+alone."""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Estimated(Displayed):
-    """Estimates with their errors and intervals, as the results for one and for two columns have
-    them.
+    """Estimates with their errors and intervals: the base of the results for one and two columns.
 
     Parameters
     ----------
@@ -106,12 +105,12 @@ class Frequencies(Estimated):
     Parameters
     ----------
     names : tuple of str
-        A symbol of X, a group of symbols whose sum alone is identified (``{a, b}``), or what the
-        user asked for.
+        A symbol of X, a group of symbols whose sum alone is identified (``{a, b}``), or a
+        functional of the user.
     covariance : (m, m) array
         Of the unbiased estimates, or of those of maximum likelihood.
     likelihood : MaximumLikelihood or None
-        How near to the maximum ('ml').
+        The certificate of the maximum ('ml').
     """
 
     names: tuple[str, ...]
@@ -128,7 +127,7 @@ class Frequencies(Estimated):
 
 
 def identifiability(channel: Channel, *, form: str = "label") -> Identification:
-    """Which frequencies, and which linear functionals of them, released data can tell.
+    """The frequencies, and linear functionals of them, that released data identify.
 
     Parameters
     ----------
@@ -155,7 +154,7 @@ def estimate_frequencies(
     unidentified: str = "groups",
     form: str = "label",
 ) -> Frequencies:
-    """Estimate the frequencies of X from what was released.
+    """Estimate the frequencies of X from a released column.
 
     Parameters
     ----------
@@ -174,18 +173,18 @@ def estimate_frequencies(
         frequencies among the records themselves (then only the channel's draws are random, and
         intervals are shorter).
     functionals : mapping of name to functional, optional
-        What to estimate instead of every symbol: a symbol, symbols (their sum) or
-        symbol-to-coefficient mappings.
+        Estimated instead of every symbol: a symbol, symbols (their sum) or symbol-to-coefficient
+        mappings.
     unidentified : 'groups' or 'refuse'
         Where the channel cannot tell symbols apart: estimate the sums of such groups, or refuse.
     form : 'label' or 'posterior-draw'
-        What the released column holds.
+        The form of the released column.
 
     Raises
     ------
     InputError
         On labels that are not the channel's, fewer than two records, functionals that released data
-        cannot tell, or arguments out of range.
+        do not identify, or arguments out of range.
     """
     settings = check_estimate(method, level, target)
     model = release_model(channel, form)
@@ -201,8 +200,8 @@ def estimate_frequencies(
     estimates = np.clip(fitted.estimates, *cells.bounds)
     spread, step = spread_of(estimator, counts, target)
     lower, upper = score_interval(unbiased, spread, step, records, settings["level"])
-    # The maximum of the likelihood lies near the unbiased estimate, whose interval is known to
-    # hold: the interval of the unbiased one is widened until it has the reported one.
+    # Intervals are those of the unbiased estimate, which are valid for few records, too. The
+    # maximum of the likelihood lies near it; where it is outside, the interval is widened.
     lower = np.minimum(lower, estimates)
     upper = np.maximum(upper, estimates)
     notices = (
@@ -228,7 +227,7 @@ def estimate_frequencies(
 
 @dataclass(frozen=True)
 class _Fit:
-    """Estimates before they are made possible, with their covariance."""
+    """Estimates before they are clipped to possible values, with their covariance."""
 
     estimates: Array
     covariance: Array
@@ -239,6 +238,7 @@ class _Fit:
 def _unbiased_fit(
     estimator: Estimator, counts: NDArray[np.int64], unbiased: Array, target: str
 ) -> _Fit:
+    """The unbiased estimates with their covariance for the target."""
     records = int(counts.sum())
     shares = counts / records
     if target == "population":
@@ -253,6 +253,7 @@ def _unbiased_fit(
 
 
 def _likely_fit(estimator: Estimator, counts: NDArray[np.int64], target: str) -> _Fit:
+    """The estimates of maximum likelihood with their covariance for the target."""
     records = int(counts.sum())
     matrix = estimator.model.matrix
     c = estimator.cells.functionals
@@ -260,11 +261,10 @@ def _likely_fit(estimator: Estimator, counts: NDArray[np.int64], target: str) ->
     shares = likelihood.frequencies
     estimates: Array = c.T @ shares
     covariance = ml.information_covariance(
-        matrix, c, shares, records, estimator.known.rank
+        matrix, c, shares, records, estimator.identification.rank
     )
     if target == "records":
-        # Without the variance of the symbols themselves, which the records of the file have for
-        # certain.
+        # Without the variance of drawing the symbols: those of the file are given.
         second: Array = (c.T * shares) @ c
         sampling = (second - np.outer(estimates, estimates)) / records
         covariance = covariance - sampling
@@ -299,12 +299,12 @@ def impossible_notice(before: Array, after: Array) -> tuple[str, ...]:
 
 
 def _kept_frequencies_notice(channel: Channel, records: int) -> tuple[str, ...]:
-    """What the released shares tell by themselves if the channel keeps those of its table in
-    expectation.
-    """
+    """A notice that released shares are estimates themselves, if the channel keeps the table's."""
     objective = channel.record.objective
     if objective is None or not objective.keep_frequencies:
         return ()
+    # The number of records with a label is a sum of independent draws: each has the variance of an
+    # indicator.
     variances = channel.matrix * (1.0 - channel.matrix)
     if channel.joint is None:
         by_label = variances.max(axis=0)

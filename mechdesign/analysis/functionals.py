@@ -1,4 +1,4 @@
-"""What is to be estimated: single symbols, groups of them, or any linear functional of P_X."""
+"""The linear functionals of P_X to estimate: single symbols, groups of them, or the user's own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,17 @@ from mechdesign.core.wording import listed, quoted
 
 @dataclass(frozen=True)
 class Cells:
-    """The functionals ``sum_x P(x) c(x)`` to estimate."""
+    """The functionals ``sum_x P(x) c(x)`` to estimate.
+
+    Attributes
+    ----------
+    names : tuple of str
+    functionals : (|X|, m) array
+        The coefficients c.
+    disjoint : bool
+        Whether all are indicators of disjoint sets of symbols.
+    notices : tuple of str
+    """
 
     names: tuple[str, ...]
     functionals: Array
@@ -32,71 +42,80 @@ class Cells:
 
 
 def choose_cells(
-    model: ReleaseModel, known: Identification, wanted: Any, unidentified: str
+    model: ReleaseModel,
+    identification: Identification,
+    functionals: Any,
+    unidentified: str,
 ) -> Cells:
-    """What to estimate."""
+    """The user's functionals, or every symbol, or groups where symbols are not identified."""
     if unidentified not in ("groups", "refuse"):
         raise InputError(
             f"unidentified ({quoted(unidentified)}) must be groups or refuse"
         )
-    if wanted is not None:
-        return _asked(model, known, wanted)
+    if functionals is not None:
+        return _users_cells(model, identification, functionals)
     size = len(model.symbols)
-    if known.identified:
+    if identification.identified:
         return Cells(model.symbols, np.eye(size), disjoint=True)
+    statement = identification.statement()
     if unidentified == "refuse":
         raise InputError(
-            f"{known.statement()}; ask for these sums (unidentified='groups') or for "
+            f"{statement}; ask for these sums (unidentified='groups') or for "
             "functionals that are identified"
         )
-    functionals = np.zeros((size, len(known.groups)))
-    for k, group in enumerate(known.groups):
-        functionals[list(group), k] = 1.0
-    names = tuple(_own_name(group, model) for group in known.group_names)
-    return Cells(names, functionals, disjoint=True, notices=(known.statement(),))
+    sums = np.zeros((size, len(identification.groups)))
+    for k, group in enumerate(identification.groups):
+        sums[list(group), k] = 1.0
+    names = tuple(_own_name(group, model) for group in identification.group_names)
+    return Cells(names, sums, disjoint=True, notices=(statement,))
 
 
-def _asked(model: ReleaseModel, known: Identification, wanted: Any) -> Cells:
-    if not isinstance(wanted, Mapping) or not wanted:
+def _users_cells(
+    model: ReleaseModel, identification: Identification, functionals: Any
+) -> Cells:
+    """Functionals by name; InputError if one is not identified."""
+    if not isinstance(functionals, Mapping) or not functionals:
         raise InputError(
             "the functionals must be a mapping of name to symbol, symbols or coefficients"
         )
-    asked = cast("Mapping[Any, Any]", wanted)
-    names = tuple(str(name) for name in asked)
-    functionals = np.column_stack(
-        [_functional(model, name, what) for name, what in asked.items()]
-    )
-    is_seen = known.identifies(functionals)
-    hidden = [name for name, seen in zip(names, is_seen, strict=True) if not seen]
+    by_name = cast("Mapping[Any, Any]", functionals)
+    names = tuple(str(name) for name in by_name)
+    columns = [_functional(model, name, value) for name, value in by_name.items()]
+    matrix = np.column_stack(columns)
+    identified = identification.identifies(matrix)
+    hidden = [name for name, seen in zip(names, identified, strict=True) if not seen]
     if hidden:
-        raise InputError(f"{listed(hidden)} cannot be estimated: {known.statement()}")
-    zero_or_one = bool(np.isin(functionals, (0.0, 1.0)).all())
-    disjoint = zero_or_one and bool((functionals.sum(axis=1) <= 1.0).all())
-    return Cells(names, functionals, disjoint)
+        raise InputError(
+            f"{listed(hidden)} cannot be estimated: {identification.statement()}"
+        )
+    zero_or_one = bool(np.isin(matrix, (0.0, 1.0)).all())
+    disjoint = zero_or_one and bool((matrix.sum(axis=1) <= 1.0).all())
+    return Cells(names, matrix, disjoint)
 
 
-def _functional(model: ReleaseModel, name: Any, what: Any) -> Array:
+def _functional(model: ReleaseModel, name: Any, value: Any) -> Array:
+    """The coefficients of a functional: of a symbol, of symbols, or the user's own."""
     parts: dict[Any, Any]
-    if isinstance(what, str):
-        parts = {what: 1.0}
-    elif isinstance(what, Mapping):
-        parts = dict(cast("Mapping[Any, Any]", what))
-    elif isinstance(what, (list, tuple, set, frozenset)):
-        parts = dict.fromkeys(cast("Sequence[Any]", what), 1.0)
+    if isinstance(value, str):
+        parts = {value: 1.0}
+    elif isinstance(value, Mapping):
+        parts = dict(cast("Mapping[Any, Any]", value))
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = dict.fromkeys(cast("Sequence[Any]", value), 1.0)
     else:
         raise InputError(
             f"the functional {quoted(name)} must be a symbol, symbols or coefficients, "
-            f"not {quoted(what)}"
+            f"not {quoted(value)}"
         )
     c = np.zeros(len(model.symbols))
-    for symbol, value in parts.items():
+    for symbol, coefficient in parts.items():
         if symbol not in model.position:
             raise InputError(
                 f"the functional {quoted(name)} names {quoted(symbol)}, which the "
                 "channel does not know"
             )
         try:
-            c[model.position[symbol]] = float(value)
+            c[model.position[symbol]] = float(coefficient)
         except (TypeError, ValueError):
             raise InputError(
                 f"the coefficient of {quoted(symbol)} in {quoted(name)} must be a number"

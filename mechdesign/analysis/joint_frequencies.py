@@ -1,4 +1,4 @@
-"""Frequencies of X jointly with another column that was kept as it was.
+"""Frequencies of X jointly with another column, which the release kept unchanged.
 
 The assumptions are those of `frequencies` and one more: given the symbol of X, the label does not
 depend on the other column. A channel that was applied to X alone guarantees that.
@@ -80,7 +80,7 @@ def estimate_joint(
     ------
     InputError
         On labels that are not the channel's, columns of different lengths, or functionals that
-        cannot be told.
+        released data do not identify.
     """
     settings = f.check_estimate(method, level, target)
     estimator = Estimator.of(release_model(channel, form), functionals)
@@ -121,15 +121,13 @@ def _joint_interval(
     target: str,
     level: float,
 ) -> tuple[Array, Array]:
-    """Score intervals of the cells; weights are those of the label, or 0 for records of another
-    value.
-    """
+    """Score intervals of the cells; records of another value have the weight 0."""
     records = int(counts.sum())
     of_symbols, _ = spread_of(estimator, counts.sum(axis=1), target)
     zeros = np.zeros_like(fitted.estimates)
     least, most = (end + zeros for end in _possible(estimator))
-    # One record more, as if the columns were unrelated: a cell that did not occur can occur all the
-    # same.
+    # One more record, as if the columns were independent: a cell without records gets a positive
+    # variance.
     unrelated: Array = of_symbols.squares[1][:, None] * counts.sum(axis=0) / records
     square = (records * fitted.second + unrelated) / (records + 1)
     at_most = np.maximum(of_symbols.squares[2][:, None], square)
@@ -151,14 +149,16 @@ def _joint_interval(
 
 
 def _possible(estimator: Estimator) -> tuple[Array, Array]:
-    """(m, 1) smallest and largest values that a cell can have: a value of the kept column may have
-    no record.
+    """(m, 1) smallest and largest possible values of a cell; zero is one of them.
+
+    A value of the kept column may have no record.
     """
     least, most = _with_zero(*estimator.cells.bounds)
     return least[:, None], most[:, None]
 
 
 def _with_zero(low: Array, high: Array) -> tuple[Array, Array]:
+    """The ends of an interval, widened to hold zero."""
     return np.minimum(low, 0.0), np.maximum(high, 0.0)
 
 
@@ -172,7 +172,7 @@ class _Fitted:
 
 
 def _unbiased_joint(estimator: Estimator, shares: Array) -> _Fitted:
-    """The weights of a label, for the records of each value."""
+    """Unbiased estimates: means of the weights, for the records of each value."""
     estimates: Array = estimator.weights.T @ shares
     second: Array = (estimator.weights**2).T @ shares
     if estimator.cells.disjoint:
@@ -180,7 +180,7 @@ def _unbiased_joint(estimator: Estimator, shares: Array) -> _Fitted:
         return _Fitted(estimates, second, estimates)
     squared = estimator.cells.functionals**2
     unbiased: Array = estimator.weights_for(squared).T @ shares
-    identified = estimator.known.identifies(squared)[:, None]
+    identified = estimator.identification.identifies(squared)[:, None]
     # Where a square is not identified, the smallest value that its mean can have: variances are
     # then too large rather than too small.
     products = np.where(identified, unbiased, estimates**2)
@@ -210,7 +210,8 @@ def _likely_column(
         return _Fitted(zeros, zeros, zeros)
     fit = maximum_likelihood(matrix, column).frequencies
     inside = c.T @ fit
-    covariance = information_covariance(matrix, c, fit, n, estimator.known.rank)
+    rank = estimator.identification.rank
+    covariance = information_covariance(matrix, c, fit, n, rank)
     # n Var is the variance of one record's weight given z; the mean square over all records
     # follows.
     share = n / records

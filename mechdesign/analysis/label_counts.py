@@ -1,4 +1,4 @@
-"""How often each label of a channel occurs in a released column, alone or with another column."""
+"""Counts of the labels in a released column, alone or together with another column."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def label_codes(
 ) -> Codes:
     """Position in `labels` of every entry of a released column, or of its bin."""
     cells = encode(released, "released")
-    cells = cells if bins is None else bins.sorted_in(cells)
+    if bins is not None:
+        cells = bins.sorted_in(cells)
     index = {label: y for y, label in enumerate(labels)}
-    known = np.array(
-        [index.get(text, -1) for text in cells.texts] + [-1], dtype=np.int64
-    )
-    codes = known[cells.codes]
+    positions = [index.get(text, -1) for text in cells.texts]
+    # An empty cell has the code -1: the last entry.
+    codes = np.array([*positions, -1], dtype=np.int64)[cells.codes]
     if codes.size and codes.min() < 0:
         at = int(np.argmax(codes < 0))
         code = int(cells.codes[at])
@@ -37,26 +37,29 @@ def label_codes(
             raise InputError(
                 f"entry {at} of the released column is missing; a channel never releases that"
             )
-        said = f"the channel has no output {quoted(cells.texts[code])}"
-        raise InputError(f"entry {at} of the released column: {said}")
+        raise InputError(
+            f"entry {at} of the released column: the channel has no output "
+            f"{quoted(cells.texts[code])}"
+        )
     return codes
 
 
 def label_counts(
     labels: Sequence[str], released: Any, bins: Bins | None = None
 ) -> Codes:
-    """How often each label occurs."""
+    """The number of records with each label, from a column or from a mapping of counts."""
     times: list[int] | None = None
     if isinstance(released, Mapping):
         times = [_whole(label, value) for label, value in released.items()]
         released = [str(label) for label in released]
+        # A mapping has labels already, not values inside of bins.
         bins = None
-    return np.bincount(label_codes(labels, released, bins), times, len(labels)).astype(
-        np.int64
-    )
+    codes = label_codes(labels, released, bins)
+    return np.bincount(codes, times, len(labels)).astype(np.int64)
 
 
 def _whole(label: object, value: Any) -> int:
+    """A count as an integer that a double holds exactly; InputError on anything else."""
     try:
         number = int(value)
         whole = number == value
@@ -73,7 +76,14 @@ def _whole(label: object, value: Any) -> int:
 def crossed_counts(
     labels: Sequence[str], released: Any, kept: Any = None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """How often each label occurs together with each value of another column."""
+    """The number of records with each label and each value of another column.
+
+    Returns
+    -------
+    counts : (labels, values) array
+    values : tuple of str
+        Those that occur, in order.
+    """
     times: list[int] | None = None
     if isinstance(released, Mapping):
         if kept is not None:
@@ -87,15 +97,18 @@ def crossed_counts(
         released = [str(label) for label, _ in released]
     codes = label_codes(labels, released)
     cells = encode(kept, "kept")
+    # A missing value, of code -1, is the empty text.
     texts = [*cells.texts, ""]
-    values = tuple(sorted({texts[code] for code in np.unique(cells.codes).tolist()}))
+    occurring = {texts[code] for code in np.unique(cells.codes).tolist()}
+    values = tuple(sorted(occurring))
     index = {text: z for z, text in enumerate(values)}
-    others = np.array([index.get(text, 0) for text in texts], dtype=np.int64)[
-        cells.codes
-    ]
+    # Texts that do not occur have no index, and are not looked up.
+    positions = [index.get(text, 0) for text in texts]
+    others = np.array(positions, dtype=np.int64)[cells.codes]
     if len(codes) != len(others):
         raise InputError(
             f"the two columns have {len(codes)} and {len(others)} records; they must be of one file"
         )
+    # One number for each pair of a label and a value.
     flat = np.bincount(codes * len(values) + others, times, len(labels) * len(values))
     return flat.reshape(len(labels), len(values)).astype(np.int64), values

@@ -1,5 +1,4 @@
-"""Maximum-likelihood frequencies of X from counts of Y, with a certificate of how far from the
-maximum they can be.
+"""Maximum-likelihood frequencies of X from counts of Y, with a certified distance from the maximum.
 
 Iterative Bayesian update: ``p(x) <- p(x) g(x)`` with ``g(x) = sum_y f(y) W(y|x) / (pW)(y)`` never
 lowers the likelihood ``L(p) = sum_y n(y) log (pW)(y)``. For every p and every p* (Jensen)
@@ -8,8 +7,8 @@ lowers the likelihood ``L(p) = sum_y n(y) log (pW)(y)``. For every p and every p
                 <= N log sum_x p*(x) g(x)
                 <= N log max_x g(x),
 
-so the largest g bounds the deficit, whatever produced p. The updates are finished by Newton steps,
-a non-negative least-squares problem each; a step that lowers L is not taken.
+so the largest g bounds the deficit, whatever produced p. The updates alternate with Newton steps, a
+non-negative least-squares problem each. A step that lowers L is not taken.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from mechdesign.analysis.linear import Array, coefficients
 from mechdesign.core.errors import InputError
 
 DEFICIT = 1e-6
-"""Largest deficit of the log-likelihood in nats: far below what any test or interval can notice."""
+"""Largest deficit of the log-likelihood in nats: no test or interval depends on so little."""
 
 ROUNDING = 1e-12
-"""Deficit for each record that double arithmetic may not get below: g is a sum of some hundred
+"""Deficit for each record below which double arithmetic may not get: g is a sum of some hundred
 rounded terms. It is a thousandth of a nat for a billion records.
 """
 
 SLACK = 1e-14
-"""Added to the certificate of each record: what rounding may have taken from the largest g."""
+"""Added to the certificate of each record: rounding may have lowered the largest g by so much."""
 
 ITERATIONS = 5_000
 """Most cycles; typical problems take fewer than 20."""
@@ -78,7 +77,9 @@ class _Likelihood:
 
     def value(self, p: Array) -> float:
         q = p @ self.matrix
-        return float(self.shares @ np.log(q)) if (q > 0.0).all() else -math.inf
+        if not (q > 0.0).all():
+            return -math.inf
+        return float(self.shares @ np.log(q))
 
     def gradient(self, p: Array) -> Array:
         return self.matrix @ (self.shares / (p @ self.matrix))
@@ -104,6 +105,7 @@ def maximum_likelihood(
     cycle = 0
     while best_gap > goal and cycle < iterations and cycle - best_cycle < PATIENCE:
         cycle += 1
+        # The updates never lower L, but get slow near the maximum, where Newton steps are fast.
         for _ in range(UPDATES):
             p = p * problem.gradient(p)
             p /= p.sum()
@@ -127,8 +129,9 @@ SMOOTH = 50
 
 
 def smoothed_fit(matrix: Array, counts: NDArray[np.int64]) -> Array:
-    """Frequencies of X near those of maximum likelihood, none of them zero, for each row of counts
-    (.., labels).
+    """Frequencies near those of maximum likelihood, none of them zero, for each row of counts.
+
+    `counts` is (.., labels), the result (.., |X|).
     """
     shares: Array = counts / counts.sum(axis=-1, keepdims=True)
     p = np.full((*counts.shape[:-1], len(matrix)), 1.0 / len(matrix))
@@ -148,18 +151,18 @@ def _gap(problem: _Likelihood, p: Array) -> float:
 def _newton(problem: _Likelihood, p: Array) -> Array:
     """The maximiser of the quadratic model over the simplex, or as far towards it as L rises.
 
-    With u = (p'W)/(pW) the model of -L is ``sum_y f(y) ((u(y) - 2)^2 - 1) / 2``.
+    With u = (p'W)/(pW) the model of -L is ``sum_y f(y) ((u(y) - 2)^2 - 1) / 2``: least squares in
+    p', with a heavy last row for the sum.
     """
     from scipy.optimize import nnls
 
     root = np.sqrt(problem.shares)
     rows = (root / (p @ problem.matrix))[:, None] * problem.matrix.T
+    system = np.vstack([rows, np.full((1, len(p)), CLOSED)])
     try:
-        target, _ = nnls(
-            np.vstack([rows, np.full((1, len(p)), CLOSED)]),
-            np.append(2.0 * root, CLOSED),
-        )
-    except RuntimeError:  # it cycled: the next updates bring another point
+        target, _ = nnls(system, np.append(2.0 * root, CLOSED))
+    except RuntimeError:
+        # The active-set method cycled. The next updates lead to another point.
         return p
     if target.sum() <= 0.0:
         return p
@@ -172,7 +175,7 @@ def _newton(problem: _Likelihood, p: Array) -> Array:
         after = problem.value(new)
         if after > before:
             return new
-        # Doubles cannot tell the likelihoods apart: the certificate decides.
+        # The likelihoods are equal in double precision: the certificate decides.
         if after > before - EQUAL and _gap(problem, new) < _gap(problem, p):
             return new
         step *= STEP_FACTOR
@@ -180,8 +183,9 @@ def _newton(problem: _Likelihood, p: Array) -> Array:
 
 
 def _polished(rows: Array, wanted: Array, target: Array) -> Array:
-    """The same minimiser to full accuracy: its support is known, and there the sum is 1 exactly,
-    not by a weight.
+    """The same minimiser to full accuracy: on its support, with the sum exactly 1.
+
+    It solves the Karush-Kuhn-Tucker equations of least squares under that constraint.
     """
     inside = np.flatnonzero(target)
     part = rows[:, inside]
@@ -191,17 +195,20 @@ def _polished(rows: Array, wanted: Array, target: Array) -> Array:
     shift = np.linalg.lstsq(system, right, rcond=None)[0][:-1]
     polished = np.zeros_like(target)
     polished[inside] = target[inside] + shift
-    return polished if polished.min() >= 0.0 else target
+    if polished.min() < 0.0:
+        # The support was not that of the minimiser.
+        return target
+    return polished
 
 
 def information_covariance(
     matrix: Array, functionals: Array, fit: Array, records: int, rank: int
 ) -> Array:
-    """Asymptotic covariance of maximum-likelihood functionals, records being draws of a population.
+    """Asymptotic covariance of maximum-likelihood functionals; records are draws of a population.
 
-    The inverse of the expected information at the fit, on the plane where frequencies sum to 1.
-    That a frequency cannot be negative is not used, so the covariance is not too small where one is
-    estimated as 0. A label that the fit gives less than one record counts as one record.
+    It is the inverse of the expected information at the fit, on the plane where frequencies sum to
+    1. It ignores that frequencies cannot be negative, so it is not too small where one is estimated
+    as 0. A label with an expected count below one counts as one record.
     """
     q = np.maximum(fit @ matrix, 1.0 / records)
     weights = coefficients(matrix, functionals, q, rank)

@@ -1,9 +1,8 @@
-"""Linear unbiased estimation: which frequencies can be known at all, with which coefficients, how
-precisely.
+"""Linear unbiased estimation: identified functionals, their coefficients, and their precision.
 
-A released record with label y says the number ``b(y)``; ``E b(Y) = sum_x P(x) c(x)`` for every P_X
-exactly if ``W b = c``. So ``sum_x P(x) c(x)`` can be known from released data if and only if c lies
-in the column space of W.
+Let a released record with label y count as the number ``b(y)``. Then ``E b(Y) = sum_x P(x) c(x)``
+for every P_X exactly if ``W b = c``. So released data identify ``sum_x P(x) c(x)`` if and only if c
+lies in the column space of W.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-9
 """Singular values of W below this share of the largest count as zero. Rows that are equal by design
-differ after exact rounding by units of 2**-53; what shows only through such differences would take
-10**18 records to see.
+differ after exact rounding by units of 2**-53; a functional that such differences alone identify
+would take 10**18 records to estimate.
 """
 
 MOST_SHOWN = 20
@@ -53,8 +52,9 @@ class Identification:
         return tuple(tuple(self.symbols[x] for x in group) for group in self.groups)
 
     def identifies(self, coefficients: ArrayLike) -> NDArray[np.bool_]:
-        """Whether ``sum_x P(x) coefficients[x]`` can be estimated without bias; of several columns,
-        each.
+        """Whether ``sum_x P(x) coefficients[x]`` has an unbiased estimate, for each column.
+
+        It has one if the coefficients are orthogonal to the left null space of W.
         """
         c = np.asarray(coefficients, dtype=np.float64)
         scale = np.abs(c).max(axis=0)
@@ -70,11 +70,9 @@ class Identification:
             )
         joined = [group_name(group) for group in self.group_names if len(group) > 1]
         shown = "; ".join(joined[:MOST_SHOWN])
-        more = (
-            f" and {len(joined) - MOST_SHOWN} more such groups"
-            if len(joined) > MOST_SHOWN
-            else ""
-        )
+        more = ""
+        if len(joined) > MOST_SHOWN:
+            more = f" and {len(joined) - MOST_SHOWN} more such groups"
         return (
             f"the channel has rank {self.rank} for {size} symbols: released data "
             f"cannot tell apart the frequencies within {shown}{more}, only their sum"
@@ -85,12 +83,14 @@ def group_name(group: Sequence[str]) -> str:
     """The name of a symbol, or ``{a, b, +3 more}``."""
     if len(group) == 1:
         return group[0]
-    more = f", +{len(group) - MOST_SHOWN} more" if len(group) > MOST_SHOWN else ""
+    more = ""
+    if len(group) > MOST_SHOWN:
+        more = f", +{len(group) - MOST_SHOWN} more"
     return "{" + ", ".join(group[:MOST_SHOWN]) + more + "}"
 
 
 def identify(symbols: Sequence[str], matrix: Array) -> Identification:
-    """Find what a channel identifies."""
+    """Find the functionals that a channel identifies, by a singular value decomposition of W."""
     left, values, _ = np.linalg.svd(matrix)
     rank = int((values > RANK_TOLERANCE * values[0]).sum())
     null = np.ascontiguousarray(left[:, rank:].T)
@@ -112,6 +112,8 @@ def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
         return tuple((x,) for x in range(size))
     # Without stubs: those of scipy describe every combination of the arguments at once.
     qr: Any = import_module("scipy.linalg").qr
+    # Pivoting puts `rank` independent rows of W first; the rest of the triangle expresses the
+    # other rows by them.
     factors: tuple[Array, NDArray[np.int64]] = qr(matrix.T, mode="r", pivoting=True)
     triangle, order = factors
     shares = np.linalg.solve(triangle[:rank, :rank], triangle[:rank, rank:])
@@ -130,12 +132,14 @@ def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
 def coefficients(
     matrix: Array, functionals: Array, reference: Array, rank: int
 ) -> Array:
-    """b with ``W b = c`` for each functional c, of least variance where the labels have the
-    frequencies `reference`.
+    """b with ``W b = c`` for each functional c; of least variance under label frequencies
+    `reference`.
 
-    For functionals outside the column space the same formula gives the nearest ones inside it
-    (minimum norm).
+    A functional outside of the column space gets the weights of the nearest one inside (minimum
+    norm).
     """
+    # sum_y reference(y) b(y)^2 is the norm of b after this scaling, and the pseudo-inverse has the
+    # least one.
     spread = 1.0 / np.sqrt(reference)
     left, values, right = np.linalg.svd(matrix * spread, full_matrices=False)
     inner = (left[:, :rank].T @ functionals) / values[:rank, None]
@@ -146,12 +150,11 @@ def coefficients(
 def covariance_of(
     weights: Array, frequencies: Array, records: int, products: Array | None = None
 ) -> Array:
-    """Unbiased covariance of ``weights.T @ frequencies``, for records that are independent draws of
-    a population.
+    """Unbiased covariance of ``weights.T @ frequencies``.
 
-    With `products`, over the draws of the channel alone, the symbols of the records fixed:
-    ``Cov = (1/N) sum_x P(x) (sum_y W(y|x) b(y) b(y)' - c(x) c(x)')`` with P the shares of the
-    symbols in the file.
+    Records are independent draws of a population. With `products` their symbols are fixed, and only
+    the draws of the channel are random: ``Cov = (1/N) sum_x P(x) (sum_y W(y|x) b(y) b(y)' - c(x)
+    c(x)')`` with P the shares of the symbols in the file.
     """
     second: Array = (weights.T * frequencies) @ weights
     if products is not None:

@@ -1,6 +1,4 @@
-"""A released column as an analyst sees it: the chance of each label given the symbol behind it, and
-the prior that the estimates start from.
-"""
+"""The model of a released column: the probability of each label given the symbol, and the prior."""
 
 from __future__ import annotations
 
@@ -23,15 +21,18 @@ from mechdesign.release.released_values import (
 from mechdesign.tables.bins import Bins
 
 SUM_TOLERANCE = 1e-6
-"""How far a prior given by the user may be from summing to 1; it is normalised. The same as for
-tables of probabilities: enough for figures rounded to six digits, too little for a forgotten symbol
-that matters.
-"""
+"""Largest error of the sum of a user's prior, which is then normalised. As for tables of
+probabilities: enough for figures rounded to six digits, too little for a forgotten symbol that
+matters."""
 
 
 @dataclass(frozen=True)
 class ReleaseModel:
-    """The matrix that turned the symbols into what is in the released column."""
+    """The matrix P(label | symbol) of a released column, (symbols, labels), and what goes with it.
+
+    `prior` has the table's frequencies of the symbols; None for a public channel. `bins` are those
+    of a column whose released values are numbers inside of bins.
+    """
 
     symbols: tuple[str, ...]
     labels: tuple[str, ...]
@@ -46,11 +47,11 @@ class ReleaseModel:
 
     @cached_property
     def reference(self) -> Array:
-        """P(label) if the symbols had the table's frequencies, or all the same where there is no
-        table; positive.
-        """
-        size = len(self.symbols)
-        prior = np.full(size, 1.0 / size) if self.prior is None else self.prior
+        """P(label) under the table's frequencies, or uniform ones without a table; positive."""
+        prior = self.prior
+        if prior is None:
+            size = len(self.symbols)
+            prior = np.full(size, 1.0 / size)
         masses: Array = prior @ self.matrix
         return masses
 
@@ -64,21 +65,28 @@ def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
         raise InputError(
             f"the form of the release ({quoted(form)}) must be one of {listed(FORMS)}"
         )
-    prior = None if channel.joint is None else channel.joint.p_x
-    matrix = (
-        channel.matrix if form == LABEL else channel.matrix @ by_output(channel, form)
-    )
+    prior: Array | None = None
+    if channel.joint is not None:
+        prior = channel.joint.p_x
+    matrix = channel.matrix
+    if form != LABEL:
+        matrix = matrix @ by_output(channel, form)
     released = released_variable(channel, form)
-    bins = released.bins[0] if len(released.bins) == 1 else None
+    bins: Bins | None = None
+    if len(released.bins) == 1:
+        bins = released.bins[0]
     return ReleaseModel(channel.useful.names, released.names, matrix, prior, bins)
 
 
-def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
-    """P(x) as an array: what the user gives, else that of the channel's table."""
+def prior_of(model: ReleaseModel, prior: Any, purpose: str) -> Array:
+    """P(x) as an array: the user's, or else that of the channel's table.
+
+    `purpose` is named in the error about a missing prior.
+    """
     if prior is None:
         if model.prior is None:
             raise InputError(
-                f"{what} needs the frequencies of the symbols, which a public channel "
+                f"{purpose} needs the frequencies of the symbols, which a public channel "
                 "does not carry; give them (prior=...), for instance estimated ones"
             )
         return model.prior
@@ -103,11 +111,8 @@ def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
         raise InputError(
             f"the prior must have one entry for each of the {len(model.symbols)} symbols"
         )
-    if (
-        not np.isfinite(values).all()
-        or (values < 0.0).any()
-        or abs(values.sum() - 1.0) > SUM_TOLERANCE
-    ):
+    is_positive = np.isfinite(values).all() and (values >= 0.0).all()
+    if not is_positive or abs(values.sum() - 1.0) > SUM_TOLERANCE:
         raise InputError(
             "the prior must be probabilities that sum to 1; unbiased estimates can be negative: "
             "use those of method='ml'"

@@ -1,15 +1,14 @@
-"""Confidence intervals for linear estimates of frequencies, valid for few records and rare symbols
-as well.
+"""Confidence intervals for linear estimates of frequencies, also for few records and rare symbols.
 
 A score interval (Wilson 1927, JASA 22) of an estimate t holds every value theta that t does not
 contradict:
 
     |t - theta| <= d + z sd(theta),
 
-where sd(theta) is the standard deviation of the mean weight if theta is true, and d is half of what
-one record can change, as in the continuity correction for a binomial count. An estimate at the end
-of the possible values has an estimated error of zero and yet gets an interval; no interval is a
-point.
+where sd(theta) is the standard deviation of the mean weight if theta is true, and d is half of the
+change that one record can make, as in the continuity correction for a binomial count. An estimate
+at the end of the possible values has an estimated error of zero and yet gets an interval; no
+interval is a point.
 
 Invariant: both ends are possible values, and the estimate, moved to the nearest possible value,
 lies between them.
@@ -71,6 +70,7 @@ class Spread:
     def deviation(self, theta: Array, records: int) -> Array:
         """Standard deviation of a mean of that many weights, if theta (m,) is true."""
         at_least, at_middle, at_most = self._varying
+        # Linear interpolation on the piece that holds theta.
         above = theta > self.middle
         start = np.where(above, self.middle, self.least)
         stop = np.where(above, self.most, self.middle)
@@ -107,7 +107,7 @@ def score_interval(
     estimate : (.., m) array
     spread : Spread
     step : (m,) array
-        How far apart the weights of two records can be.
+        Largest difference between the weights of two records.
     records : int
     level : float
         Confidence level, in (0, 1).
@@ -123,8 +123,8 @@ def score_interval(
             theta, records
         )
 
-    # The estimate itself is held. Bisection keeps a held value inside and, unless the limit is
-    # held, one outside.
+    # The interval holds the estimate itself. Bisection keeps a held value inside and, unless the
+    # limit is held, one outside.
     inside = np.broadcast_to(possible, limits.shape)
     outside = limits
     for _ in range(HALVINGS):
@@ -139,9 +139,9 @@ def score_interval(
 def spread_of(
     estimator: Estimator, counts: NDArray[np.int64], target: str
 ) -> tuple[Spread, Array]:
-    """The spread of the cells' weights, and how far apart the weights of two labels are (m,).
+    """The spread of the cells' weights, and the range of the weights over the labels (m,).
 
-    At the fitted frequencies the mean square follows the fit. At the ends of the possible values
+    At the fitted frequencies the mean square is that of the fit. At the ends of the possible values
     all mass lies on the symbols with the smallest or the largest coefficient, in proportion to the
     fit.
     """
@@ -152,6 +152,7 @@ def spread_of(
     least, most = estimator.cells.bounds
 
     def restricted(to: NDArray[np.bool_]) -> Array:
+        # Positive even where the fit is zero by rounding, so that there is something to divide.
         inside = to * np.maximum(fit, np.finfo(np.float64).tiny)
         return inside / inside.sum(axis=-2, keepdims=True)
 

@@ -1,5 +1,4 @@
-"""What a released label says of the symbol behind it: posterior probabilities, weights, corrected
-regressions.
+"""Weights of symbols for released labels: posterior probabilities, unbiased weights, regressions.
 
 The normal equations of a least-squares regression on d(x, z) are sums over records of terms that
 are linear in the indicators of X. Replacing each by its unbiased weight keeps their expectation
@@ -51,8 +50,7 @@ class PosteriorTable:
 
 @dataclass(frozen=True)
 class ExpandedRecords:
-    """Released records with one row for every symbol that has a weight: ready for a weighted
-    analysis.
+    """Released records, with one row for every symbol that has a weight, for weighted analyses.
 
     Parameters
     ----------
@@ -99,6 +97,7 @@ def posterior_table(
 
 
 def _posteriors(model: ReleaseModel, prior: Any) -> Array:
+    """P(x | label) by Bayes' rule, (labels, |X|); NaN for labels without mass."""
     joint = prior_of(model, prior, "the posterior table")[:, None] * model.matrix
     masses = joint.sum(axis=0)
     with np.errstate(invalid="ignore"):
@@ -109,17 +108,16 @@ def _posteriors(model: ReleaseModel, prior: Any) -> Array:
 def record_weights(
     channel: Channel, *, kind: Kind = "unbiased", prior: Any = None, form: str = "label"
 ) -> Array:
-    """(labels, |X|) array: the weight that a record with this label gives each symbol; rows sum to
-    1.
+    """(labels, |X|) weights that a record with this label gives each symbol; rows sum to 1.
 
-    'posterior' weights are P(x|y). They are right for what Y says of X (the best guess of a
-    record's symbol), but a regression on X weighted by them is attenuated, as with any
-    misclassified regressor.
+    'posterior' weights are P(x|y). They suit inference about single records (the best guess of a
+    symbol), but a regression on X weighted by them is attenuated, as with any misclassified
+    regressor.
 
-    'unbiased' weights b have ``E[b(Y, x) | X = x'] = 1 if x = x' else 0``: every sum over records
-    that is linear in the indicators of X, such as the normal equations of a regression, has the
-    same expectation as with X itself, given X and all kept columns. They can be negative, and
-    magnify noise; they need no prior.
+    'unbiased' weights b have ``E[b(Y, x) | X = x'] = 1 if x = x' else 0``. So every sum over
+    records that is linear in the indicators of X, such as the normal equations of a regression, has
+    the same expectation as with X itself, given X and all kept columns. They need no prior, but can
+    be negative and magnify noise.
 
     Parameters
     ----------
@@ -179,15 +177,15 @@ def expand_records(
             "the data hold a label that no symbol of positive prior gives: the prior "
             "does not fit them"
         )
-    found = csr_array(np.nan_to_num(table))[codes].tocoo()
-    record, symbol = (part.astype(np.int64) for part in found.coords)
-    return ExpandedRecords(record, symbol, found.data, model.symbols, kind)
+    # Sparse, for most labels have few symbols behind them. Labels without mass do not occur.
+    expanded = csr_array(np.nan_to_num(table))[codes].tocoo()
+    record, symbol = (part.astype(np.int64) for part in expanded.coords)
+    return ExpandedRecords(record, symbol, expanded.data, model.symbols, kind)
 
 
 SINGULAR = 1e-10
-"""Smallest eigenvalue of the scaled normal matrix, relative to the largest, with which coefficients
-mean anything.
-"""
+"""Smallest eigenvalue of the scaled normal matrix, relative to the largest, above which
+coefficients are determined."""
 
 
 @dataclass(frozen=True)
@@ -225,8 +223,7 @@ def corrected_regression(
     level: float = 0.95,
     form: str = "label",
 ) -> Regression:
-    """Least-squares regression of an outcome on features of X, corrected for the randomisation of
-    X.
+    """Least-squares regression of an outcome on features of X, corrected for the randomisation.
 
     The normal equations are unbiased, so the coefficients are consistent for those of the
     regression on X itself.
@@ -272,6 +269,7 @@ def corrected_regression(
     _check_normal(normal, size)
     beta = np.linalg.solve(normal, right).astype(np.float64)
     scores = equations.scores(beta)
+    # The sandwich: the inverse of the normal matrix on both sides of the scores' covariance.
     bread = np.linalg.inv(normal)
     covariance: Array = bread @ (scores.T @ scores) @ bread.T
     errors = np.sqrt(np.diag(covariance))
@@ -288,29 +286,34 @@ def corrected_regression(
     )
 
 
-def _numbers(what: str, values: Any, size: int) -> Array:
+def _numbers(name: str, values: Any, size: int) -> Array:
+    """An array of n finite numbers; InputError, which begins with the name, on anything else."""
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{what} must be numbers") from None
+        raise InputError(f"{name} must be numbers") from None
     if numbers.shape != (size,):
         raise InputError(
-            f"{what} must have one number for each of the {size} released records"
+            f"{name} must have one number for each of the {size} released records"
         )
     if not np.isfinite(numbers).all():
-        raise InputError(f"{what} has a missing or infinite value; drop these records")
+        raise InputError(f"{name} has a missing or infinite value; drop these records")
     return numbers
 
 
 def _products(estimator: Estimator) -> Array:
-    """(labels, k, k) weights of the products of two features."""
+    """(labels, k, k) weights of the products of two features.
+
+    The normal matrix has sums of such products, so they need unbiased weights of their own.
+    """
     names = estimator.cells.names
-    hidden = np.flatnonzero(~estimator.known.identifies(estimator.outer))
+    identification = estimator.identification
+    hidden = np.flatnonzero(~identification.identifies(estimator.outer))
     if hidden.size:
         one, two = divmod(int(hidden[0]), len(names))
         raise InputError(
             f"the product of the features {quoted(names[one])} and "
-            f"{quoted(names[two])} is not identified: {estimator.known.statement()}"
+            f"{quoted(names[two])} is not identified: {identification.statement()}"
         )
     return estimator.weights_for(estimator.outer).reshape(-1, len(names), len(names))
 
@@ -341,14 +344,15 @@ class _NormalEquations:
     def sums(self) -> tuple[Array, Array]:
         """The normal matrix and the right-hand side, summed over all records."""
         labels = len(self.first)
+        # Weights depend on the label alone, so sums over records are sums over labels.
         counts = np.bincount(self.codes, minlength=labels).astype(np.float64)
-        own: Array = np.tensordot(counts, self.second, axes=1)
+        features: Array = np.tensordot(counts, self.second, axes=1)
         by_label = np.zeros((labels, self.others.shape[1] + 1))
         np.add.at(by_label, self.codes, np.column_stack([self.others, self.target]))
         cross: Array = self.first.T @ by_label
         mixed = cross[:, :-1]
-        kept = self.others.T @ self.others
-        normal = np.block([[own, mixed], [mixed.T, kept]])
+        covariates = self.others.T @ self.others
+        normal = np.block([[features, mixed], [mixed.T, covariates]])
         right = np.concatenate([cross[:, -1], self.others.T @ self.target])
         return normal, right
 
@@ -367,6 +371,10 @@ class _NormalEquations:
 
 
 def _check_normal(normal: Array, records: int) -> None:
+    """Raise InputError unless the normal matrix is positive definite, whatever its units.
+
+    A corrected one need not be: its features' part is only an unbiased estimate.
+    """
     scale = np.sqrt(np.abs(np.diag(normal)))
     if (scale > 0.0).all():
         values = np.linalg.eigvalsh(normal / np.outer(scale, scale))

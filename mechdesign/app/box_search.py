@@ -38,7 +38,7 @@ from mechdesign.app.searching import (
     progress_to,
     recipe_files,
 )
-from mechdesign.core.wording import percent_of
+from mechdesign.core.wording import joined_name, percent_of
 
 if TYPE_CHECKING:
     from mechdesign.report.boxes_page import BoxReport
@@ -225,7 +225,7 @@ def _beliefs(
     order = {name: place for place, name in enumerate(joint.sensitive.names)}
     for members in first.together:
         own = [design.channel.sensitive.names[s] for s in members]
-        names.append(" or ".join(own))
+        names.append(joined_name(own))
         shares.append(sum(float(joint.p_s[order[name]]) for name in own))
     return belief_rows(names, shares, design.achieved)
 

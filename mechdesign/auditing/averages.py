@@ -11,7 +11,6 @@ growing precision ends between two doubles. An average promises nothing about on
 """
 
 # python-flint has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Sequence

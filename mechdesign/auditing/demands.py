@@ -1,7 +1,7 @@
-"""Limits on lifts as comparisons of integers, and the extreme lifts of a channel; no floating point
-decides anything.
+"""Limits on lifts as comparisons of integers, and the extreme lifts of a channel.
 
-For every output y and all sensitive symbols s, t a notion limits
+No floating point decides anything. For every output y and all sensitive symbols s, t a notion
+limits
 
     l(s, y) <= e^eps_u,   1 / l(s, y) <= e^eps_l,   l(s, y) / l(t, y) <= e^eps_ldp,
 
@@ -13,10 +13,10 @@ up to a double (`log_upper`): the limit holds exactly if and only if that double
 budget.
 
 A promise is about more than one table if several secrets are protected each for itself, or if there
-were earlier releases of the same record: given their outputs, the table ``sum P(s, x) u(x)`` is
-what is left, with u the product of their columns, and its lifts are still measured against P(s). A
-symbol may have budgets of its own. Only the direction of a product matters for lifts, so tuples of
-outputs with proportional columns count once.
+were earlier releases of the same record. Given their outputs, the table ``sum P(s, x) u(x)`` is
+left, with u the product of their columns, and its lifts are still measured against P(s). A symbol
+may have budgets of its own. Only the direction of a product matters for lifts, so tuples of outputs
+with proportional columns count once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Direction: TypeAlias = tuple[Entries, tuple[int, ...]]
 """A column over the useful symbols without common divisor, and the outputs of its first tuple."""
 
 MOST_TUPLES = 100_000
-"""Different combinations of earlier outputs that a further channel is held against."""
+"""Different combinations of earlier outputs up to which a further channel is judged."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Demand:
     ratio : float
         Budget of the quotients of lifts, in nats.
     before : tuple of str
-        The earlier outputs that left this table.
+        The earlier outputs, given which this table is left.
     """
 
     counts: Sequence[Sequence[int]]
@@ -85,8 +85,10 @@ class Demand:
 
     @cached_property
     def groups(self) -> list[tuple[str, float, list[int]]]:
-        """(side, budget, symbols with this budget on this side); all symbols share that of their
-        quotients.
+        """(side, budget, symbols with this budget on this side); quotients have one for all
+        symbols.
+
+        One comparison of integers decides a whole group: that of its extreme symbols.
         """
         members: dict[tuple[str, float], list[int]] = {}
         for s, budget in enumerate(self.lower):
@@ -136,8 +138,9 @@ class Extreme:
 
     @property
     def kept(self) -> bool:
-        """Whether quotient <= e^budget, decided exactly (`log_upper`); an infinite budget is no
-        limit.
+        """Whether quotient <= e^budget, decided exactly; an infinite budget is no limit.
+
+        `used` is a double, and so is the budget: `log_upper` shows that comparing them is exact.
         """
         return self.used <= self.budget
 
@@ -147,7 +150,7 @@ def extreme_lifts(
 ) -> list[Extreme]:
     """For every side and every different budget the largest quotient, of all outputs and tables.
 
-    Found by exact comparison of every cell; of equal ones the first. Outputs that never occur
+    Every cell is compared exactly; of equal quotients the first counts. Outputs that never occur
     demand nothing.
     """
     largest: dict[tuple[str, float], Extreme] = {}
@@ -180,6 +183,7 @@ def _is_larger(one: tuple[int, int], other: tuple[int, int]) -> bool:
     """Whether a / b > c / d; a denominator of zero is infinity."""
     a, b = one
     c, d = other
+    # Both denominators are at least zero. Against another infinity the products are equal (0).
     return a * d > c * b
 
 
@@ -231,12 +235,11 @@ def _extreme_symbol(
 
 
 def log_upper(numerator: int, denominator: int) -> float:
-    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero
-    denominator.
+    """The smallest double b >= 0 with numerator / denominator <= e^b.
 
-    So the quotient is at most e^x for a double x >= 0 exactly where b <= x, and there is always
-    such a b: the logarithm of a quotient other than 1 is no rational number (e^x is irrational for
-    rational x != 0: Lindemann).
+    It is ``inf`` for a zero denominator. The quotient is at most e^x for a double x >= 0 exactly
+    where b <= x. Such a b can always be found: the logarithm of a rational quotient other than 1 is
+    irrational (Lindemann), so it lies strictly between two doubles.
     """
     if numerator <= denominator:
         return 0.0
@@ -246,15 +249,16 @@ def log_upper(numerator: int, denominator: int) -> float:
 
 
 def rows_on(useful: Variable, joint: Joint) -> list[int]:
-    """The row of a channel on `useful` for each useful symbol of the table, which may have further
-    columns.
+    """The row of a channel on `useful` for each useful symbol of the table.
+
+    The table may have further useful columns.
     """
     columns = useful.columns
     whole = joint.useful
     if set(columns) <= set(whole.columns):
         positions = [whole.columns.index(column) for column in columns]
     elif len(columns) == len(whole.columns):
-        # A wide table does not name the column that its header holds the symbols of.
+        # A wide table has the symbols in its header, and no name of the column.
         positions = list(range(len(columns)))
     else:
         missing = [column for column in columns if column not in whole.columns]
@@ -294,8 +298,7 @@ def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
     """The column of every output over the useful symbols of the table."""
     if channel.useful is joint.useful:
         return list(channel.integers.columns)
-    # Several symbols of the table can share a row: those that differ in columns that are not
-    # released.
+    # Symbols of the table that differ only in columns that are not released share a row.
     sharing: list[list[int]] = [[] for _ in channel.useful.symbols]
     for x, row in enumerate(rows_on(channel.useful, joint)):
         sharing[row].append(x)
@@ -319,8 +322,9 @@ def everything(joint: Joint) -> list[Direction]:
 def directions(
     earlier: Iterable[Direction], columns: Sequence[Entries]
 ) -> list[Direction]:
-    """Products of every direction and column, each direction once; tuples that never occur are left
-    out.
+    """Products of every direction and column, each direction once.
+
+    Tuples of outputs that never occur together are left out.
     """
     first_tuples: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
     entries = [dict(zip(*column, strict=True)) for column in columns]
@@ -350,8 +354,9 @@ def demands_of(
     after: Sequence[Channel] = (),
     useful: Joint | None = None,
 ) -> list[Demand]:
-    """The limits that the notion sets a channel on the table `useful` (this one by default) after
-    earlier releases.
+    """The limits that the notion sets a channel after earlier releases.
+
+    The channel is on the table `useful`, by default `joint` itself.
     """
     earlier = everything(joint)
     for channel in after:
@@ -361,10 +366,13 @@ def demands_of(
                 f"the earlier channels have more than {MOST_TUPLES:,} different "
                 "combinations of outputs; merge outputs"
             )
-    target = joint if useful is None else useful
-    if target is joint:
+    if useful is None or useful is joint:
+        target = joint
         places: Sequence[int] = range(len(joint.useful))
     else:
+        # Earlier channels may release columns that this one does not, so tables are formed on all
+        # columns, and symbols then merged.
+        target = useful
         places = rows_on(target.useful, joint)
     demands: list[Demand] = []
     for (inputs, values), outputs in earlier:
@@ -395,12 +403,13 @@ def stacked(
             "after other releases use alip, lip, ldp, max-lift or min-lift"
         )
     sensitive = joint.sensitive
-    own = _own(sensitive, limits.symbol_budgets)
+    special = _special_budgets(sensitive, limits.symbol_budgets)
+    common = (limits.lower, limits.upper)
     demands: list[Demand] = []
     for secret, names, rows in zip(
         joint.secrets, sensitive.secret_names, sensitive.added(counts), strict=True
     ):
-        budgets = [own.get(name, (limits.lower, limits.upper)) for name in names]
+        budgets = [special.get(name, common) for name in names]
         demand = Demand(
             counts=rows,
             sums=secret.sensitive_counts,
@@ -416,12 +425,12 @@ def stacked(
 
 def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
     """Budgets of single symbols as the channel file has them."""
-    own = _own(joint.sensitive, notion.symbol_budgets)
+    special = _special_budgets(joint.sensitive, notion.symbol_budgets)
     budgets: list[SymbolBudgets] = []
     for column, symbol, name in joint.sensitive.protected:
-        if name not in own:
+        if name not in special:
             continue
-        eps_l, eps_u = own[name]
+        eps_l, eps_u = special[name]
         budgets.append(
             SymbolBudgets(
                 symbol=symbol,
@@ -435,21 +444,23 @@ def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
 
 def _json_budget(budget: float) -> float | Literal["inf"]:
     """A budget for JSON, which has no infinity."""
-    return budget if budget < math.inf else "inf"
+    if math.isinf(budget):
+        return "inf"
+    return budget
 
 
 def allowed_sides(sensitive: Variable, notion: Notion) -> list[tuple[float, float]]:
-    """eps_l and eps_u of everything that is protected, in the order of `Variable.protected`."""
-    own = _own(sensitive, notion.symbol_budgets)
+    """eps_l and eps_u of every protected symbol, in the order of `Variable.protected`."""
+    special = _special_budgets(sensitive, notion.symbol_budgets)
     common = (notion.limits.lower, notion.limits.upper)
-    return [own.get(name, common) for _, _, name in sensitive.protected]
+    return [special.get(name, common) for _, _, name in sensitive.protected]
 
 
-def _own(
+def _special_budgets(
     sensitive: Variable, budgets: Sequence[SymbolBudget]
 ) -> dict[str, tuple[float, float]]:
-    """Own budgets (eps_l, eps_u) by the name of the symbol (`Variable.protected`)."""
-    own: dict[str, tuple[float, float]] = {}
+    """Budgets (eps_l, eps_u) of single symbols, by their names (`Variable.protected`)."""
+    special: dict[str, tuple[float, float]] = {}
     for symbol, lower, upper in budgets:
         names = sensitive.meant(symbol)
         if not names:
@@ -461,7 +472,7 @@ def _own(
                 f"a budget for the symbol {quoted(symbol)} stands in two columns: "
                 f"write COLUMN=SYMBOL ({listed(names)})"
             )
-        if names[0] in own:
+        if names[0] in special:
             raise InputError(f"a budget for the symbol {quoted(symbol)} is given twice")
-        own[names[0]] = (lower, upper)
-    return own
+        special[names[0]] = (lower, upper)
+    return special

@@ -1,4 +1,8 @@
-"""The exact verdict on a channel of either kind."""
+"""The exact verdict on a channel of any kind: of one variable, of rows, or of boxes.
+
+`audit` is the public function. It chooses by the type of the channel and refuses arguments that
+the kind does not have.
+"""
 
 from __future__ import annotations
 
@@ -73,6 +77,8 @@ def audit(
         if population is not None or after:
             raise InputError("population and after are not built for a channel of rows")
         return audit_rows(channel, joint, notion)
-    # The other kind checks its arguments itself, missing ones included.
-    asked: Any = notion
-    return of_channels.audit(channel, joint, asked, population=population, after=after)
+    # A missing table or notion is refused there, with the other checks of its arguments.
+    given_notion: Any = notion
+    return of_channels.audit(
+        channel, joint, given_notion, population=population, after=after
+    )

@@ -1,5 +1,4 @@
-"""Audit of a matrix that another tool made: an array, or a file with the useful symbols in its
-first column.
+"""Audit of a matrix from another tool: an array, or a file with useful symbols in the first column.
 
 Decimals and floats are taken as the exact rationals that they are, rows are divided by their exact
 sums, and the matrix is brought to integers over one denominator. From there on the verdict is that
@@ -53,11 +52,12 @@ def audit_matrix(
         raise InputError(
             "the matrix must have rows of numbers, one row per useful symbol, of one length"
         )
-    names = list(joint.useful.names if symbols is None else symbols)
+    if symbols is None:
+        symbols = joint.useful.names
     if outputs is None:
-        labels = [f"y{k}" for k in range(cells.shape[1])]
-    else:
-        labels = list(outputs)
+        outputs = [f"y{k}" for k in range(cells.shape[1])]
+    names = list(symbols)
+    labels = list(outputs)
     size = (len(names), len(labels))
     if size != cells.shape:
         raise InputError(
@@ -70,8 +70,9 @@ def audit_matrix(
 def outside(
     rows: Sequence[Sequence[Any]], joint: Joint, symbols: list[str], outputs: list[str]
 ) -> Released:
-    """Rows of probabilities, of these useful symbols and with these outputs, in integers over one
-    denominator.
+    """Rows of probabilities as integers over one denominator.
+
+    The rows belong to these useful symbols of the table, and their entries to these outputs.
     """
     order = _order(symbols, joint)
     twice = repeated(outputs)
@@ -102,9 +103,7 @@ def outside(
 
 
 def _order(names: list[str], joint: Joint) -> list[int]:
-    """The position in the table of each useful symbol of the matrix, which must have all and no
-    others.
-    """
+    """The position in the table of each symbol of the matrix; both must have the same symbols."""
     position = {name: x for x, name in enumerate(joint.useful.names)}
     twice = repeated(names)
     if twice is not None:
@@ -126,8 +125,9 @@ def _order(names: list[str], joint: Joint) -> list[int]:
 
 
 def non_negative(cell: Any, where: str, *names: str) -> Fraction:
-    """The exact value of a cell; `where`, with the names in its braces, begins the message about a
-    wrong one.
+    """The exact value of a cell; InputError if it is negative or no number.
+
+    `where`, with the names in its braces, is the beginning of the message.
     """
     try:
         value = fraction_of(cell)
@@ -152,7 +152,7 @@ def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
         raise InputError(
             f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9"
         )
-    # Over the exact sum, so that the audited rows are distributions, not nearly so.
+    # Over the exact sum, so that the audited rows are distributions exactly.
     return [cell / total for cell in cells]
 
 
@@ -161,8 +161,8 @@ def audit_file(
 ) -> tuple[Audit, PopulationPromise | None]:
     """Decide exactly whether the matrix in a CSV or Parquet file satisfies `notion` on `joint`.
 
-    With it, what the matrix promises of the population, where the table counts records and has one
-    secret.
+    The second result is the promise for the population; None unless the table counts records and
+    has one secret.
 
     Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows
     must sum to 1 within 1e-9 and are then normalised exactly. `text` is the format of a CSV; ``-``

@@ -1,26 +1,21 @@
-"""Every utility and leakage measure of a channel on a table (nats), and what bounds on the lift
-imply for each.
+"""Every utility and leakage measure of a channel on a table, in nats.
 
-I(X;Y) is that of the integers, rounded so that it never claims too much.
-
-With a = exp(-eps_l) and b = exp(eps_u), every output of the channel has all its lifts in [a, b] and
-their mean under P(s) is 1. Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 of Zarrabian et al. 2023 are
-false for asymmetric budgets; the forms here are the extremes of a variable of mean 1 on [a, b].
-Propositions 4, 6 and A1 are in the form that holds as well.
+I(X;Y) is that of the integers, rounded so that it never claims too much. Leakages are rounded
+outwards (`auditing.leakages`); what bounds on the lift imply for them is in
+`auditing.implied_bounds`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from itertools import compress, product
+from dataclasses import dataclass, field
 from operator import mul
 
 import numpy as np
 
 from mechdesign.auditing.demands import columns_on, log_upper, released_part
+from mechdesign.auditing.implied_bounds import Guarantee, guarantee_table, weakest
 from mechdesign.auditing.leakages import (
     OutputLeakage,
     ReleasedMasses,
@@ -37,10 +32,7 @@ from mechdesign.notions import check_alpha
 from mechdesign.tables.joint import Joint
 
 BREACHES = (0.01, 0.1, 0.5)
-"""Prior probabilities rho1 for which the guarantee against privacy breaches is given unless told
-otherwise.
-"""
-
+"""Prior probabilities rho1 of the guarantee against privacy breaches, by default."""
 
 ROUNDOFF = 2.0**-53
 """Largest relative error of one floating-point operation."""
@@ -85,12 +77,14 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     for inputs, values in columns_on(channel, joint):
         # An output that names its input leaves no uncertainty.
         if len(inputs) > 1:
-            own_weights = [weights[x] for x in inputs]
-            masses = list(map(mul, own_weights, values))
+            input_weights = [weights[x] for x in inputs]
+            masses = list(map(mul, input_weights, values))
             groups.append((masses, sum(masses)))
     if not groups:
         return Utility(low, entropy, 1.0)
+    # H(X|Y) = sum over y and x of P(x, y) log(P(y) / P(x, y)).
     lost = sum_of_logs(groups, total * channel.denominator) * (1.0 + SUM_ERROR)
+    # Quotient, product and difference round once each; the share is rounded down.
     share = 1.0 - lost / low * (1.0 + 4 * ROUNDOFF)
     return Utility(
         mutual_information=max(0.0, math.nextafter(low - lost, -math.inf)),
@@ -104,232 +98,12 @@ def sum_of_logs(groups: list[tuple[list[int], int]], scale: int) -> float:
     terms: list[float] = []
     quotients: list[float] = []
     for masses, whole in groups:
-        # A quotient of integers rounds once, however long they are; the difference is exact.
+        # A quotient of integers rounds once, however long they are.
         terms += [mass / scale for mass in masses]
+        # log(m/t) = log1p((m - t)/t), where the difference of integers is exact.
         quotients += [(whole - mass) / mass for mass in masses]
     logs = np.array(terms) * np.log1p(np.array(quotients))
     return math.fsum(logs.tolist())
-
-
-OUTWARD = 1.0 + 1e-14
-"""Covers the rounding of the few operations of each bound (at most 20 half-ulps of 1.1e-16)."""
-
-
-def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
-    """Upper bounds that ALIP(eps_l, eps_u) implies on every output, or on average; infinite where a
-    side is free.
-
-    The budgets are in nats, at least 0, possibly infinite.
-    """
-    below = -math.expm1(-eps_l)  # 1 - a
-    above = math.expm1(eps_u)  # b - 1
-    # A variable of mean 1 on [a, b] is farthest from 1 when it takes the ends alone: 2 (b-1) (1-a)
-    # / (b-a) on average.
-    if math.isinf(above):
-        l1 = 2.0 * below
-    else:
-        l1 = 2.0 * above * (below / ((above + below) or 1.0))
-    chi2 = 0.0
-    if below:
-        chi2 = above * below
-    farthest_inverse = max(math.expm1(eps_l), -math.expm1(-eps_u))
-    return {
-        "information": eps_u,
-        "ldp": (eps_l + eps_u) * OUTWARD,
-        "l1_lift": l1 * OUTWARD,
-        "total_variation": l1 / 2.0 * OUTWARD,
-        "chi2_lift": chi2 * OUTWARD,
-        "l1_lift_inverse": farthest_inverse * OUTWARD,
-        "chi2_lift_inverse": farthest_inverse * farthest_inverse * OUTWARD,
-        "alpha_lift": math.exp(eps_u) * OUTWARD,
-        "alpha_lift_inverse": math.exp(eps_l) * OUTWARD,
-    }
-
-
-def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
-    """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean` (Proposition 4,
-    corrected).
-    """
-    if kind == "l1":
-        return (mean / (2.0 * p) + 1.0) * OUTWARD
-    if kind == "chi2":
-        return (math.sqrt(mean / p) + 1.0) * OUTWARD
-    return mean / p ** (1.0 / alpha) * OUTWARD
-
-
-def smallest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
-    """Bound from below on every lift with the inverse measure `mean`, perhaps infinite (Proposition
-    6, corrected).
-    """
-    if math.isinf(mean):
-        return 0.0
-    if kind == "l1":
-        return p / (mean + p) / OUTWARD
-    if kind == "chi2":
-        return 1.0 / (1.0 + math.sqrt(mean / p)) / OUTWARD
-    return p ** (1.0 / alpha) / mean / OUTWARD
-
-
-def breach_bound(low: float, high: float, prior: float) -> float:
-    """The smallest rho2 for which no rho1-to-rho2 privacy breach happens, up or down (Proposition
-    A1).
-
-    With all lifts in [low, high] no property whose prior is at most rho1 gets a posterior above
-    rho2, and none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low
-    and high <= rho2/rho1, both together. 1 where nothing is guaranteed.
-    """
-    # 1 - (1 - prior) low, from positive terms: as a difference it would lose the digits of a small
-    # prior.
-    return min(1.0, max(prior * high, prior + (1.0 - prior) * (1.0 - low)) * OUTWARD)
-
-
-MOST_ENUMERATED = 12
-"""Sensitive symbols up to which every property (set of symbols) is looked at: 4,096 sets."""
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """One line: by `source`, `measure` is at most (or at least) `bound`; the channel attains
-    `attained`.
-
-    `attained` is None where it would take too long to find out.
-    """
-
-    source: str
-    measure: str
-    attained: float | None
-    bound: float
-    at_most: bool = True
-
-
-def guarantee_table(
-    achieved: Achieved,
-    leaked: dict[str, float],
-    outputs: Sequence[OutputLeakage],
-    prior: Sequence[int],
-    alphas: Sequence[float],
-    breaches: Sequence[float],
-) -> list[Guarantee]:
-    """Every guarantee that follows from the achieved budgets, or from the measures themselves;
-    `prior` has integers in proportion to P(s).
-    """
-    table = _from_budgets(achieved, leaked, alphas)
-    table += _from_averages(leaked, outputs, prior, alphas)
-    high = max(output.max_lift for output in outputs)
-    low = min(output.min_lift for output in outputs)
-    for share in breaches:
-        guarantee = Guarantee(
-            source="Proposition A1",
-            measure=f"posterior of a property of prior {share:g}",
-            attained=_worst_posterior(outputs, prior, share),
-            bound=breach_bound(low, high, share),
-        )
-        table.append(guarantee)
-    return table
-
-
-def _from_budgets(
-    achieved: Achieved, leaked: dict[str, float], alphas: Sequence[float]
-) -> list[Guarantee]:
-    """Bounds on the measures, from the largest and the smallest lift."""
-    bounds = guarantees(achieved.eps_l, achieved.eps_u)
-    # (number of the proposition, measure, its bound)
-    lines = [
-        ("1.1", "mutual_information", "information"),
-        ("1.2", "total_variation", "total_variation"),
-        ("1.2", "chi2_information", "chi2_lift"),
-    ]
-    for name in leaked:
-        if name.startswith(("sibson", "arimoto")):
-            lines.append(("1.3", name, "information"))
-    lines += [
-        ("1.4", "max_log_lift_ratio", "ldp"),
-        ("3.1", "l1_lift", "l1_lift"),
-        ("3.2", "chi2_lift", "chi2_lift"),
-    ]
-    orders = [order_of(alpha) for alpha in alphas]
-    for order in orders:
-        lines.append(("3.3", f"alpha_lift[{order}]", "alpha_lift"))
-    lines += [
-        ("5.1", "l1_lift_inverse", "l1_lift_inverse"),
-        ("5.2", "chi2_lift_inverse", "chi2_lift_inverse"),
-    ]
-    for order in orders:
-        lines.append(("5.3", f"alpha_lift_inverse[{order}]", "alpha_lift_inverse"))
-    return [
-        Guarantee(f"Proposition {number}", name, leaked[name], bounds[key])
-        for number, name, key in lines
-    ]
-
-
-def _from_averages(
-    leaked: dict[str, float],
-    outputs: Sequence[OutputLeakage],
-    prior: Sequence[int],
-    alphas: Sequence[float],
-) -> list[Guarantee]:
-    """Bounds on the single lifts, from the averages: of the rarest symbol, whose probability is
-    rounded down.
-    """
-    high = max(output.max_lift for output in outputs)
-    low = min(output.min_lift for output in outputs)
-    rarest = math.nextafter(min(prior) / sum(prior), 0.0)
-    # (section of the proposition, kind of average, suffix of the measure's name, order)
-    kinds = [(1, "l1", "", math.inf), (2, "chi2", "", math.inf)]
-    kinds += [(3, "alpha", f"[{order_of(alpha)}]", alpha) for alpha in alphas]
-    table: list[Guarantee] = []
-    for section, kind, suffix, alpha in kinds:
-        name = f"{kind}_lift{suffix}"
-        guarantee = Guarantee(
-            source=f"Proposition 4.{section}",
-            measure=f"max_lift by {name}",
-            attained=high,
-            bound=largest_lift(kind, leaked[name], rarest, alpha),
-        )
-        table.append(guarantee)
-    for section, kind, suffix, alpha in kinds:
-        name = f"{kind}_lift_inverse{suffix}"
-        guarantee = Guarantee(
-            source=f"Proposition 6.{section}",
-            measure=f"min_lift by {name}",
-            attained=low,
-            bound=smallest_lift(kind, leaked[name], rarest, alpha),
-            at_most=False,
-        )
-        table.append(guarantee)
-    return table
-
-
-def _worst_posterior(
-    outputs: Sequence[OutputLeakage], prior: Sequence[int], share: float
-) -> float | None:
-    """max over outputs y and sets Q of S with P(Q) <= share of P(Q|y), by enumeration."""
-    if len(prior) > MOST_ENUMERATED:
-        return None
-    # The share as its shortest decimal, so that 0.1 means a tenth, and P(Q) in integers.
-    most = Fraction(str(share)) * sum(prior)
-    allowed: list[tuple[float, ...]] = []
-    for indicator in product((0.0, 1.0), repeat=len(prior)):
-        if sum(compress(prior, indicator)) <= most:
-            allowed.append(indicator)
-    posteriors = np.array([output.posterior for output in outputs])
-    return float((np.array(allowed) @ posteriors.T).max())
-
-
-def weakest(lines: Sequence[Guarantee]) -> Guarantee:
-    """The same line about several secrets as one about all of them."""
-    first = lines[0]
-    worst = max if first.at_most else min
-    attained: list[float] = []
-    for line in lines:
-        if line.attained is not None:
-            attained.append(line.attained)
-    is_known = len(attained) == len(lines)
-    return replace(
-        first,
-        bound=worst(line.bound for line in lines),
-        attained=worst(attained) if is_known else None,
-    )
 
 
 @dataclass(frozen=True)
@@ -406,8 +180,7 @@ def released_measures(
 
 def _utility_measures(channel: Channel, joint: Joint) -> dict[str, float]:
     worth = utility(channel, joint)
-    # log sum_y max_x W(y|x): what the outputs leak of the useful symbols, whatever their
-    # distribution
+    # Maximal leakage of X through Y, log sum_y max_x W(y|x), holds for any distribution of X.
     largest = sum(max(entries) for _, entries in channel.integers.columns)
     return {
         "entropy": worth.entropy,
@@ -426,7 +199,11 @@ def _worst_of_secrets(
     leakage: dict[str, float] = {}
     for name in first.leakage:
         values = [part.leakage[name] for part in parts]
-        leakage[name] = min(values) if name.startswith("min_log") else max(values)
+        # Of the least log-lift the least value is the worst, of all others the largest.
+        if name.startswith("min_log"):
+            leakage[name] = min(values)
+        else:
+            leakage[name] = max(values)
     by_output = zip(*(part.outputs for part in parts), strict=True)
     by_line = zip(*(part.guarantees for part in parts), strict=True)
     return ChannelMeasures(
@@ -453,8 +230,7 @@ def _overall(
         "chi2_lift_inverse": worst.chi2_lift_inverse,
     }
     for alpha in alphas:
-        values[f"alpha_lift[{order_of(alpha)}]"] = worst.alpha_lift[alpha]
-        values[f"alpha_lift_inverse[{order_of(alpha)}]"] = worst.alpha_lift_inverse[
-            alpha
-        ]
+        order = order_of(alpha)
+        values[f"alpha_lift[{order}]"] = worst.alpha_lift[alpha]
+        values[f"alpha_lift_inverse[{order}]"] = worst.alpha_lift_inverse[alpha]
     return values

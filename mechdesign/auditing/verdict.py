@@ -1,11 +1,11 @@
 """The exact verdict: does a channel satisfy a notion on a table?
 
-Decided is, for every output y and every sensitive symbol s of the table,
+For every output y and every sensitive symbol s of the table the verdict decides whether
 
     e^-eps_l <= l(s, y) <= e^eps_u  and  l(s, y) <= e^eps_ldp l(t, y),
 
-where l(s, y) = P(s, y) / (P(s) P(y)) is the lift; or, for notions on averages over S, that the mean
-of each output is at most its budget. Nothing here is computed in floating point. Lifts are
+where l(s, y) = P(s, y) / (P(s) P(y)) is the lift; or, for notions on averages over S, whether the
+mean of each output is at most its budget. Nothing here is computed in floating point. Lifts are
 quotients of integers, formed anew from the counts of the joint table and the rows of the channel.
 Their logarithms are enclosed in Arb balls at growing precision until the ball lies between two
 neighbouring doubles; the upper one is the budget that is used (`auditing.demands.log_upper`,
@@ -47,9 +47,7 @@ from mechdesign.tables.joint import Joint
 
 @dataclass(frozen=True)
 class Used:
-    """The smallest budgets (doubles, nats) of the notion itself that the channel keeps to; ``inf``
-    if none.
-    """
+    """The smallest budgets (nats) of the notion that the channel keeps; ``inf`` if none."""
 
     eps_l: float
     eps_u: float
@@ -72,8 +70,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Achieved:
-    """The smallest doubles (nats) that bound what the channel really does; ``inf`` where a lift is
-    0.
+    """The smallest doubles (nats) that bound the lifts; ``inf`` where a lift is 0.
 
     ``exp(-eps_l) <= l(s, y) <= exp(eps_u)`` and ``l(s, y) <= exp(eps_ldp) l(s', y)`` hold exactly,
     for all s, s' and y, and fail for the next smaller double.
@@ -86,12 +83,12 @@ class Achieved:
 
 @dataclass(frozen=True, repr=False)
 class Audit(Displayed):
-    """An exact verdict, what the channel achieves, and where it is worst.
+    """An exact verdict, the budgets that the channel achieves, and its worst cell.
 
-    `achieved` is about single lifts whatever the notion; for a notion on averages over S (l1, chi2,
-    alpha) `used` has the budgets of that notion itself that the channel keeps to, and `worst` names
-    the symbol with the largest share in the worst average. `averages` has the verdicts on the
-    average budgets of the channel's record.
+    `achieved` is about single lifts whatever the notion. For a notion on averages over S (l1, chi2,
+    alpha) `used` has the budgets of that notion that the channel keeps, and `worst` names the
+    symbol with the largest share in the worst average. `averages` has the verdicts on the average
+    budgets of the channel's record.
     """
 
     satisfied: bool
@@ -111,11 +108,10 @@ class Audit(Displayed):
 def audit(
     channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()
 ) -> Audit:
-    """Decide exactly whether `channel` satisfies `notion` on `joint`; arguments as those of
-    `population.audit`.
+    """Decide exactly whether `channel` satisfies `notion` on `joint`.
 
-    A table that protects each of several secrets, and budgets of single symbols in the notion, are
-    kept to.
+    Arguments are those of `population.audit`. The verdict covers each of several secrets of the
+    table, and the budgets of single symbols in the notion.
     """
     require_type("channel", channel, Channel)
     require_type("joint", joint, Joint)
@@ -138,8 +134,9 @@ def failing_outputs(
     notion: Notion,
     demands: Sequence[d.Demand] | None = None,
 ) -> tuple[int, ...]:
-    """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly
-    as by `audit`.
+    """Positions of the outputs that violate `notion` on `joint`, or the demands.
+
+    It decides as exactly as `audit`.
     """
     limits = notion.limits
     if limits.mean is None and demands is None:
@@ -157,7 +154,8 @@ def failing_outputs(
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
-    """What `channel` achieves on `joint`, whatever the notion."""
+    """The budgets that `channel` achieves on `joint`, whatever the notion."""
+    # They do not depend on a budget, so any notion on single lifts gives them.
     return audit(channel, joint, LIP(1.0)).achieved
 
 
@@ -206,14 +204,13 @@ def audit_columns(
 
 
 def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
-    """The smallest double at or above the budget (nats) that the mean uses: a budget holds exactly
-    from there on.
+    """The smallest budget (a double, nats) that the mean of an output keeps.
 
-    log(1 + d^(1/power)) of a mean distance d (l1, chi2), log of the alpha-lift, or a divergence
-    (kl), which is the log of a product of rational powers of lifts. It is 0 where every lift is 1;
-    else it is no rational number, because e to a rational power other than 0 is transcendental
-    (Lindemann) and the means and products are algebraic, so it lies between two doubles. Infinite
-    with a lift of 0 for the inverse.
+    What the mean uses is log(1 + d^(1/power)) of a mean distance d (l1, chi2), the log of the
+    alpha-lift, or a divergence (kl), which is the log of a product of rational powers of lifts. It
+    is 0 where every lift is 1. Else it is irrational, because e to a rational power other than 0 is
+    transcendental (Lindemann) and the means and products are algebraic: so it lies strictly between
+    two doubles. Of inverse lifts it is infinite with a lift of 0.
     """
     if output.is_constant:
         return 0.0
@@ -237,7 +234,7 @@ def mean_verdict(
     joint: Joint,
     limits: MeanLimits,
 ) -> tuple[bool, Used, Worst]:
-    """The exact verdict, what is used, and the symbol that weighs most in the worst output."""
+    """The exact verdict, the budgets used, and the symbol that weighs most in the worst output."""
     masses = list(masses_by_output(columns, joint))
     upper = [budget_used(output, limits.mean, inverse=False) for output in masses]
     lower = [budget_used(output, limits.mean, inverse=True) for output in masses]
@@ -248,6 +245,7 @@ def mean_verdict(
     if math.isfinite(limits.lower):
         sides.append((lower, limits.lower, True))
     satisfied = all(max(used) <= budget for used, budget, _ in sides)
+    # The side with the largest share of its budget is the worst.
     used, _, inverse = max(sides, key=lambda side: max(side[0]) / side[1])
     y = used.index(max(used))
     s = largest_term(masses[y], limits.mean, inverse=inverse)
@@ -257,8 +255,9 @@ def mean_verdict(
 
 
 def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
-    """The sensitive symbol that contributes most to the mean; a guess in floating point, for
-    messages.
+    """The sensitive symbol that contributes most to the mean.
+
+    It is found in floating point and only named in messages: no verdict depends on it.
     """
     lifts = output.numerators()
     if isinstance(mean, DivergenceMean):
@@ -294,7 +293,7 @@ def _largest_divergence(output: OutputMasses, *, inverse: bool) -> int:
         if not bottom:
             terms.append(math.inf)
         elif top <= bottom:
-            # Not above zero, and some term is.
+            # This term is at most zero. Some term is positive, so it is not the largest.
             terms.append(-math.inf)
         else:
             log = math.log(top) - math.log(bottom)
@@ -306,7 +305,10 @@ def _largest_divergence(output: OutputMasses, *, inverse: bool) -> int:
 
 
 def _check_rows(channel: Channel) -> None:
-    """Every output has mass, and every row sums to the denominator; recomputed from the columns."""
+    """Raise InputError unless every output has mass and every row sums to the denominator.
+
+    The verdict rests on both, so they are recomputed from the columns.
+    """
     sums = [0] * len(channel.useful)
     for label, (inputs, values) in zip(
         channel.outputs, channel.integers.columns, strict=True

@@ -1,4 +1,8 @@
-"""A release channel: what symbol of Y to publish for each symbol of X, in exact integers."""
+"""A release channel W(y|x) in exact integers, with its labels, its draws and its file.
+
+The class checks that its rows are probabilities. Whether they keep a promise is decided by
+`auditing`, never here.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +38,7 @@ DENOMINATOR = 2**53
 class Channel(Displayed):
     """W(y|x) = rows[x][y] / denominator, exactly; rows are inputs x, columns outputs y.
 
-    Being a `Channel` says that the rows are probabilities, nothing about privacy: `auditing.audit`
-    says that.
+    A `Channel` has rows of probabilities. Its privacy is a matter of `auditing.audit`.
 
     Parameters
     ----------
@@ -100,7 +103,7 @@ class Channel(Displayed):
         self._check_record()
 
     def _check_rows(self) -> None:
-        """The rows have the right shape and sum to the denominator, and every output has mass."""
+        """Raise InputError unless rows have their shape and sum, and every output has mass."""
         denominator = self.denominator
         names = self.useful.names
         integers = self.integers
@@ -114,7 +117,7 @@ class Channel(Displayed):
                 f"the rows form a {integers.shape[0]} x {integers.shape[1]} table, but there are "
                 f"{len(self.useful)} useful symbols and {len(self.outputs)} outputs"
             )
-        # Named before the sums are: one wrong entry says more than a wrong sum.
+        # Before the sums: the message about one wrong entry is more precise than one about its row.
         excess = np.flatnonzero(integers.values > denominator)
         if excess.size:
             k = excess[0]
@@ -138,7 +141,7 @@ class Channel(Displayed):
             )
 
     def _check_record(self) -> None:
-        """The record's budgets and intervals belong to symbols of the channel."""
+        """Raise InputError unless the record's budgets and intervals fit the channel's symbols."""
         record = self.record
         if self.sensitive is None:
             if record.budgets or record.confidence:
@@ -167,9 +170,7 @@ class Channel(Displayed):
     # A Protocol's property accepts a property only, therefore the caches lie behind properties.
     @property
     def matrix(self) -> Array:
-        """(|X|, outputs) array of W(y|x), each entry correctly rounded (exact for
-        denominator 2**53).
-        """
+        """(|X|, outputs) array of W(y|x), correctly rounded (exact for denominator 2**53)."""
         return self._cached_matrix
 
     @cached_property
@@ -180,8 +181,12 @@ class Channel(Displayed):
 
     @cached_property
     def output_masses(self) -> Array:
-        """(outputs,) array of P(y) under the joint; InputError if the channel carries
-        none (a public one).
+        """(outputs,) array of P(y) under the joint table.
+
+        Raises
+        ------
+        InputError
+            If the channel has no joint table, as a public one.
         """
         # Sums of integers, and one division at the end: each mass is rounded once.
         totals = [sum(masses) for _, masses in self.behind]
@@ -204,8 +209,9 @@ class Channel(Displayed):
 
     @property
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
-        """For every output the inputs that can have caused it, and P(x, y) of each
-        times total * denominator.
+        """For every output the inputs that can have caused it, and their P(x, y) as integers.
+
+        The integers are P(x, y) times total * denominator.
         """
         if self.joint is None:
             raise InputError(
@@ -221,9 +227,7 @@ class Channel(Displayed):
 
     @property
     def own_entries(self) -> list[int]:
-        """The entry of each row on the output with the name of its symbol, where
-        outputs are symbols; else 0.
-        """
+        """The entry of each row on the output that has the name of its symbol; 0 without one."""
         output_of = {label: y for y, label in enumerate(self.outputs)}
         entries: list[int] = []
         for name, row in zip(self.useful.names, self.integers.entries(), strict=True):
@@ -245,16 +249,15 @@ class Channel(Displayed):
 
     @property
     def unseen(self) -> int:
-        """Symbols that no record of its table had and that its promise covers if they
-        are released as the marginal.
+        """Number of symbols without a record in the table, which the promise covers, too.
+
+        It covers them if they are released as the marginal.
         """
         return (self.record.confidence or {}).get("unseen", 0)
 
     @property
     def distance(self) -> Literal["absolute", "squared"] | None:
-        """The distance between numbers that the channel was designed to make least;
-        None for other objectives.
-        """
+        """The distance between numbers that the design minimised; None for other objectives."""
         objective = self.record.objective
         if objective is None:
             return None
@@ -277,9 +280,9 @@ class Channel(Displayed):
         """Draw an output for every entry of a column; the same kind of column back.
 
         The draw of a record depends on the key, the channel and the record's row number or
-        identifier only. With the key of a job (`read_key`) it is the draw of that job; without one
-        a new key is used and forgotten, so that another call gives other draws: releasing a record
-        twice tells more than the budget.
+        identifier only. With the key of a job (`read_key`) it is the draw of that job. Without a
+        key a new one is used and forgotten, so another call gives other draws, and two releases of
+        a record disclose more than the budget.
 
         Parameters
         ----------
@@ -294,7 +297,7 @@ class Channel(Displayed):
         policy : release.Policy, optional
             The rules for unknown symbols and missing cells; by default both are refused.
         insecure_seed : int, optional
-            Reproducible draws, for tests only: whoever knows the seed can undo the channel.
+            Reproducible draws, for tests only: with the seed the channel can be undone.
 
         Raises
         ------
@@ -320,13 +323,15 @@ class Channel(Displayed):
     def public(self) -> Channel:
         """The channel without the joint table and whatever is computed from it.
 
-        What stays: the rows with their labels, the notion with its budgets, and the columns and
-        symbols of S, which say what is protected (and which column must not be left in a release).
+        It keeps the rows with their labels, the notion with its budgets, and the columns and
+        symbols of S, which name what is protected and must not be left in a release.
         """
         bins: list[Bins | None] = []
         for of_column in self.useful.bins:
             # The values inside of bins and their counts are cells of the table.
-            bins.append(None if of_column is None else of_column.public())
+            if of_column is not None:
+                of_column = of_column.public()
+            bins.append(of_column)
         useful = replace(self.useful, bins=tuple(bins))
         return replace(self, useful=useful, joint=None, record=self.record.public())
 
@@ -357,18 +362,21 @@ class Channel(Displayed):
         # The module of the file imports this one.
         from mechdesign.channel import file
 
-        file.write(self.public() if public else self, path, overwrite=overwrite)
+        channel = self
+        if public:
+            channel = self.public()
+        file.write(channel, path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Any:
-        """Read a channel file of either kind, or refuse it with InputError and say why.
+        """Read a channel file of any kind; InputError if it is none, or was edited or damaged.
 
         Returns
         -------
-        Channel or RowChannel
-            As the file has it (`mechdesign.load` has both in its type).
+        Channel, RowChannel or BoxChannel
+            The type of `mechdesign.load` names them.
         """
-        # The modules of files import this one.
+        # A file of any kind is accepted, and the modules of all kinds import this one.
         from mechdesign.channel import loading
 
         return loading.load(path)

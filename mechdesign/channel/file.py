@@ -1,9 +1,9 @@
 """The channel file, versions 1 and 2: its content, its writer, and its suspicious reader.
 
 A file is version 2 only if it needs something that version 1 does not have: large sparse tables as
-pairs of index and value, or one of the later keys. Older programs so read all other files. The
+pairs of index and value, or one of the later keys. So older programs can read all other files. The
 reader checks everything and executes nothing. The hash at the end is over the canonical JSON
-(`core.documents.canonical`) of everything before it; the line breaks between rows are for people
+(`core.json_values.canonical`) of everything before it. The line breaks between rows are for people
 and no part of the canonical form.
 """
 
@@ -43,9 +43,8 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
 SPARSE_CELLS = 2**20
-"""Cells from which on a table is written as pairs where that is shorter: zeros alone
-would take two megabytes.
-"""
+"""Cells from which a table is written as pairs where that is shorter: its zeros alone would take
+two megabytes."""
 
 _TABLE = {
     "type": "array",
@@ -61,8 +60,9 @@ _Pairs = Annotated[Any, WithJsonSchema(_PAIRS)]
 
 
 class ChannelDocument(d.FileDocument):
-    """A channel file; `rows` or `sparse_rows` is there, and what comes after
-    `provenance` belongs to version 2.
+    """A channel file.
+
+    It has either `rows` or `sparse_rows`. The keys after `provenance` belong to version 2.
     """
 
     FORMAT: ClassVar[str] = "mechdesign.channel"
@@ -141,8 +141,9 @@ def _pieces(channel: Channel) -> Iterator[str]:
 
 
 def _texts(channel: Channel) -> dict[str, list[str]]:
-    """The canonical JSON text of every value but the hash, in pieces; the order of the
-    keys is that of the file.
+    """The canonical JSON text of every value but the hash, in pieces, in the order of the file.
+
+    Writer and hash both use it, so that they cannot disagree.
     """
     texts: dict[str, list[str]] = {}
     for key, value in _values(channel).items():
@@ -156,11 +157,13 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         texts["rows"] = list(_lines(integers))
     if channel.joint is not None:
         texts |= _joint_texts(channel.joint)
+    version = 1
+    if any(key in texts for key in OF_VERSION_2):
+        version = 2
+    # Version 1 has no key for several secrets among the labels.
     sensitive = channel.sensitive
-    is_version_2 = any(key in texts for key in OF_VERSION_2)
     if sensitive is not None and sensitive.protects_columns:
-        is_version_2 = True
-    version = 2 if is_version_2 else 1
+        version = 2
     head = {
         "format": [json.dumps(ChannelDocument.FORMAT)],
         "version": [str(version)],
@@ -169,9 +172,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
 
 
 def _values(channel: Channel) -> dict[str, Any]:
-    """Everything that is no table of integers, as JSON values; None for keys that the
-    file leaves out.
-    """
+    """Everything except tables of integers, as JSON values; None for keys that the file omits."""
     useful = channel.useful
     record = channel.record
     values: dict[str, Any] = {
@@ -190,7 +191,7 @@ def _values(channel: Channel) -> dict[str, Any]:
         if in_bins is not None:
             bins[column] = in_bins.model_dump(exclude_none=True)
     values["bins"] = bins or None
-    budgets = [own.model_dump(exclude_none=True) for own in record.budgets]
+    budgets = [of_symbol.model_dump(exclude_none=True) for of_symbol in record.budgets]
     values["budgets"] = budgets or None
     values["after"] = record.after or None
     averages = [average.model_dump(exclude_none=True) for average in record.averages]
@@ -199,7 +200,7 @@ def _values(channel: Channel) -> dict[str, Any]:
 
 
 def _joint_texts(joint: Joint) -> dict[str, list[str]]:
-    """The joint table, and that it holds no counts where it does not."""
+    """The joint table; ``counts`` is written only for a table of probabilities."""
     texts: dict[str, list[str]] = {}
     filled = sum(len(row) - row.count(0) for row in joint.counts)
     if _is_sparse(len(joint.sensitive) * len(joint.useful), filled):
@@ -227,9 +228,7 @@ def _is_sparse(cells: int, filled: int) -> bool:
 
 
 def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[str]:
-    """JSON of a table of integers, one line a row; every piece but a leading line break
-    is canonical.
-    """
+    """JSON of a table of integers, one line a row; without the line breaks it is canonical."""
     yield "["
     for i, row in enumerate(rows):
         if i:
@@ -239,11 +238,12 @@ def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[
 
 
 def digest(channel: Channel) -> str:
-    """The hash that the file of a channel has, by which later channels name it."""
+    """The hash in the file of a channel, by which later channels name it."""
     sha256 = hashlib.sha256()
     start = "{"
+    # Canonical JSON has its keys in ascending order.
     for key, pieces in sorted(_texts(channel).items()):
-        # A line break between rows is for the reader of the file and no part of the canonical form.
+        # Line breaks between rows are for people and no part of the canonical form.
         for piece in (f"{start}{json.dumps(key)}:", *pieces):
             sha256.update(piece.lstrip("\n").encode())
         start = ","
@@ -272,6 +272,7 @@ def channel_of(values: Mapping[str, Any]) -> Channel:
     version = rest.pop("version", None)
     if version not in ChannelDocument.VERSIONS:
         raise InputError("the channel inside has a version that is not known")
+    # Large tables are not written as JSON only to be parsed again: they join the checked document.
     arrays = {key: rest.pop(key) for key in ChannelDocument.ARRAYS & rest.keys()}
     placeholders = dict.fromkeys(arrays)
     document = ChannelDocument.model_validate_json(canonical({**rest, **placeholders}))
@@ -284,6 +285,8 @@ def read(path: PathLike) -> Channel:
 
 
 def _channel(version: int, document: ChannelDocument) -> Channel:
+    """The channel of a document whose keys and types have been checked."""
+    # An older program would ignore a promise that it does not know.
     later = [key for key in OF_VERSION_2 if key in document.model_fields_set]
     if version == 1 and later:
         raise InputError(
@@ -317,6 +320,7 @@ def _rows(document: ChannelDocument, useful: Variable) -> IntegerRows:
 
 
 def _record(document: ChannelDocument) -> ChannelRecord:
+    """The record of a document, with infinities that JSON does not have."""
     notion = with_infinities(document.notion)
     if document.notion is not None:
         from_record(document.notion)  # refuses a notion that does not exist
@@ -340,9 +344,14 @@ def _record(document: ChannelDocument) -> ChannelRecord:
 def _joint(
     document: ChannelDocument, sensitive: Variable | None, useful: Variable
 ) -> Joint | None:
+    """The joint table, which the file has in one of two forms, or not at all."""
     is_sparse = document.sparse_joint is not None
-    name = "sparse_joint" if is_sparse else "joint"
-    table: Any = document.sparse_joint if is_sparse else document.joint
+    if is_sparse:
+        name = "sparse_joint"
+        table: Any = document.sparse_joint
+    else:
+        name = "joint"
+        table = document.joint
     if table is None:
         return None
     if is_sparse and document.joint is not None:

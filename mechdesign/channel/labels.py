@@ -1,4 +1,4 @@
-"""Readable, unique names for the outputs of a channel."""
+"""Readable, unique names for the outputs of a channel, made of the symbols behind them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from itertools import accumulate
 from mechdesign.core.integers import IntegerRows
 
 SAME_WEIGHT = 1e-9
-"""Two weights W(y|x) this close, relative to the largest of the output, are the same for its name,
-and smaller ones than this are absent: the name ignores what exact rounding changes (units of
-2**-53) and the codebook has the exact posterior.
+"""Two weights W(y|x) this close, relative to the largest of the output, count as equal in its name,
+and smaller ones as absent. So the name ignores what exact rounding changes (units of 2**-53); the
+codebook has the exact posterior.
 """
 
 LONGEST_LABEL = 100
@@ -21,12 +21,12 @@ _NEEDS_QUOTES = frozenset(',{}"\\')
 
 
 def output_labels(names: Sequence[str], rows: IntegerRows) -> tuple[str, ...]:
-    """Name every output; the names are all different and depend on nothing but the arguments.
+    """Name every output; all names are different and depend on the arguments alone.
 
-    An output that comes from one symbol has the name of that symbol; one that several symbols reach
-    with the same weight is ``{a, b}``, members with commas, braces or quotes written as JSON
-    strings; any other is ``mix-1``, ``mix-2``, .. and is described by the codebook. No output bears
-    the name of a symbol that it does not come from: a number is added instead (``{a, b} #2``).
+    An output of one symbol has the name of that symbol. One that several symbols reach with the
+    same weight is ``{a, b}``, with members as JSON strings where they have commas, braces or
+    quotes. Any other is ``mix-1``, ``mix-2``, .., and the codebook describes it. An output that
+    would bear the name of another symbol has a number instead (``{a, b} #2``).
     """
     proposals: list[str] = []
     # The only symbol of each output, or None.
@@ -61,13 +61,15 @@ def _merged(members: list[str]) -> str:
     label = "{" + ", ".join(parts) + "}"
     if len(label) <= LONGEST_LABEL:
         return label
+    # Room that braces and the count of the rest leave; every name takes two more for ", ".
     room = LONGEST_LABEL - len(f"{{, +{len(parts)} more}}")
     ends = accumulate(len(part) + 2 for part in parts)
     shown = [part for part, end in zip(parts, ends, strict=True) if end <= room]
     if not shown:
         # Even the first name is too long.
         shown = [parts[0][: LONGEST_LABEL // 2] + "…"]
-    return "{" + ", ".join([*shown, f"+{len(parts) - len(shown)} more"]) + "}"
+    rest = f"+{len(parts) - len(shown)} more"
+    return "{" + ", ".join([*shown, rest]) + "}"
 
 
 def _quoted(name: str) -> str:
@@ -81,15 +83,15 @@ def _quoted(name: str) -> str:
 def _unique(
     proposals: list[str], owners: list[int | None], names: Sequence[str]
 ) -> tuple[str, ...]:
-    """The proposals, with a number added to those that are used or that are the name of
-    another symbol.
-    """
+    """The proposals, with numbers added where they are in use or name another symbol."""
     symbols = set(names)
     used: set[str] = set()
     last_numbers: dict[str, int] = {}
     labels: list[str] = []
     for proposal, owner in zip(proposals, owners, strict=True):
-        own_name = None if owner is None else names[owner]
+        own_name: str | None = None
+        if owner is not None:
+            own_name = names[owner]
         label = proposal
         number = last_numbers.get(proposal, 1)
         # The name of a symbol is kept for the output that comes from this symbol alone.

@@ -12,9 +12,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import read_errors, text_of
 
 HEAD = 4096
-"""Bytes at the beginning of a file in which its key `format` stands.
+"""Bytes at the beginning of a file that hold its key `format`.
 
-A label there could hold the name of a format, too: the reader of the format checks the key itself.
+A label there could hold the name of a format, too, so the reader of the format checks the key.
 """
 
 
@@ -71,7 +71,7 @@ def load_single(path: str | os.PathLike[str]) -> Channel:
 def _head(path: str | os.PathLike[str]) -> bytes:
     """The first bytes of a file, which name its format."""
     if not os.path.isfile(path):
-        # A pipe would wait for its writer. The reader of channel files says what is wrong.
+        # A pipe would wait for its writer. The reader of channel files refuses what is no file.
         return b""
     with read_errors(text_of(path)), open(path, "rb") as source:
         return source.read(HEAD)

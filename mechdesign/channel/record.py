@@ -1,6 +1,4 @@
-"""What was asked for and found when a channel was designed: the record that it carries
-into its file.
-"""
+"""The record of a channel's design, which goes into its file: the request and the results."""
 
 from __future__ import annotations
 
@@ -28,9 +26,8 @@ Ratio = Annotated[
 Interval = tuple[Ratio, Ratio]
 
 PUBLIC_PROVENANCE = ("command", "tool", "version", "mechanism", "method")
-"""What a public file says of its origin. Names, sizes and hashes of the source would let a reader
-test a guess of the table, and achieved budgets, utility and certificate are functions of its
-counts.
+"""Keys of the origin in a public file. With names, sizes and hashes of the source a reader could
+test a guess of the table; achieved budgets, utility and certificate are functions of its counts.
 """
 
 
@@ -49,9 +46,7 @@ class Intervals(Record):
 
 
 def _check_holds_distribution(place: str, row: tuple[Interval, ...]) -> None:
-    """Every interval lies in [0, 1], and some probabilities within them sum to 1; in
-    exact fractions.
-    """
+    """Raise InputError unless the intervals hold a distribution; in exact fractions."""
     ends = [(Fraction(low), Fraction(high)) for low, high in row]
     for k, (low, high) in enumerate(ends):
         if not 0 <= low <= high <= 1:
@@ -65,11 +60,10 @@ def _check_holds_distribution(place: str, row: tuple[Interval, ...]) -> None:
 
 
 class Confidence(Record):
-    """The set of populations that the promise holds for: what the counts do not contradict at
-    `level`.
+    """The confidence set of populations for which the promise holds, at `level`.
 
-    `shares` says whether P(s) was known, estimated or left open, `unseen` how many symbols of X
-    have no record; a public file has no intervals, for they are functions of the counts.
+    `shares` is whether P(s) was known, estimated or left open, and `unseen` the number of symbols
+    of X without a record. A public file has no intervals, for they are functions of the counts.
     """
 
     level: Annotated[float, Field(ge=0.5, lt=1.0)]
@@ -80,12 +74,11 @@ class Confidence(Record):
 
 
 class Objective(Record):
-    """What the channel was designed for; free outputs and most information about X where there is
-    none.
+    """The objective of the design; without one outputs are free and keep most information about X.
 
     `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of
-    symbols that are never released one for the other; `constraints` counts further ones, which a
-    file cannot hold.
+    symbols of which the first is never released as the second. `constraints` counts further ones,
+    which a file cannot hold.
     """
 
     name: Literal["truth", "distance", "costs", "convex"]
@@ -109,7 +102,6 @@ AverageMeasure: TypeAlias = Literal["mi", "tv", "chi2", "maximal-leakage"]
 AVERAGE_MEASURES: tuple[AverageMeasure, ...] = get_args(AverageMeasure)
 """Average leakages that can have a budget."""
 
-
 NO_PUBLIC_AVERAGE = (
     "a channel with an average budget has no public file or report: its budgets are functions of "
     "the table; leave --public out"
@@ -119,9 +111,9 @@ NO_PUBLIC_AVERAGE = (
 class AverageBudget(Record):
     """A bound on the average leakage over the outputs, which promises nothing about one record.
 
-    `mi` and `maximal-leakage` are in nats; `achieved` is what the channel leaks, rounded upwards.
-    Where the least leakage was looked for that `keep`s a share of the information, no channel that
-    does leaks less than `lower_bound`, and the budget is what was achieved.
+    `mi` and `maximal-leakage` are in nats; `achieved` is the leakage of the channel, rounded
+    upwards. If the design minimised the leakage of channels that `keep` a share of the information,
+    no such channel leaks less than `lower_bound`, and the budget is the achieved leakage.
     """
 
     measure: AverageMeasure
@@ -132,7 +124,7 @@ class AverageBudget(Record):
 
 
 class SymbolBudgets(Record):
-    """Budgets (nats) that one sensitive symbol has for itself, in place of those of the notion.
+    """Budgets (nats) of one sensitive symbol, in place of those of the notion.
 
     `column` is that of the symbol where each of several columns is protected for itself.
     """
@@ -151,7 +143,7 @@ class SymbolBudgets(Record):
 
 def check_symbol_budgets(budgets: Sequence[SymbolBudgets], sensitive: Variable) -> None:
     """Raise InputError unless the budgets are for different symbols that are protected."""
-    symbols = [(own.column, own.symbol) for own in budgets]
+    symbols = [(of_symbol.column, of_symbol.symbol) for of_symbol in budgets]
     protected = {(column, symbol) for column, symbol, _ in sensitive.protected}
     unknown: list[str] = []
     for column, symbol in symbols:
@@ -165,13 +157,12 @@ def check_symbol_budgets(budgets: Sequence[SymbolBudgets], sensitive: Variable) 
 
 @dataclass(frozen=True)
 class ChannelRecord:
-    """What was asked for and found when the channel was designed, as plain JSON values or models of
-    them.
+    """The request and the results of a design, as plain JSON values or models of them.
 
-    `notion` is what `notions.to_record` gives, `confidence` what `ConfidenceSet.to_record` does;
-    `achieved` and `utility` are those of the integers. `after` has the `sha256` of the channel
-    files (`channel.file.digest`) together with which this one keeps the promise. `unwritable` says
-    why no file may hold the channel, where none may.
+    `notion` comes from `notions.to_record`, `confidence` from `ConfidenceSet.to_record`; `achieved`
+    and `utility` are those of the integers. `after` has the `sha256` of the channel files
+    (`channel.file.digest`) together with which this one keeps the promise. `unwritable` is the
+    reason why no file may hold the channel, if there is one.
     """
 
     notion: dict[str, Any] | None = None
@@ -187,17 +178,17 @@ class ChannelRecord:
     unwritable: str | None = None
 
     def promise(self, sensitive: Variable | None) -> Notion | None:
-        """The notion that was asked for, with the budgets of single symbols; None where
-        the record has none.
-        """
+        """The notion of the request with the budgets of single symbols; None without a notion."""
         if self.notion is None:
             return None
         notion = from_record(self.notion)
         if sensitive is None:
             return notion
         budgets: dict[tuple[str | None, tuple[str, ...]], tuple[float, float]] = {}
-        for own in self.budgets:
-            budgets[own.column, own.symbol] = (float(own.eps_l), float(own.eps_u))
+        for of_symbol in self.budgets:
+            eps_l = float(of_symbol.eps_l)
+            eps_u = float(of_symbol.eps_u)
+            budgets[of_symbol.column, of_symbol.symbol] = (eps_l, eps_u)
         by_name: dict[str, tuple[float, float]] = {}
         for column, symbol, name in sensitive.protected:
             if (column, symbol) in budgets:
@@ -208,7 +199,7 @@ class ChannelRecord:
 
     @property
     def least(self) -> dict[str, Any]:
-        """Cost, its proven bound, and what else the record has of a channel of least cost."""
+        """Cost, its proven bound, and the other results of a channel of least cost."""
         utility = self.utility or {}
         values: dict[str, Any] = {}
         for name in ("cost", "cost_lower_bound", "truth", "frequency_deviation"):
@@ -217,7 +208,7 @@ class ChannelRecord:
         return values
 
     def public(self) -> ChannelRecord:
-        """The record without what is computed from the table."""
+        """The record without anything that is computed from the table."""
         provenance: dict[str, Any] = {}
         for key in PUBLIC_PROVENANCE:
             if key in self.provenance:
@@ -225,8 +216,8 @@ class ChannelRecord:
         confidence = dict(self.confidence or {})
         confidence.pop("intervals", None)
         if self.averages:
-            # Beside an average alone the notion is that of the channel's own extreme lifts, and a
-            # budget in per cent is a share of what the table tells.
+            # With an average alone the notion is made of the channel's own extreme lifts, and a
+            # budget in per cent is a share of the table's own information.
             raise InputError(NO_PUBLIC_AVERAGE)
         return replace(
             self,

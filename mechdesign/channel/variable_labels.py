@@ -1,4 +1,4 @@
-"""Columns and symbols of a variable as they stand in channel files of every kind."""
+"""Columns and symbols of a variable in channel files of every kind: models, writer and reader."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from mechdesign.tables.variable import Variable
 
 
 class Labels(Record):
-    """Columns of a variable, and its symbols: one text for each column; whether each column is a
-    secret of its own.
+    """Columns of a variable, and its symbols as one text for each column.
+
+    `each` is whether each column is a secret of its own.
     """
 
     columns: tuple[str, ...]
@@ -31,7 +32,7 @@ class BinnedLabels(Labels):
 
 
 def labels_record(variable: Variable) -> dict[str, Any]:
-    """What the `Labels` of a variable are in a file; `each` only where it holds."""
+    """The `Labels` of a variable in a file; `each` only where it holds."""
     record: dict[str, Any] = {
         "columns": variable.columns,
         "symbols": variable.symbols,
@@ -42,13 +43,13 @@ def labels_record(variable: Variable) -> dict[str, Any]:
 
 
 def binned_labels_record(variable: Variable) -> dict[str, Any]:
-    """What the `BinnedLabels` of a variable are in a file; `bins` only where there are any."""
+    """The `BinnedLabels` of a variable in a file; `bins` only where there are any."""
     record = labels_record(variable)
     bins: dict[str, Any] = {}
     for place, name in enumerate(variable.columns):
-        own = variable.bins_of(place)
-        if own is not None:
-            bins[name] = own.model_dump(exclude_none=True)
+        of_column = variable.bins_of(place)
+        if of_column is not None:
+            bins[name] = of_column.model_dump(exclude_none=True)
     if bins:
         record["bins"] = bins
     return record
@@ -63,7 +64,7 @@ def variable_of(
     ----------
     labels : Labels
     role : str
-        What the variable is in the file, for messages: ``useful``, ``given``.
+        The variable's key in the file, for messages: ``useful``, ``given``.
     bins : mapping of str to Bins, optional
         Where the file has them beside the labels; by default those of `BinnedLabels`.
 
@@ -72,12 +73,15 @@ def variable_of(
     InputError
         If a bin belongs to no column, or the symbols do not fit; the message begins with `role`.
     """
-    by_column = dict(bins or {})
-    if isinstance(labels, BinnedLabels):
+    by_column: Mapping[str, Bins] = {}
+    if bins is not None:
+        by_column = bins
+    elif isinstance(labels, BinnedLabels):
         by_column = labels.bins
     unknown = [name for name in by_column if name not in labels.columns]
     if unknown:
         raise InputError(f"bins: there is no {role} column {listed(unknown)}")
+    # A variable without any bins has an empty tuple, not one of None.
     of_columns: tuple[Bins | None, ...] = ()
     if by_column:
         of_columns = tuple(by_column.get(column) for column in labels.columns)

@@ -23,7 +23,7 @@ def answer_average_comparison(
         average_comparison_text,
     )
 
-    asked = parsing.average_of(average)
+    asked = parsing.averages_of([average])
     with reporter.work("reading the table"):
         joint = table.joint(table.table)
     with reporter.work("comparing", unit="nodes") as work:

@@ -348,11 +348,20 @@ def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
 
 def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
+    from mechdesign.mechanisms.row_task import check_task_columns
+
     _refuse_with_rows(asked)
     table, rows, search = asked.table, asked.rows, asked.search
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
         _check_listed(asked.confidence.secrets, joint)
+        of_task = asked.objective.task_table(table)
+        task = None
+        if of_task is not None:
+            groups = [*rows.levels(), rows.given_columns()]
+            names = (of_task.sensitive or "").split(",")
+            check_task_columns(names, joint.sensitive.columns, groups)
+            task = read_rows(of_task, rows)
     with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
         design = designed(
             joint,
@@ -365,6 +374,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
             keep=asked.budget.keep,
             allow_identifier=search.allow_identifier,
             confidence=level,
+            task=task,
         )
     reporter.notices(joint.notices)
     groups = _row_groups(asked, level, asked.objective.shown())

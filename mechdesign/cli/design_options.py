@@ -31,11 +31,11 @@ class DesignBudget(o.BudgetOptions):
         "--release three, and no other budget. With --average KIND: find the least average.",
     )
 
-    average: str | None = option(
+    average: list[str] | None = option(
         "KIND=BUDGET",
         "A budget on an average over released values, alone or beside a notion: mi=0.05 (nats), "
         "mi=25% of what the column itself tells; tv, chi2, maximal-leakage. It promises nothing "
-        "about one record.",
+        "about one record. May be repeated.",
     )
 
     def check(self) -> None:
@@ -84,7 +84,7 @@ class DesignBudget(o.BudgetOptions):
             notion = NO_PROMISE
             if not self._is_average_alone:
                 notion = replace(self, average=None, keep=None).notion_or("alip")
-            average = parsing.average_of(self.average, self.keep)
+            average = parsing.averages_of(self.average, self.keep)
             request = replace(request, notion=notion, average=average, keep=self.keep)
             return design_requested(request)
         if self.keep is not None:
@@ -100,7 +100,7 @@ class DesignBudget(o.BudgetOptions):
         return self == DesignBudget(average=self.average, keep=self.keep)
 
     def _check_average(self) -> None:
-        parsing.average_of(self.average or "", self.keep)
+        parsing.averages_of(self.average or (), self.keep)
         if self.keep is not None:
             share_of("--keep", self.keep)
         if self.max_posterior is not None:
@@ -187,6 +187,15 @@ class ObjectiveOptions(o.KeptOptions):
 
     def task_of(self, table: o.InputTable) -> md.Joint | None:
         """The table of the task column and the useful one, read like the table itself."""
+        columns = self.task_table(table)
+        if columns is None:
+            return None
+        return columns.joint(columns.table)
+
+    def task_table(self, table: o.InputTable) -> o.InputTable | None:
+        """The options of the table with the task in the place of the sensitive column; None without
+        a task.
+        """
         if self.task is None:
             return None
         if table.contingency or table.probabilities:
@@ -195,8 +204,7 @@ class ObjectiveOptions(o.KeptOptions):
             )
         if table.table == "-":
             raise InputError("--task reads the table twice: give a file, not -")
-        columns = replace(table, sensitive=self.task, protect_each=False)
-        return columns.joint(table.table)
+        return replace(table, sensitive=self.task, protect_each=False)
 
     def on(
         self, request: DesignRequest, table: o.InputTable, text: TextOptions

@@ -219,8 +219,9 @@ def designed(
     keep: str | None = None,
     allow_identifier: bool = False,
     confidence: float | None = None,
+    task: Joint | None = None,
 ) -> RowDesign | BoxDesign:
-    """The design of a row channel for a crossed table."""
+    """The design of a row channel for a crossed table; `task` is that of the task column."""
     from mechdesign.mechanisms.rows import design_rows
 
     return design_rows(
@@ -242,6 +243,7 @@ def designed(
         rare=rows.count("--rare", rows.rare),
         fill=rows.fill,
         slice_seed=rows.count("--slice-seed", rows.slice_seed),
+        task=task,
         progress=progress,
     )
 

@@ -24,8 +24,24 @@ def number(option: str, text: str, *, zero: bool = False) -> float:
     return value
 
 
-def average_of(text: str, keep: str | None = None) -> dict[str, str | None]:
-    """KIND=BUDGET as the mapping that `mechdesign.design` takes; KIND alone with `keep`."""
+def averages_of(texts: Sequence[str], keep: str | None = None) -> dict[str, str | None]:
+    """KIND=BUDGET, once or several times, as the mapping that `mechdesign.design` takes; KIND alone
+    with `keep`.
+    """
+    asked: dict[str, str | None] = {}
+    for text in texts:
+        kind, budget = _average_of(text, keep)
+        if kind in asked:
+            raise InputError(f"--average {kind} is given twice: leave one of them out")
+        asked[kind] = budget
+    if keep is not None and len(asked) > 1:
+        raise InputError(
+            "--keep looks for the least average of one kind: give --average once"
+        )
+    return asked
+
+
+def _average_of(text: str, keep: str | None) -> tuple[str, str | None]:
     kind, equals, budget = text.partition("=")
     if keep is None:
         if not equals:
@@ -33,13 +49,13 @@ def average_of(text: str, keep: str | None = None) -> dict[str, str | None]:
                 f"--average ({text}) must be KIND=BUDGET, as in mi=0.05 or mi=25%; KIND alone goes "
                 "with --keep SHARE"
             )
-        return {kind: budget}
+        return kind, budget
     if equals:
         raise InputError(
             f"--keep looks for the least average: leave the budget out (--average {kind} --keep "
             f"{keep})"
         )
-    return {kind: None}
+    return kind, None
 
 
 def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:

@@ -15,7 +15,7 @@ from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
 EXAMPLE = (
     "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean "
@@ -216,7 +216,7 @@ def _check_budget(files: QueryFiles, budget: RangeBudget, asked: QueryOptions) -
 def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     """The options of the release, as `quantise_table` takes them."""
     from mechdesign.comparison.grid import parse_grid
-    from mechdesign.nonstochastic.quantize_table import QuantizeOptions
+    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
     # The budget of all answers is an argument of its own.
@@ -271,8 +271,7 @@ def _compare(
     from mechdesign.core.files import check_target, replacing
     from mechdesign.formats.urls import STANDARD
     from mechdesign.nonstochastic.quantize_table import compare_budgets
-    from mechdesign.nonstochastic.reports import curve_csv, save_curve, text_of
-    from mechdesign.report.plots import check_plot
+    from mechdesign.nonstochastic.reports import curve_csv, text_of
 
     if files.target == STANDARD:
         raise InputError(
@@ -280,6 +279,8 @@ def _compare(
         )
     check_target(files.target, force=force, sources=(files.source,))
     if files.plot is not None:
+        from mechdesign.report.plots import check_plot
+
         check_plot(files.plot, force=force, sources=(files.source, files.target))
     epsilons = sorted(set(parse_grid("--compare", files.compare or "")))
     with reporter.work("comparing budgets", unit="B") as work:
@@ -289,6 +290,8 @@ def _compare(
     with replacing(files.target, force=force) as part:
         part.write_text(curve_csv(rows), encoding="utf-8", newline="\n")
     if files.plot is not None:
+        from mechdesign.nonstochastic.curve_plot import save_curve
+
         save_curve(rows, files.plot, overwrite=force)
     places = {"output": files.target, "plot": files.plot}
     reporter.done("compared", f"written to {files.target}", **places)

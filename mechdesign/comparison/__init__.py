@@ -1,1 +1,1 @@
-"""Mechanisms against each other over budgets."""
+"""Comparisons of mechanisms over budgets: runs, curves of reports, and recommendations."""

@@ -122,7 +122,12 @@ def compare_average(
             raise InputError(
                 f"{name} ({value!r}) must be a whole number, at least {least}"
             )
-    (budget,) = averages_of(average, joint)
+    budgets = averages_of(average, joint)
+    if len(budgets) != 1:
+        raise InputError(
+            "compare takes one average budget: the local methods of the privacy funnel know one"
+        )
+    (budget,) = budgets
     limit = TIME_LIMIT
     if time_limit is not None:
         limit = time_limit

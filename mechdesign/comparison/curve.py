@@ -1,6 +1,4 @@
-"""The trade-off curve of a report, in a bounded time: as many budgets around the chosen one as it
-allows.
-"""
+"""The trade-off curve of a report: as many budgets around the chosen one as a time limit allows."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from mechdesign.channel.record import Objective
 from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow, with_bounds
 from mechdesign.comparison.run import compare, row_of
@@ -24,12 +23,11 @@ from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint
 
 LONGEST = 6.0
-"""Seconds for the whole curve unless told otherwise: a report is a by-product, `compare` is there
-for more.
-"""
+"""Seconds for the whole curve by default: a report is a by-product, and `compare` has no limit."""
 
 OF_ALL = 0.2
-"""Share of these seconds for one budget at most; the search then stops with its proven gap."""
+"""Largest share of these seconds for one budget; a search that exceeds it ends with its proven gap.
+"""
 
 GAP = 2e-3
 """Share of H(X) between a point and its bound: half a pixel of the picture."""
@@ -38,16 +36,14 @@ FACTORS = (0.5, 2.0, 1.5, 0.25, 2.5, 0.75, 1.25, 1.75, 2.25)
 """Budgets beside the chosen one, as multiples of it, the coarse picture first."""
 
 FEWEST = 3
-"""Points that make a curve."""
+"""Least number of points of a curve."""
 
 MORE = "`mechdesign compare` computes the curve without a limit."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, what the budget
-    axis is.
-    """
+    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, the axis."""
 
     axis: str
     chosen: ComparisonRow
@@ -56,9 +52,7 @@ class Curve:
 
 
 class Axis(NamedTuple):
-    """The budget axis through a notion: its name in a comparison, the chosen budget and how it is
-    split.
-    """
+    """The budget axis through a notion: its name in a comparison, the chosen budget, its split."""
 
     notion: str
     epsilon: float
@@ -73,19 +67,20 @@ class Axis(NamedTuple):
 
 
 def axis_of(notion: Notion) -> Axis | None:
-    """The axis that `compare` can follow through this notion; None where there is none."""
+    """The axis of `compare` through this notion; None where there is none."""
     if not notion.takes_lam():
         (budget,) = notion.budgets()
         return Axis(notion.label, getattr(notion, budget), None)
     values = notion.values()
     eps_l = values["eps_l"]
     epsilon = eps_l + values["eps_u"]
+    # With one side free the budget is that of the other side, and a notion of its own.
     if math.isinf(epsilon):
         if notion.one_sided is None:
             return None
         return axis_of(notion.one_sided)
     lam = eps_l / epsilon
-    # A side next to zero rounds lam to 0 or 1, which no grid can have.
+    # A side next to zero rounds lam to 0 or 1, which no grid allows.
     if epsilon > LARGEST_BUDGET or not 0.0 < lam < 1.0:
         return None
     return Axis(notion.label, epsilon, lam)
@@ -98,7 +93,7 @@ def curve_through(
     progress: Progress | None,
     seconds: float | None = None,
 ) -> tuple[Curve | None, str]:
-    """The curve through a design in about so many seconds, or why there is none."""
+    """The curve through a design in about so many seconds, or the reason why there is none."""
     if seconds is None:
         seconds = LONGEST
     if seconds == 0.0:
@@ -145,9 +140,9 @@ def curve_through(
 
 
 def _mechanism_of(design: Design) -> str:
-    """The mechanism of a design as rows name it, with its confidence.
+    """The mechanism of a design by its name in rows, with its confidence.
 
-    A design that no mechanism of `compare` makes is shown on the curve of the optimum.
+    A design of no mechanism of `compare` is shown on the curve of the optimum.
     """
     mechanism = OPTIMAL
     if design.mechanism in MECHANISMS or design.least is not None:
@@ -159,8 +154,10 @@ def _mechanism_of(design: Design) -> str:
 
 @dataclass(frozen=True)
 class _Computed:
-    """The rows of a curve beside the chosen one, how many searches the clock ended, and why rows
-    are missing where some are.
+    """The rows of a curve besides the chosen one.
+
+    `cut_short` is the number of searches that the time limit ended, and `why_few` the reason of
+    missing rows, if any are.
     """
 
     rows: list[ComparisonRow]
@@ -248,17 +245,11 @@ def _tasks(
     elsewhere = dict(shared)
     if design.least is not None:
         objective = design.least.objective
-        if (
-            objective.stay
-            or objective.forbid
-            or objective.constraints
-            or objective.name not in OBJECTIVES
-        ):
-            # `compare` cannot make such a channel at other budgets.
-            own_mechanism = []
-        else:
+        if _is_comparable(objective):
             elsewhere["keep_frequencies"] = objective.keep_frequencies
             elsewhere["distance"] = objective.distance
+        else:
+            own_mechanism = []
     elsewhere["mechanisms"] = list(dict.fromkeys([*own_mechanism, *optimum]))
     tasks: list[tuple[float, dict[str, Any]]] = []
     if optimum:
@@ -271,6 +262,12 @@ def _tasks(
     return tasks
 
 
+def _is_comparable(objective: Objective) -> bool:
+    """Whether `compare` can design for this objective at other budgets."""
+    has_restrictions = objective.stay or objective.forbid or objective.constraints
+    return objective.name in OBJECTIVES and not has_restrictions
+
+
 def _shared_arguments(design: Design, axis: Axis, seconds: float) -> dict[str, Any]:
     """The arguments of `compare` that are the same at every budget."""
     lams = None
@@ -279,9 +276,9 @@ def _shared_arguments(design: Design, axis: Axis, seconds: float) -> dict[str, A
     confidence = None
     if design.confidence is not None:
         confidence = design.confidence.level
-    budgets = {
-        symbol: (lower, upper) for symbol, lower, upper in design.notion.symbol_budgets
-    }
+    budgets: dict[str, tuple[float, float]] = {}
+    for symbol, lower, upper in design.notion.symbol_budgets:
+        budgets[symbol] = (lower, upper)
     return {
         "notions": [axis.notion],
         "budgets": budgets,

@@ -1,6 +1,4 @@
-"""Which mechanism is run on which notion at which budget: grids as people type them, and the cases
-they make.
-"""
+"""The cases of a comparison: mechanism, notion and budget, and the grids of the command line."""
 
 from __future__ import annotations
 
@@ -14,19 +12,18 @@ from mechdesign.core.arguments import list_argument, repeated
 from mechdesign.core.errors import InputError
 
 MOST_VALUES = 10_000
-"""Values that a grid may have; more is a slip of the keyboard."""
+"""Most values of a grid; more is a typing error."""
 
 AT = "@"
-"""Between the name of a mechanism and its confidence."""
+"""Separates the name of a mechanism from its confidence."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run: a mechanism, a notion (with its order, as in `alpha:2`), a budget and how it is
-    split.
+    """One run: a mechanism, a notion (with its order, as in `alpha:2`), a budget and its split.
 
-    `optimal@0.95` is a mechanism with confidence, at this level; `lam` is None for notions that
-    take their budget whole.
+    `optimal@0.95` is a mechanism with confidence, at this level; `lam` is None for notions whose
+    budget is not split.
     """
 
     mechanism: str
@@ -37,14 +34,14 @@ class Case:
     @property
     def text(self) -> str:
         """``optimal, alip, epsilon 1, lam 0.5``."""
-        lam = "" if self.lam is None else f", lam {self.lam:g}"
+        lam = ""
+        if self.lam is not None:
+            lam = f", lam {self.lam:g}"
         return f"{self.mechanism}, {self.notion}, epsilon {self.epsilon:g}{lam}"
 
     @property
     def confidence(self) -> float | None:
-        """The level at which the promise is to hold for the population; None for one about the
-        table.
-        """
+        """The level of a promise for the population; None for a promise about the table."""
         level = self.mechanism.partition(AT)[2]
         if not level:
             return None
@@ -60,8 +57,9 @@ class Case:
 
 
 def parse_grid(option: str, text: str) -> tuple[float, ...]:
-    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture: decimals, each
-    rounded once.
+    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture.
+
+    Values are computed as decimals and rounded once, so that 0.3 of a grid is the double 0.3.
     """
     values: list[float] = []
     for part in text.split(","):
@@ -79,6 +77,7 @@ def parse_grid(option: str, text: str) -> tuple[float, ...]:
 
 
 def _decimal(option: str, text: str, part: str) -> Decimal:
+    """A part of a grid as a finite decimal."""
     try:
         value = Decimal(part.strip())
     except InvalidOperation:
@@ -93,6 +92,7 @@ def _decimal(option: str, text: str, part: str) -> Decimal:
 def _steps(
     option: str, text: str, start: Decimal, stop: Decimal, step: Decimal
 ) -> list[float]:
+    """The values start, start + step, .. up to and including stop."""
     if step <= 0:
         raise InputError(
             f"{option} {text!r}: the step ({step}) must be positive, as in 0.25:8:0.25"
@@ -127,16 +127,16 @@ def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
 
 
 def check_names(
-    kind: str, names: Sequence[str], known: Sequence[str]
+    kind: str, names: Sequence[str], allowed: Sequence[str]
 ) -> tuple[str, ...]:
-    """`names` as a tuple."""
-    names = list_argument(f"{kind}s", names, f"names, as in {list(known[:1])}")
+    """`names` as a tuple; InputError unless they are different ones of the allowed names."""
+    names = list_argument(f"{kind}s", names, f"names, as in {list(allowed[:1])}")
     if not names:
-        raise InputError(f"no {kind} is given; use one of {', '.join(known)}")
+        raise InputError(f"no {kind} is given; use one of {', '.join(allowed)}")
     for name in names:
-        if name not in known:
+        if name not in allowed:
             raise InputError(
-                f"{kind} {name!r} is not known; use one of {', '.join(known)}"
+                f"{kind} {name!r} is not known; use one of {', '.join(allowed)}"
             )
     duplicate = repeated(names)
     if duplicate is not None:
@@ -145,7 +145,7 @@ def check_names(
 
 
 def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
-    """Notions as rows name them: `alip`, or `alpha:2` with its order in its shortest form."""
+    """Notions by their names in rows: `alip`, or `alpha:2` with its order in its shortest form."""
     labels: list[str] = []
     for notion in list_argument("notions", notions, "names, as in ['alip', 'lip']"):
         text = str(notion)
@@ -154,6 +154,7 @@ def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
             alpha = n.DEFAULT_ALPHA
             if colon:
                 alpha = _order(text, order)
+            # With 17 digits two orders have one label exactly if they are one double.
             labels.append(f"{name}:{alpha:.17g}")
         else:
             check_names("notion", [text], tuple(n.NOTIONS))
@@ -162,6 +163,7 @@ def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
 
 
 def _order(text: str, order: str) -> float:
+    """The order in a notion such as `alpha:2`."""
     try:
         value = float(order)
     except ValueError:
@@ -182,8 +184,9 @@ def curves(
     epsilons: Iterable[float],
     lams: Iterable[float] | None,
 ) -> list[list[Case]]:
-    """The cases of every curve, budgets ascending; notions that take theirs whole have one curve,
-    whatever the lams.
+    """The cases of every curve, budgets ascending.
+
+    A notion whose budget is not split has one curve, whatever the lams.
     """
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(

@@ -1,8 +1,7 @@
-"""What a comparison answers: what 'at most twice as likely' costs, and where keeping most of the
-information begins.
+"""Recommendations of a comparison: the cost of 'at most twice as likely', and the budget of most.
 
-Both are computed at budgets of their own, so that neither the grid of the comparison nor the clock
-has a say.
+The second is the smallest budget that keeps most of the information. Both are computed at budgets
+of their own, so they depend neither on the grid of the comparison nor on its time.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from mechdesign.notions import LARGEST_BUDGET
 from mechdesign.tables.joint import Joint
 
 TWICE = math.log(2.0)
-"""The budget (nats) of a side that lets a belief double, or halve."""
+"""The budget (nats) of a side at which a belief may double, or halve."""
 
 MOST = 0.9
 """Share of the information from which most of it counts as kept."""
@@ -37,23 +36,20 @@ NEARLY = 0.99
 """Share of the optimum's utility from which a mechanism counts as nearly optimal."""
 
 SHOWN = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Budgets (nats) at which beliefs are shown, besides those of the two answers: the same whatever
-grid was asked for.
-"""
+"""Budgets (nats) at which beliefs are shown, besides those of the two answers. They do not depend
+on
+the grid of the comparison."""
 
 PATIENCE = 10.0
-"""Seconds for each optimum unless told otherwise: a recommendation is a by-product."""
+"""Seconds for each optimum by default: a recommendation is a by-product."""
 
 FALL = 1e-3
-"""Share of the information by which a curve must fall to be spoken of: more than the gap of any
-optimum.
-"""
+"""Share of the information by which a curve must fall to be mentioned: more than the gap of any
+optimum."""
 
 
 class Beliefs(NamedTuple):
-    """How far the channel of the best mechanism at a budget moves the belief in each sensitive
-    symbol.
-    """
+    """Ranges of the belief in each sensitive symbol, under the best mechanism at a budget."""
 
     epsilon: float
     nmi: float
@@ -62,14 +58,14 @@ class Beliefs(NamedTuple):
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Two answers for one notion and lam, and what they mean for beliefs.
+    """Two answers for one notion and lam, with beliefs before and after.
 
     `twice` has a row for each mechanism at the budget where a released value makes nothing more
     than twice as likely (or, where only that is bounded, less than half as likely); it is empty
     where single lifts are not bounded. `most` is the optimum at the smallest budget of four digits
-    that keeps at least `MOST` of the information, and `too_little` the largest that was proven not
-    to; None where there is none or the optimum was not run. `before` are the shares of the
-    sensitive `symbols`, `beliefs` what becomes of them, by growing budget.
+    that keeps at least `MOST` of the information, and `too_little` the largest budget that provably
+    does not; None where there is none or the optimum was not run. `before` are the shares of the
+    sensitive `symbols`, `beliefs` their ranges after a release, by growing budget.
     """
 
     notion: str
@@ -101,8 +97,9 @@ def recommend(
     for row in rows:
         if row.confidence == confidence:
             groups.setdefault(row.curve, []).append(row.mechanism)
-    seconds = PATIENCE if time_limit is None else time_limit
-    options: dict[str, Any] = {"time_limit": seconds}
+    if time_limit is None:
+        time_limit = PATIENCE
+    options: dict[str, Any] = {"time_limit": time_limit}
     if confidence is not None:
         options["confidence"] = confidence
         options["known_shares"] = known_shares
@@ -121,38 +118,31 @@ def _recommendation(
     mechanisms: Sequence[str],
     options: Mapping[str, Any],
 ) -> Recommendation:
-    """For one notion and lam; `options` are those of every design behind it."""
-
-    def row_at(mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
-        case = Case(mechanism, notion, epsilon, lam)
-        # A mechanism with confidence has its level in its name.
-        name = mechanism.partition(AT)[0]
-        result = design(joint, case.promise(), mechanism=name, **options)
-        return row_of(case, result), result.channel
-
+    """The recommendation for one notion and lam; `options` are those of every design behind it."""
     optimum = ""
     for mechanism in mechanisms:
         if mechanism.partition(AT)[0] == OPTIMAL:
             optimum = mechanism
-    with_optimum = bool(optimum)
     shown = set(SHOWN)
     doubling = _twice(notion, lam)
     twice: list[ComparisonRow] = []
     if doubling is not None:
         shown.add(doubling)
-        twice = [row_at(name, doubling)[0] for name in mechanisms]
+        for mechanism in mechanisms:
+            row, _ = _row_at(joint, Case(mechanism, notion, doubling, lam), options)
+            twice.append(row)
     most = None
     too_little = None
-    if with_optimum:
-        most, too_little = _keeping_most(
-            joint, Case(optimum, notion, 1.0, lam), options
-        )
+    best = mechanisms[0]
+    if optimum:
+        best = optimum
+        case = Case(optimum, notion, 1.0, lam)
+        most, too_little = _keeping_most(joint, case, options)
     if most is not None:
         shown.add(most.epsilon)
-    best = optimum if with_optimum else mechanisms[0]
     beliefs: list[Beliefs] = []
     for epsilon in sorted(shown):
-        row, channel = row_at(best, epsilon)
+        row, channel = _row_at(joint, Case(best, notion, epsilon, lam), options)
         ranges = tuple(belief_ranges(channel, joint))
         beliefs.append(Beliefs(epsilon, row.nmi, ranges))
     return Recommendation(
@@ -161,17 +151,27 @@ def _recommendation(
         twice=tuple(twice),
         most=most,
         too_little=too_little,
-        with_optimum=with_optimum,
+        with_optimum=bool(optimum),
         symbols=joint.sensitive.names,
         before=tuple(joint.p_s.tolist()),
         beliefs=tuple(beliefs),
     )
 
 
+def _row_at(
+    joint: Joint, case: Case, options: Mapping[str, Any]
+) -> tuple[ComparisonRow, Channel]:
+    """The row and the channel of a case."""
+    # A mechanism with confidence has its level in its name.
+    name = case.mechanism.partition(AT)[0]
+    result = design(joint, case.promise(), mechanism=name, **options)
+    return row_of(case, result), result.channel
+
+
 def _keeping_most(
     joint: Joint, case: Case, options: Mapping[str, Any]
 ) -> tuple[ComparisonRow | None, float | None]:
-    """The row at the smallest budget that keeps `MOST`, and the largest that was proven not to."""
+    """The row at the smallest budget that keeps `MOST`, and the largest that provably does not."""
     request = DesignRequest(joint, case.promise(), **options)
     try:
         result = keeping(request, lambda at: replace(case, epsilon=at).promise(), MOST)
@@ -184,7 +184,10 @@ def _keeping_most(
 
 def _twice(notion: str, lam: float | None) -> float | None:
     """The budget at which the tightest promise on single lifts is a factor of two."""
-    epsilon = TWICE if lam is None else TWICE / (1.0 - lam)
+    epsilon = TWICE
+    if lam is not None:
+        # eps_u is the share 1 - lam of the budget.
+        epsilon = TWICE / (1.0 - lam)
     if epsilon > LARGEST_BUDGET:
         return None
     limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
@@ -200,9 +203,7 @@ def _twice(notion: str, lam: float | None) -> float | None:
 def falls(
     rows: Sequence[ComparisonRow],
 ) -> tuple[tuple[ComparisonRow, ComparisonRow], ...]:
-    """The steepest fall of each curve that keeps less at a larger budget, as curves of heuristics
-    may.
-    """
+    """The steepest fall of each curve that keeps less at a larger budget; heuristics may do so."""
     curves: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
     for row in sorted(rows, key=lambda row: row.epsilon):
         curves.setdefault((row.mechanism, *row.curve), []).append(row)

@@ -30,6 +30,7 @@ from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.watchdog import RESPONSE
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
@@ -43,10 +44,10 @@ CHUNK = 8
 """
 
 SECONDS_BETWEEN_WRITES = 1.0
-"""A crash costs the rows of so many seconds; each write waits for the disk."""
+"""Seconds between two writes, each of which waits for the disk; a crash loses the rows since."""
 
-NEED_OPTIMUM = (OPTIMAL, "subset-response")
-"""Mechanisms that serve only notions whose optimum can be computed."""
+NEED_OPTIMUM = (OPTIMAL, RESPONSE)
+"""Mechanisms for notions whose optimum can be computed, and no others."""
 
 FinishedRow: TypeAlias = tuple[ComparisonRow, Sequence[str]]
 """A finished row and the messages about it."""
@@ -55,21 +56,22 @@ FinishedRow: TypeAlias = tuple[ComparisonRow, Sequence[str]]
 def solve(
     joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
 ) -> list[FinishedRow]:
-    """A task; runs in whatever process the executor chooses."""
+    """The rows of a task, in a process of the executor's choice."""
     return list(finished_rows(joint, cases, settings))
 
 
 def finished_rows(
     joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
 ) -> Iterator[FinishedRow]:
-    """The cases of a task in turn, each from the design before where that helps."""
+    """The cases of a task in turn, each started from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
         design = settings.design(joint, case, neighbour)
         status = design.certificate.details.get("status")
         out_of_time = status == "time_limit" and settings.time_limit is None
         if status == "interrupted" or out_of_time:
-            # The row of an optimum that was stopped must not be kept.
+            # A search takes Ctrl-C for itself and returns its best channel. Its row must not be
+            # kept, for a later run would take it for a finished one.
             raise KeyboardInterrupt
         neighbour = None
         if design.envelope is not None and design.envelope.method in WARM_METHODS:
@@ -114,7 +116,7 @@ def row_of(case: Case, design: Design) -> ComparisonRow:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Displayed):
-    """What `compare` found.
+    """The result of `compare`.
 
     Attributes
     ----------
@@ -123,7 +125,7 @@ class Comparison(Displayed):
     kept : int
         Rows that were taken from an earlier run.
     notices : tuple of str
-        What the mechanisms had to say, each preceded by where.
+        Messages of the mechanisms, each preceded by its case.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -194,15 +196,13 @@ class _Run:
         return tasks
 
     def compute_here(self, tasks: Iterable[Sequence[Case]]) -> None:
-        """Compute one task after the other, and add every row as soon as it is there."""
+        """Compute one task after the other, and add every row at once."""
         for task in tasks:
             for finished in finished_rows(self.joint, task, self.settings):
                 self.add([finished])
 
     def compute_on(self, executor: Executor, tasks: Iterable[Sequence[Case]]) -> None:
-        """Add the rows of the executor, in whatever order; after a failure the other tasks are not
-        waited for.
-        """
+        """Add the rows of the executor, in any order; a failure cancels the other tasks."""
         futures: list[Future[list[FinishedRow]]] = []
         for task in tasks:
             futures.append(executor.submit(solve, self.joint, task, self.settings))
@@ -245,8 +245,34 @@ class _Run:
         """The finished rows in the order of the curves, with every bound proven for them."""
         rows: list[ComparisonRow] = []
         for curve in self.curves:
-            rows += [self.by_case[case] for case in curve if case in self.by_case]
+            finished = [self.by_case[case] for case in curve if case in self.by_case]
+            if curve[0].mechanism == RESPONSE and not self.settings.as_published:
+                finished = rising(finished)
+            rows += finished
         return r.with_bounds(rows)
+
+
+def rising(curve: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """The rows of a curve, each with the channel of a smaller budget where that one keeps more.
+
+    Budgets ascend on both sides, so that a channel that keeps one keeps all later ones, too.
+    """
+    risen: list[ComparisonRow] = []
+    best: ComparisonRow | None = None
+    for row in curve:
+        if best is None or row.nmi >= best.nmi:
+            best = row
+        risen.append(
+            replace(
+                row,
+                nmi=best.nmi,
+                max_log_lift=best.max_log_lift,
+                min_log_lift=best.min_log_lift,
+                satisfied=best.satisfied,
+                repaired=best.repaired,
+            )
+        )
+    return risen
 
 
 def compare(
@@ -273,7 +299,7 @@ def compare(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Run mechanisms on notions over budgets; every channel behind a row was verified exactly.
+    """Run mechanisms on notions over budgets; every channel of a row is verified exactly.
 
     Parameters
     ----------
@@ -284,29 +310,29 @@ def compare(
         Shares of epsilon for the lower side (default 0.5). Notions that take their budget whole
         (LIP, LDP, max-lift, min-lift) appear once, whatever the lams.
     mechanisms : names, optional
-        Default: every one that can serve the notion; a notice says which are left out.
+        By default all that can serve the notion; a notice names those that are left out.
     notions : names
         As on the command line; `alpha:A` is alpha-lift of order A.
     confidence : float, optional
-        Run every mechanism also so that its promise holds for the population at this level, beside
-        the one about the table; these rows name it `optimal@0.95`.
+        Run every mechanism a second time, with a promise for the population at this level; these
+        rows name it `optimal@0.95`.
     objectives : names, optional
         'truth' and 'distance' add the channels of least cost on the column's own symbols, by these
         names among the mechanisms; 'information' is `mechanisms`, by default the optimum alone: the
         limit for free outputs.
     method, gap, time_limit, enumerate, as_published, known_shares, unseen, budgets,
     keep_frequencies, distance
-        Of each design that they can be for; see `mechdesign.design`. Rows as published may violate
+        Of each design to which they apply; see `mechdesign.design`. Rows as published may violate
         their notion.
     executor : concurrent.futures.Executor, optional
-        Where chunks of neighbouring budgets run; default: here, one after the other.
+        Runs chunks of neighbouring budgets; by default they run here, one after the other.
     output : path, optional
-        CSV that is written as rows come. If it is there from an earlier run on the same table with
+        CSV file that grows with the rows. If it exists from an earlier run on the same table with
         the same settings, its rows are kept and only missing ones are computed.
     force : bool
-        Start `output` over, whatever is there.
+        Start `output` over, whatever it holds.
     progress : callable, optional
-        Called with the number of rows known and wanted.
+        Called with the number of finished rows and of all rows.
 
     Raises
     ------
@@ -331,14 +357,15 @@ def compare(
         keep_frequencies=keep_frequencies,
         distance=distance,
     )
-    _ = settings.search  # Search refuses what is out of range.
+    # Refuses options out of range before anything is computed.
+    _ = settings.search
     names = _mechanisms(mechanisms, objectives)
     if confidence is not None:
         names += _at_level(names, joint, confidence)
     _check_cost_settings(settings, names)
-    every = curves(names, notion_labels(notions), epsilons, lams)
+    all_curves = curves(names, notion_labels(notions), epsilons, lams)
     named_by_user = mechanisms is not None or objectives is not None
-    possible, notices = _servable(joint, every, named_by_user=named_by_user)
+    possible, notices = _servable(joint, all_curves, named_by_user=named_by_user)
     file = None
     if output is not None:
         file = r.ComparisonFile(output, joint, settings.recorded, force=force)
@@ -348,8 +375,9 @@ def compare(
 def _mechanisms(
     mechanisms: Sequence[str] | None, objectives: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Mechanisms, with objectives by their names among them; `information` is the place of the
-    mechanisms.
+    """Names of mechanisms and objectives in one list.
+
+    Among objectives `information` is replaced by the mechanisms, by default the optimum.
     """
     names = (*MECHANISMS, *OBJECTIVES)
     if objectives is None:
@@ -370,14 +398,14 @@ def _mechanisms(
 def _at_level(
     names: tuple[str, ...], joint: Joint, confidence: float
 ) -> tuple[str, ...]:
-    """The mechanisms once more, by their names with the population's level: `optimal@0.95`."""
+    """The mechanisms with a promise for the population, named as in `optimal@0.95`."""
     check_counts(joint)
     level = check_level(confidence)
     return tuple(f"{name}{AT}{level!r}" for name in names)
 
 
 def _check_cost_settings(settings: ComparisonSettings, names: Sequence[str]) -> None:
-    """Refuse settings of least cost where no mechanism is a channel of least cost."""
+    """Raise InputError for settings of least cost where no mechanism is of least cost."""
     if not settings.keep_frequencies and settings.distance is None:
         return
     if not any(name in OBJECTIVES for name in names):
@@ -387,13 +415,14 @@ def _check_cost_settings(settings: ComparisonSettings, names: Sequence[str]) -> 
 
 
 def _servable(
-    joint: Joint, every: list[list[Case]], *, named_by_user: bool
+    joint: Joint, all_curves: list[list[Case]], *, named_by_user: bool
 ) -> tuple[list[list[Case]], list[str]]:
     """The curves that can be computed, and notices of the others unless the user named them."""
     possible: list[list[Case]] = []
-    # A dictionary, for many curves have the same notice and the order is that of the curves.
+    # A dictionary as an ordered set: many curves have the same notice.
     notices: dict[str, None] = {}
-    for curve in every:
+    for curve in all_curves:
+        # Whether a mechanism serves a notion does not depend on the budget.
         case = curve[0]
         try:
             if case.confidence is not None:

@@ -15,15 +15,20 @@ from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import HEURISTICS, HeuristicOptions, heuristic
+from mechdesign.mechanisms.watchdog import (
+    HEURISTICS,
+    RESPONSE,
+    HeuristicOptions,
+    heuristic,
+)
 from mechdesign.tables.joint import Joint
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSettings:
-    """Everything that changes results beside the table and the columns of a row.
+    """Everything that changes results besides the table and the columns of a row.
 
-    The fields are those of `DesignRequest`; a design takes the ones that can be for its mechanism.
+    The fields are those of `DesignRequest`; a design takes those that apply to its mechanism.
     `as_published` leaves out the repair of heuristics about the table.
     """
 
@@ -40,7 +45,7 @@ class ComparisonSettings:
 
     @property
     def search(self) -> Search:
-        """How optima are searched."""
+        """The options of the search for optima; InputError if one is out of range."""
         return Search(
             method=self.method,
             enumeration=self.enumerate,
@@ -50,16 +55,15 @@ class ComparisonSettings:
 
     @property
     def recorded(self) -> dict[str, Setting]:
-        """The settings of a manifest; the vertex enumeration back end makes no difference to the
-        rows.
-        """
+        """The settings in a manifest, without the enumeration back end, which changes no row."""
         record: dict[str, Setting] = {
             "method": self.method,
             "gap": self.gap,
             "time_limit": self.time_limit,
             "as_published": self.as_published,
         }
-        # The others are named only where they differ from what manifests without them mean.
+        # The others are named only where they differ from their defaults: manifests of before they
+        # existed stay valid.
         if self.unseen:
             record["unseen"] = self.unseen
         if self.known_shares:
@@ -76,16 +80,30 @@ class ComparisonSettings:
         """The design of a case, from the columns of a neighbouring budget where there is one."""
         mechanism = case.mechanism.partition(AT)[0]
         is_confident = case.confidence is not None
-        if self.as_published and mechanism in HEURISTICS and not is_confident:
+        # A heuristic without its repair is no design that `design` would return. And the smaller
+        # budgets of a curve are at hand: the best response need not try parts of each budget.
+        is_special = self.as_published or mechanism == RESPONSE
+        if is_special and mechanism in HEURISTICS and not is_confident:
             notion = case.promise()
             if self.budgets:
                 notion = notion.with_budgets(self.budgets)
-            options = HeuristicOptions(as_published=True)
+            options = HeuristicOptions(
+                as_published=self.as_published, smaller_budgets=False
+            )
             return heuristic(joint, notion, mechanism, options, self.search)
         objective = INFORMATION
         if mechanism in OBJECTIVES:
             objective = mechanism
             mechanism = OPTIMAL
+        # Options that do not apply are left at their defaults: the request would refuse them.
+        known_shares: Mapping[Any, Any] | None = None
+        unseen = 0
+        if is_confident:
+            known_shares = self.known_shares
+            unseen = self.unseen
+        distance: str | None = None
+        if objective == DISTANCE:
+            distance = self.distance
         request = DesignRequest(
             joint,
             case.promise(),
@@ -96,12 +114,12 @@ class ComparisonSettings:
             time_limit=self.time_limit,
             start=start,
             confidence=case.confidence,
-            known_shares=self.known_shares if is_confident else None,
-            unseen=self.unseen if is_confident else 0,
+            known_shares=known_shares,
+            unseen=unseen,
             allow_identifier=True,
             budgets=self.budgets,
             objective=objective,
-            distance=self.distance if objective == DISTANCE else None,
+            distance=distance,
             keep_frequencies=self.keep_frequencies and objective != INFORMATION,
         )
         return design_requested(request)

@@ -11,13 +11,14 @@ from contextlib import ExitStack, contextmanager
 
 @contextmanager
 def pool(processes: int, prepare: Callable[[], object]) -> Generator[Executor | None]:
-    """An executor of so many processes, in each of which `prepare` is called; None for one, which
-    is this one.
+    """An executor of so many processes, in each of which `prepare` is called.
+
+    For one process it is None: the work is done in this one.
     """
     if processes == 1:
         yield None
         return
-    # A single process needs neither.
+    # Not at the top: work in one process needs neither.
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
@@ -33,16 +34,25 @@ def pool(processes: int, prepare: Callable[[], object]) -> Generator[Executor | 
         ExitStack() as failed,
     ):
         _start(executor, processes)
-        # What they are at is in vain then, and leaving the executor would wait for it.
-        failed.callback(
-            lambda: [worker.terminate() for worker in multiprocessing.active_children()]
-        )
+        # After an error the work of the processes is in vain, but leaving the executor would wait
+        # for it.
+        failed.callback(_terminate_children)
         yield executor
+        # No error: the callback is dropped.
         failed.pop_all()
 
 
+def _terminate_children() -> None:
+    """Terminate all processes that this one has started."""
+    # Loaded by then: see `pool`.
+    import multiprocessing
+
+    for worker in multiprocessing.active_children():
+        worker.terminate()
+
+
 def _start(executor: Executor, processes: int) -> None:
-    """Start the workers with Ctrl-C held back until `_begin`, or they greet it with tracebacks."""
+    """Start the workers with Ctrl-C blocked until `_begin`: it would print their tracebacks."""
     if not hasattr(signal, "pthread_sigmask"):
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -54,9 +64,7 @@ def _start(executor: Executor, processes: int) -> None:
 
 
 def _begin(prepare: Callable[[], object]) -> None:
-    """What a worker does first: Ctrl-C ends it, where the solver would go on with the best channel
-    so far.
-    """
+    """Prepare a worker: Ctrl-C ends it, instead of ending one search with its best channel."""
     prepare()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
@@ -65,8 +73,9 @@ def _begin(prepare: Callable[[], object]) -> None:
 
 @contextmanager
 def _undisturbed() -> Generator[None]:
-    """A future that is cancelled while its pool breaks ends the pool's thread, which nobody wants
-    to hear of.
+    """Print no traceback of the pool's own thread.
+
+    A future that is cancelled while its pool breaks ends that thread with an InvalidStateError.
     """
     before = threading.excepthook
 

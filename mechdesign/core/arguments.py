@@ -26,7 +26,9 @@ def list_argument(name: str, values: object, example: str) -> tuple[Any, ...]:
 
 def number(name: str, value: Any, allowed: str) -> float:
     """Return an argument as a float; refuse texts and truth values."""
+    # `float` itself would accept "12" and True.
     if not isinstance(value, bool | str | bytes):
+        # An integer beyond the largest double raises OverflowError.
         with suppress(TypeError, ValueError, OverflowError):
             return float(value)
     raise InputError(f"{name} ({value!r}) must be a number {allowed}")
@@ -38,6 +40,7 @@ def valid_text(text: object, what: str) -> str:
         raise InputError(
             f"{what} must be text, not {type(text).__name__} ({quoted(text)})"
         )
+    # Lone surrogates come from file names and from JSON escapes such as "\ud800".
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -78,11 +81,13 @@ def at_most_times(value: object) -> float:
         high=None,
         allowed="above 1, as in 2",
     )
+    # Rounded down: the exponential of the budget must not exceed the factor.
     return log_at_most(factor)
 
 
 def at_least_times(value: object) -> float:
     """The largest budget e, in nats, such that exp(-e) is at least a factor below 1."""
+    # exp(-e) >= share exactly if e <= log(1 / share).
     return log_at_most(1 / share_of("--at-least-times", value))
 
 

@@ -4,12 +4,10 @@ A ball is a midpoint with a radius and encloses a real number. Every function he
 double that is provably on one side of the number, and mostly the nearest such double.
 """
 
-# python-flint has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from fractions import Fraction
 from threading import Lock
@@ -27,10 +25,11 @@ never make one wrong."""
 
 
 @contextmanager
-def precision(bits: int) -> Iterator[None]:
+def precision(bits: int) -> Generator[None]:
     """Compute with balls of `bits` bits; do not nest."""
     from flint import ctx
 
+    # The lock is not reentrant: a nested call would wait for itself.
     with _precision_lock, ctx.workprec(bits):
         yield
 
@@ -44,6 +43,8 @@ def double_above(ball: Callable[[], Any]) -> float:
         Encloses the number at the current precision. It is called at growing precision until
         both ends of the enclosure round up to the same double.
     """
+    # The number is no double, so from some precision on its enclosure contains none either. Then
+    # both ends round to the same double and the loop ends.
     bits = FIRST_BITS
     while True:
         with precision(bits):
@@ -59,7 +60,8 @@ def log_at_most(factor: Fraction) -> float:
     """The largest double at or below the logarithm of a rational number above 1."""
     from flint import arb, fmpq
 
-    # The logarithm of a rational number other than 1 is never a double.
+    # The logarithm of a rational number other than 1 is transcendental (Lindemann), so it is never
+    # a double.
     return -double_above(lambda: -arb(fmpq(factor.numerator, factor.denominator)).log())
 
 
@@ -69,6 +71,8 @@ def log2_above(ratio: Fraction) -> float:
 
     top, bottom = ratio.as_integer_ratio()
     power = top.bit_length() - bottom.bit_length()
+    # log2 of a rational number is irrational unless the number is a power of two, and only the
+    # difference of the bit lengths can be its exponent.
     if ratio == Fraction(2) ** power:
         return float(power)
     return double_above(lambda: (arb(top) / bottom).log() / arb.const_log2())
@@ -87,6 +91,7 @@ def log2_of_powers_above(powers: Iterable[tuple[int, int]]) -> float:
     pairs = list(powers)
     bits = Fraction(0)
     for base, exponent in pairs:
+        # Doubles are added as fractions, so the sum is rounded only once, at the end.
         bits += Fraction(log2_above(Fraction(base))) * exponent
     if bits > LARGEST_PRODUCT:
         return quotient_above(*bits.as_integer_ratio())
@@ -113,6 +118,7 @@ def _rounded_up(end: Any, sign: int = 1) -> float:
         return math.inf if sign * end > 0 else -math.inf
     mantissa, power = (int(part) for part in end.man_exp())
     mantissa *= sign
+    # The end is mantissa * 2**power exactly.
     if power >= 0:
         return quotient_above(mantissa << power, 1)
     return quotient_above(mantissa, 1 << -power)
@@ -125,6 +131,8 @@ def quotient_above(numerator: int, denominator: int) -> float:
     try:
         nearest = numerator / denominator  # Python rounds this correctly
     except OverflowError:
+        # Nothing finite lies above a quotient beyond the largest double. Above one below all
+        # doubles lies the most negative double.
         if numerator > 0:
             return math.inf
         return -math.nextafter(math.inf, 0.0)

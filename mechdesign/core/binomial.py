@@ -62,7 +62,8 @@ def lower_end(
     low, proven = _newton_end(count, total, alpha, slope)
     if proven:
         return low
-    # Bracket the end by doubling steps downwards, then upwards.
+    # The Newton step usually misses by few units, so bracket the end from there: by doubling
+    # steps downwards, then upwards.
     high = low
     step = 1
     while not _tail_within(low, count, total, alpha, slope):
@@ -74,6 +75,7 @@ def lower_end(
         low = high
         high = min(high + step, SCALE)
         step *= 2
+    # Invariant: the tail is within the level at `low`, and above it at `high`.
     while high - low > 1:
         middle = (low + high) // 2
         if _tail_within(middle, count, total, alpha, slope):
@@ -87,6 +89,7 @@ def _quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float
     """The end in floating point, by fixed-point iteration over the level."""
     from scipy.special import betaincinv
 
+    # A level that does not depend on p needs no iteration.
     steps = LEVEL_STEPS if slope else 1
     quantile = count / total
     for _ in range(steps):
@@ -113,11 +116,15 @@ def _newton_end(
     bits = NEWTON_BITS + total.bit_length()  # the logarithms lose as many bits
     k = min(max(round(Fraction(quantile) * SCALE), 1), SCALE - 1)
     with precision(bits):
+        # The end is the zero of excess(p) = tail(p) - alpha - slope p, whose derivative is `rise`.
         tail, density = _tail(k, count, total, bits)
-        incline = arb(slope.numerator) / slope.denominator
-        excess = tail - arb(alpha.numerator) / alpha.denominator - incline * k / SCALE
-        rise = density - incline
+        slope_ball = arb(slope.numerator) / slope.denominator
+        alpha_ball = arb(alpha.numerator) / alpha.denominator
+        excess = tail - alpha_ball - slope_ball * k / SCALE
+        rise = density - slope_ball
         step = (-excess / rise * SCALE).mid().floor()
+        # The proof compares the excess at `step` and at `step` + 1: Taylor's formula must hold
+        # that far from k.
         reach = abs(step) + 1
         # This comparison is false for every ball that is not finite.
         if not reach < min(k, SCALE - k):
@@ -128,9 +135,11 @@ def _newton_end(
 
         def excess_after(steps: Any) -> Any:
             t = steps / SCALE
+            # arb(0, 1) is the ball [-1, 1]: the sign of the remainder is unknown.
             remainder = density * curvature * t * t * arb(0, 1)
             return excess + rise * t + remainder
 
+        # The largest k within the level is the last one before the excess becomes positive.
         proven = (
             rise > 0
             and curvature * reach / SCALE <= 0.5
@@ -147,6 +156,7 @@ def _tail_within(
     from flint import arb
 
     if k in (0, SCALE):
+        # The tail is 0 at p = 0 and 1 at p = 1, where `_tail` has no logarithms.
         return k == 0
     level = alpha + slope * Fraction(k, SCALE)
     bits = FIRST_BITS
@@ -195,6 +205,7 @@ def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:
         numerator -= k
         denominator += SCALE - k
         m += 1
+    # In units: what the m terms lost by rounding, and the geometric series of what follows them.
     error = m * m + m * (denominator // (denominator - numerator) + 1)
     low = arb(terms) / unit
     high = arb(terms + error) / unit

@@ -69,9 +69,11 @@ def hashed_text(kind: str, version: int, content: Mapping[str, Any]) -> str:
     """``{"format": kind, "version": version, ..content, "sha256": ..}``, one key per line."""
     document = {"format": kind, "version": version, **content}
     document["sha256"] = hashlib.sha256(canonical(document).encode()).hexdigest()
-    lines = [
-        f"{json.dumps(key)}: {canonical(value)}" for key, value in document.items()
-    ]
+    # Keys keep their order, one a line: people read these files, and version control compares
+    # them by lines. The hash is of the canonical text, so neither matters to it.
+    lines: list[str] = []
+    for key, value in document.items():
+        lines.append(f"{json.dumps(key)}: {canonical(value)}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -101,6 +103,7 @@ def read_built(
     claimed = document.pop("sha256")
     digest = _digest(document, name, what)
     del document["format"], document["version"]
+    # Pydantic would visit every number of these arrays, so it sees None in their place.
     arrays = {key: document.pop(key) for key in kind.ARRAYS & document.keys()}
     placeholders = dict.fromkeys(arrays)
     try:
@@ -133,6 +136,7 @@ def _take_version(
             f"not {kind.FORMAT!r}",
         )
     version = document.get("version")
+    # The type is compared because True equals 1, and so does 1.0.
     if type(version) is not int or version not in kind.VERSIONS:
         readable = " and ".join(str(number) for number in kind.VERSIONS)
         raise FileError(
@@ -144,10 +148,12 @@ def _take_version(
 
 
 def _digest(content: Mapping[str, Any], name: str, what: str) -> str:
+    """The SHA-256 of a document without its own hash."""
     try:
         return hashlib.sha256(canonical(content).encode()).hexdigest()
     except (UnicodeEncodeError, ValueError):
-        # The canonical text has no lone surrogate and no infinity, which 1e999 is.
+        # The canonical text can hold neither a lone surrogate nor an infinity. JSON text can:
+        # "\ud800" and 1e999.
         place = surrogate_in(content, "")
         if place:
             raise FileError(
@@ -174,17 +180,20 @@ def _content(path: PathLike, name: str, kind: type[FileDocument]) -> str:
         data = Path(path).read_bytes()
     if not data.strip():
         raise FileError(name, f"{name} is empty, not a {what}")
+    # Every pickle of protocol 2 or later begins with this byte.
     if data.startswith(b"\x80"):
         raise FileError(
             name, f"{name} is a Python pickle, which is never opened: a {what} is JSON"
         )
     try:
+        # Editors on Windows put a byte order mark at the beginning.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileError(name, f"{name} is not a {what}: it is no UTF-8 text") from None
 
 
 def _members(text: str, name: str, what: str) -> dict[str, Any]:
+    """The members of a JSON object that has a format."""
     document = parse_json(text, name, what)
     if not isinstance(document, dict) or "format" not in document:
         raise FileError(name, f"{name} is not a {what}: it has no format")

@@ -55,7 +55,10 @@ def _as_parameter(option: re.Match[str]) -> str:
     # Outside parentheses the option is part of a sentence, as is a name with a dot.
     assigned = bool(parenthesis) and name.isidentifier()
     equals = "=" if assigned else ""
-    shown = repr(value.strip("'")) if value else ""
+    shown = ""
+    if value:
+        # Messages quote what a shell would interpret, such as the delimiter '|'.
+        shown = repr(value.strip("'"))
     return f"{parenthesis}{name}{equals}{shown}"
 
 
@@ -101,6 +104,7 @@ def errors_naming(name: str) -> Generator[None]:
     try:
         yield
     except InputError as error:
+        # Nested readers of one file each add its name; its message has it already.
         if isinstance(error, FileError) and error.file == name:
             raise
         raise FileError(name, f"{name}: {error}") from None

@@ -112,13 +112,14 @@ def replacing(
     """
     path = Path(target)
     name = os.fspath(target)
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
+    temporary = _hidden_beside(path, f".{secrets.token_hex(8)}.part")
     try:
         # A file made by tempfile would not get the permissions that new files get.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
+        # Linking refuses an existing name; renaming replaces it.
         if force or not _link_new_name(temporary, path, exists):
             keep_mode(temporary, path)
             os.replace(temporary, path)
@@ -175,10 +176,15 @@ def part_file(path: Path) -> Path:
 
     It depends on the target's name alone, so that the next run finds what this one left.
     """
-    name = f".{path.name}.part"
+    return _hidden_beside(path, ".part")
+
+
+def _hidden_beside(path: Path, suffix: str) -> Path:
+    """A hidden file in the same folder whose name shows the target's where that fits."""
+    name = f".{path.name}{suffix}"
     if len(os.fsencode(name)) > LONGEST_NAME:
         digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()
-        name = f".{digest}.part"
+        name = f".{digest}{suffix}"
     return path.with_name(name)
 
 

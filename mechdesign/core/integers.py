@@ -1,13 +1,11 @@
 """An immutable sparse matrix of non-negative integers that reads like a tuple of tuples."""
 
-# Rows may be any object that resembles a matrix.
-# pyright: basic
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +62,11 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         if isinstance(rows, IntegerRows):
             return rows
         if isinstance(rows, np.ndarray):
-            if rows.ndim != 2:
-                raise InputError(f"rows must have 2 dimensions, not {rows.ndim}")
-            rows = rows.tolist()
+            array = cast("NDArray[Any]", rows)
+            if array.ndim != 2:
+                raise InputError(f"rows must have 2 dimensions, not {array.ndim}")
+            # As Python numbers, whose type and range the checks below see unconverted.
+            rows = array.tolist()
         return cls.from_array(_checked(rows, names))
 
     @classmethod
@@ -92,6 +92,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         values = numbers[1::2]
         row_of = np.repeat(np.arange(len(rows)), lengths)
         wrong = (indices >= width) | (values == 0)
+        # Within a row the indices ascend; from one row to the next they may fall.
         descends = np.diff(indices) <= 0
         same_row = np.diff(row_of) == 0
         wrong[1:] |= descends & same_row
@@ -132,7 +133,8 @@ class IntegerRows(Sequence[tuple[int, ...]]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
-        i = range(len(self))[index]  # negative indices and IndexError as of a list
+        # A range treats negative indices and those out of range as a list does.
+        i = range(len(self))[cast("int", index)]
         row = [0] * self.shape[1]
         span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
         columns = self.indices[span].tolist()
@@ -153,10 +155,12 @@ class IntegerRows(Sequence[tuple[int, ...]]):
                 and np.array_equal(self.values, other.values)
             )
         if isinstance(other, (tuple, list)):
-            return tuple(self) == tuple(map(tuple, other))
+            rows = cast("Sequence[Sequence[int]]", other)
+            return tuple(self) == tuple(map(tuple, rows))
         return NotImplemented
 
     def __hash__(self) -> int:
+        # Without `indptr`: equal matrices have equal hashes, which is all that is needed.
         return hash((self.shape, self.indices.tobytes(), self.values.tobytes()))
 
     def __repr__(self) -> str:
@@ -164,6 +168,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         return f"IntegerRows({n} x {m}, {len(self.values)} positive)"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        # The dense array is new at every call, so a `copy` is never needed.
         return self.dense if dtype is None else self.dense.astype(dtype)
 
     @property
@@ -208,6 +213,7 @@ def places_in(ascending: Integers, wanted: Integers) -> Integers:
     """The place of each wanted integer in an ascending list; `NOWHERE` if it is not there."""
     if not len(ascending):
         return np.full(len(wanted), NOWHERE, dtype=np.int64)
+    # `searchsorted` places what is above all entries behind the last one.
     places = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
     return np.where(ascending[places] == wanted, places, NOWHERE)
 
@@ -237,20 +243,24 @@ def _name(names: Sequence[str] | None, i: int) -> str:
     return str(i + 1)
 
 
-def _all_integers(row: Sequence[Any]) -> bool:
-    """Whether all entries are Python integers in range; a truth value is not an integer here."""
+def _fault(row: Sequence[Any]) -> int | None:
+    """The place of the first entry that is not an integer in range; None if there is none.
+
+    A truth value is not an integer here.
+    """
     # These three passes run in C, which a large channel file needs.
-    if set(map(type, row)) - {int}:
-        return False
-    return not row or 0 <= min(row) <= max(row) <= LARGEST_INTEGER
-
-
-def _first_fault(row: Sequence[Any]) -> int:
-    """The place of the first entry that is not an integer in range."""
+    integers = set(map(type, row)) <= {int}
+    if integers and (not row or 0 <= min(row) <= max(row) <= LARGEST_INTEGER):
+        return None
     for place, value in enumerate(row):
         if type(value) is not int or not 0 <= value <= LARGEST_INTEGER:
             return place
-    raise AssertionError("the row has no fault")
+    return None
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether a value is a sequence, but not a text, which is a sequence of texts."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
 def _check_pairs(rows: Any, names: Sequence[str] | None) -> None:
@@ -259,35 +269,43 @@ def _check_pairs(rows: Any, names: Sequence[str] | None) -> None:
         raise InputError(
             f"sparse rows must be a list of lists of integers, not {type(rows).__name__}"
         )
-    for i, row in enumerate(rows):
-        if not isinstance(row, list) or len(row) % 2 or set(map(type, row)) - {int}:
+    for i, row in enumerate(cast("list[Any]", rows)):
+        if not _is_pairs(row):
             raise InputError(
                 f"row {_name(names, i)} is not a list of index, value, .. in whole numbers"
             )
-        if not _all_integers(row):
-            culprit = row[_first_fault(row)]
-            raise InputError(f"row {_name(names, i)}: {_shown(culprit)} {_DEMAND}")
+        place = _fault(row)
+        if place is not None:
+            raise InputError(f"row {_name(names, i)}: {_shown(row[place])} {_DEMAND}")
+
+
+def _is_pairs(row: object) -> TypeGuard[list[int]]:
+    if not isinstance(row, list):
+        return False
+    numbers = cast("list[Any]", row)
+    return len(numbers) % 2 == 0 and set(map(type, numbers)) <= {int}
 
 
 def _checked(rows: Any, names: Sequence[str] | None) -> Integers:
     """Rows of equal length and of integers in range, as an array."""
-    if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
+    if not _is_list(rows):
         raise InputError(
             f"rows must be a list of lists of integers, not {type(rows).__name__}"
         )
     width = 0
-    if len(rows) and isinstance(rows[0], Sequence):
+    if len(rows) and _is_list(rows[0]):
         width = len(rows[0])
     for i, row in enumerate(rows):
-        if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
+        if not _is_list(row):
             raise InputError(f"row {_name(names, i)} is not a list of integers")
         if len(row) != width:
             raise InputError(
                 f"row {_name(names, i)} has {len(row)} entries where the first row has {width}"
             )
-        if not _all_integers(row):
-            place = _first_fault(row)
+        place = _fault(row)
+        if place is not None:
             raise InputError(
                 f"row {_name(names, i)}: entry {place + 1} ({_shown(row[place])}) {_DEMAND}"
             )
+    # The width is named because an array of no rows has none.
     return np.array(rows, dtype=np.int64).reshape(len(rows), width)

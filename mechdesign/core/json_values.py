@@ -67,8 +67,10 @@ def without_infinities(value: Any, where: str = "content") -> Any:
         return [without_infinities(item, where) for item in items]
     if isinstance(value, str):
         return valid_text(value, f"a text of the record {where!r}")
+    # Before the integers, because a truth value is one in Python.
     if value is None or isinstance(value, bool):
         return value
+    # NumPy's integers and floats are registered with `numbers`; JSON needs Python's.
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
@@ -79,6 +81,7 @@ def without_infinities(value: Any, where: str = "content") -> Any:
 
 
 def _without_infinity(number: float, where: str) -> float | str:
+    """A number, or the text of an infinity."""
     if math.isnan(number):
         raise InputError(f"the record {where!r} holds NaN, which no file can hold")
     if math.isinf(number):
@@ -95,7 +98,8 @@ def surrogate_in(value: Any, place: str) -> str | None:
     if isinstance(value, dict):
         for key, item in cast("dict[str, Any]", value).items():
             culprit = surrogate_in(key, f"a key of {place or 'the file'}")
-            culprit = culprit or surrogate_in(item, place_below(place, key))
+            if not culprit:
+                culprit = surrogate_in(item, place_below(place, key))
             if culprit:
                 return culprit
     elif isinstance(value, list):
@@ -149,6 +153,7 @@ def parse_json(text: str, name: str, what: str) -> Any:
     except json.JSONDecodeError as error:
         raise _syntax_error(error, text, name, what) from None
     except FileError:
+        # Raised by the two functions above. It is also a ValueError, which is caught below.
         raise
     except RecursionError:
         raise FileError(
@@ -164,6 +169,7 @@ def parse_json(text: str, name: str, what: str) -> Any:
 def _syntax_error(
     error: json.JSONDecodeError, text: str, name: str, what: str
 ) -> FileError:
+    """The message about text that is not JSON; a truncated file is the most frequent cause."""
     at_end = error.pos >= len(text.rstrip())
     if at_end or error.msg.startswith("Unterminated string"):
         return FileError(

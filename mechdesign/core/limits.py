@@ -54,9 +54,9 @@ class LiftLimits:
         """
         lower = self.lower
         upper = self.upper
-        for _, own_lower, own_upper in self.symbol_budgets:
-            lower = max(lower, own_lower)
-            upper = max(upper, own_upper)
+        for _, symbol_lower, symbol_upper in self.symbol_budgets:
+            lower = max(lower, symbol_lower)
+            upper = max(upper, symbol_upper)
         return LiftLimits(lower, upper, self.ratio)
 
     @property
@@ -159,10 +159,12 @@ class DistanceMean(MeanOfInverses):
         """The budget, in nats, that the mean of each column uses."""
         import numpy as np
 
+        # The inverse of `bound`.
         return np.log1p(self.average(p_s, lifts) ** (1.0 / self.power))
 
     def bound(self, budget: float) -> float:
         """The largest mean that a budget (nats) allows."""
+        # A product overflows to inf; a power would raise OverflowError.
         bound = math.prod([math.expm1(budget)] * self.power)
         # A finite bound stays below the infinite mean of inverses with a lift of zero.
         return min(bound, sys.float_info.max)
@@ -170,6 +172,7 @@ class DistanceMean(MeanOfInverses):
     def condition(self, inverse: bool, budget: float) -> str:
         """The bound in words, where l is the lift."""
         gap = "1/l - 1" if inverse else "l - 1"
+        # An even power needs no absolute value.
         term = f"|{gap}|" if self.power % 2 else f"({gap})"
         if self.power > 1:
             term += f"^{self.power}"
@@ -194,6 +197,7 @@ class PowerMean(MeanOfInverses):
         # Division by the largest lift keeps every power at most 1, so nothing overflows.
         largest = lifts.max(axis=0)
         with np.errstate(invalid="ignore"):
+            # inf / inf is not a number: the mean of a column with an infinite lift is infinite.
             shares = np.where(np.isfinite(largest), lifts / largest, 1.0)
         return largest * (p_s @ shares**self.order) ** (1.0 / self.order)
 
@@ -208,6 +212,7 @@ class PowerMean(MeanOfInverses):
         with np.errstate(divide="ignore", over="ignore"):
             logs = np.log(lifts)
             largest = logs.max(axis=0)
+            # The largest logarithm is taken out of the sum, as in `average`.
             powers = np.exp(self.order * (logs - largest))
             return largest + np.log(p_s @ powers) / self.order
 
@@ -238,7 +243,7 @@ class DivergenceMean:
         """The divergence of each column of `lifts` (|S|, k), as an array (k,)."""
         import numpy as np
 
-        # 0 log 0 = 0
+        # 0 log 0 = 0, the limit of l log l.
         logs = np.log(np.where(lifts > 0.0, lifts, 1.0))
         return p_s @ (lifts * logs)
 
@@ -246,6 +251,7 @@ class DivergenceMean:
         """The divergence of P(S) from each column; infinite where a lift is zero."""
         import numpy as np
 
+        # log 0 = -inf is meant: a lift of zero makes this divergence infinite.
         with np.errstate(divide="ignore"):
             return -(p_s @ np.log(lifts))
 

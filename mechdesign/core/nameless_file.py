@@ -26,6 +26,7 @@ class NamelessFile:
     def __init__(self, folder: Path | None = None) -> None:
         self._name: Path | None = None
         self._descriptor = -1
+        # Some containers do not mount /proc.
         if sys.platform == "linux" and DESCRIPTORS.is_dir():
             self._descriptor = _open_without_name(folder)
             self.path = DESCRIPTORS / str(self._descriptor)
@@ -44,6 +45,7 @@ class NamelessFile:
 
 
 def _open_with_name(folder: Path | None) -> tuple[int, Path]:
+    # `mkstemp` chooses a name that cannot be guessed, and gives the file the same `MODE`.
     descriptor, name = tempfile.mkstemp(".part", ".mechdesign-", folder)
     return descriptor, Path(name)
 
@@ -56,6 +58,6 @@ if sys.platform == "linux":
             return os.open(folder or tempfile.gettempdir(), flags, MODE)
         # The file system makes no files without names. A program that is killed between these
         # two calls leaves an empty file.
-        descriptor, name = _open_with_name(folder)
-        os.unlink(name)
+        descriptor, path = _open_with_name(folder)
+        path.unlink()
         return descriptor

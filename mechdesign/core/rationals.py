@@ -21,6 +21,7 @@ It covers every double, and it keeps '1e999999999' from becoming an integer of a
 LONGEST_NUMBER = 1000
 """Longest text of a number, in characters. No measurement has more digits."""
 
+# `Decimal` raises errors of its own on exponents of more than 18 digits; nine are enough.
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,9})?", re.ASCII)
 _NOT_FINITE = {"nan", "inf", "infinity"}
 
@@ -48,7 +49,8 @@ def _fraction_of_decimal(value: Decimal) -> Fraction:
         raise InputError(f"{quoted(value)} is not a finite number")
     if not value:
         return Fraction(0)
-    # The limits come first: a huge exponent must not be written out.
+    # The limits come first: a huge exponent must not be written out. The limit of the last digit
+    # is lower than that of the first, so that the smallest numbers may have many digits.
     exponent = int(value.as_tuple().exponent)
     if value.adjusted() > LARGEST_EXPONENT or exponent < -2 * LARGEST_EXPONENT:
         raise InputError(
@@ -75,6 +77,7 @@ def fraction_of(value: Any) -> Fraction:
     if isinstance(value, numbers.Real):
         if not math.isfinite(value):
             raise InputError(f"{quoted(value)} is not a finite number")
+        # Exact for floats of every width: `float` would round a longdouble.
         return Fraction(*cast("Any", value).as_integer_ratio())
     if isinstance(value, Decimal):
         return _fraction_of_decimal(value)

@@ -40,6 +40,7 @@ class Matching:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
+        # The type of the field is checked first, then the pattern.
         return core_schema.no_info_after_validator_function(
             self._checked, handler(source)
         )
@@ -50,6 +51,7 @@ class Matching:
         return {**handler(core), "pattern": f"^{self.pattern}$"}
 
     def _checked(self, text: str) -> str:
+        # Python's `re`, because Rust's, which pydantic uses, has another syntax and no re.ASCII.
         if re.fullmatch(self.pattern, text, re.ASCII) is None:
             raise InputError(f"must be {self.requirement}")
         return text
@@ -97,6 +99,7 @@ def explained(error: ValidationError, what: str) -> str:
         return f"{owner} has an unknown key {listed(_sibling_keys(problems))}"
     place = _place(location)
     message = _demand(first)
+    # A message of a validator of our own is a whole sentence; the others complete one.
     if not message.startswith("must "):
         return f"{place}: {message}" if place else message
     return f"{place or f'the {what}'} ({_shown(first['input'])}) {message}"
@@ -114,6 +117,8 @@ def _sibling_keys(problems: Sequence[ErrorDetails]) -> list[str]:
 
 
 def _shown(value: Any) -> str:
+    """A faulty value as a message repeats it."""
+    # The content of a list may be private, and long.
     if isinstance(value, list):
         return "a list"
     if isinstance(value, dict):
@@ -138,6 +143,7 @@ def _demand(problem: ErrorDetails) -> str:
 
 
 def _place(location: Sequence[int | str]) -> str:
+    """The place of a problem as messages name it, such as ``rows[3].name``."""
     place = ""
     for part in location:
         # The tag of a union begins with "@" and is not in the file.

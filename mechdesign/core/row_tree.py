@@ -1,11 +1,10 @@
-"""The tree of a row channel in plain integers: what it is made of, and one step down for many rows
-at once.
+"""The tree of a row channel as flat tables of integers, with steps down for many rows at once.
 
 A node is what has been released of a row so far. It holds a small channel for the next level: a row
 of integers for every input symbol that occurs there, over the node's own outputs. Every output
 leads to a node of the next level. A *constant* node has no inputs and one output, which it gives to
-every row whatever its symbol is; constant nodes may be shared by several parents, for nothing below
-them depends on the row.
+every row whatever its symbol is. Constant nodes may be shared by several parents, because nothing
+below them depends on the row.
 
 The tables of one level are flat: *pairs* are (node, input) in ascending order, *slots* are (node,
 output) in the order of the nodes. So one table of integers, pairs by slots, holds all channels of a
@@ -43,7 +42,9 @@ class LevelTable:
     Parameters
     ----------
     size : int
-        Input symbols of the level.
+        Number of input symbols of the level.
+    nodes : int
+        Number of nodes.
     pair_nodes, pair_inputs : (pairs,) arrays
         Node and input of each pair, in ascending order.
     slot_nodes, slot_outputs, slot_children : (slots,) arrays
@@ -51,7 +52,6 @@ class LevelTable:
         on the last).
     rows : IntegerRows, (pairs, slots)
         Integers of each pair over the slots of its node.
-    nodes : int
     """
 
     size: int
@@ -64,31 +64,47 @@ class LevelTable:
     rows: IntegerRows
 
     def check(self, place: str, outputs: int, below: int) -> None:
-        """Raise InputError unless the tables fit together; `below` is the number of nodes of the
-        next level.
+        """Raise InputError unless the tables fit together.
+
+        The level has so many `outputs`, and so many nodes of the next level are `below`, none
+        after the last level. `place` begins the message.
         """
-        pairs = self.pair_nodes * self.size + self.pair_inputs
-        slots = self.slot_nodes * outputs + self.slot_outputs
-        inside = _within(self.pair_nodes, self.nodes) and _within(
-            self.pair_inputs, self.size
+        self._check_nodes(place, outputs)
+        self._check_children(place, below)
+        self._check_rows(place)
+
+    def _check_nodes(self, place: str, outputs: int) -> None:
+        """Pairs and slots are in range, different and in order; every node has an output."""
+        ranges = (
+            (self.pair_nodes, self.nodes),
+            (self.pair_inputs, self.size),
+            (self.slot_nodes, self.nodes),
+            (self.slot_outputs, outputs),
         )
-        inside = inside and _within(self.slot_nodes, self.nodes)
-        if not inside or not _within(self.slot_outputs, outputs):
-            raise InputError(f"{place}: a node, input or output is out of range")
-        if (np.diff(pairs) <= 0).any() or (np.diff(slots) <= 0).any():
+        for values, size in ranges:
+            if not _within(values, size):
+                raise InputError(f"{place}: a node, input or output is out of range")
+        slots = self.slot_nodes * outputs + self.slot_outputs
+        if (np.diff(self._keys) <= 0).any() or (np.diff(slots) <= 0).any():
             raise InputError(
                 f"{place}: inputs and outputs of a node must be different and ascend"
             )
         if len(np.unique(self.slot_nodes)) < self.nodes:
             raise InputError(f"{place}: a node has no output")
+
+    def _check_children(self, place: str, below: int) -> None:
+        """Every slot leads to a node of the next level, and a constant node has one slot."""
         lowest = END if below == 0 else 0
-        if (self.slot_children < lowest).any() or (
-            self.slot_children >= max(below, 0)
-        ).any():
+        too_low = self.slot_children < lowest
+        too_high = self.slot_children >= below
+        if too_low.any() or too_high.any():
             raise InputError(f"{place}: an output leads to no node of the next level")
         constant = np.bincount(self.slot_nodes[self._slots_of_constants])
         if constant.size and constant.max() > 1:
             raise InputError(f"{place}: a node without inputs must have one output")
+
+    def _check_rows(self, place: str) -> None:
+        """Every row is a distribution over its node's slots, and no slot has probability zero."""
         owners = self.pair_nodes[self.rows.row_of]
         if (owners != self.slot_nodes[self.rows.indices]).any():
             raise InputError(
@@ -121,11 +137,13 @@ class LevelTable:
 
     @cached_property
     def _keys(self) -> Integers:
+        """(pairs,) ascending integers, one for each node with its input."""
         return self.pair_nodes * self.size + self.pair_inputs
 
     def pairs(self, nodes: Integers, inputs: Integers) -> Integers:
-        """The pair of each node and input; `NO_PAIR` where the input does not occur there, or the
-        node is constant.
+        """The pair of each node and input.
+
+        `NO_PAIR` where the input does not occur at the node, as at all constant nodes.
         """
         return places_in(self._keys, nodes * self.size + inputs)
 
@@ -136,24 +154,26 @@ class LevelTable:
         """
         keys = self.slot_nodes * labels + self.slot_outputs
         places = places_in(keys, nodes * labels + outputs)
+        # The key of a negative output is that of an output of the node before.
         return np.where(outputs < 0, NO_SLOT, places)
 
     def expanded(self, pairs: Integers) -> tuple[Integers, Integers]:
-        """For all entries of the rows of some pairs: to which of these pairs each belongs, and its
-        place in `rows`.
+        """All entries of the rows of some pairs: (entries,) arrays of owners and of places.
+
+        The owner of an entry is the place of its pair in `pairs`; the place of the entry is that
+        in `rows`.
         """
         first = self.rows.indptr[pairs]
         lengths = self.rows.indptr[pairs + 1] - first
         owner = np.repeat(np.arange(len(pairs)), lengths)
+        # Entry j of the result is entry j - before of its row, which begins at `first`.
         before = np.cumsum(lengths) - lengths
         return owner, np.arange(len(owner)) + np.repeat(first - before, lengths)
 
 
 @dataclass(frozen=True, eq=False)
 class RowTree:
-    """The levels in their order, and the node of the first level for every stratum of the given
-    columns.
-    """
+    """A node of the first level for every stratum of the given columns, and the levels in order."""
 
     roots: Integers
     levels: tuple[LevelTable, ...]
@@ -171,8 +191,9 @@ class RowTree:
         self._check_parents()
 
     def _check_parents(self) -> None:
-        """Every node that is not constant has one parent, so that a prefix of released symbols
-        names it.
+        """Every node is reached, and one that is not constant from one parent only.
+
+        So a prefix of released symbols names the node.
         """
         parents = self.roots
         for k, level in enumerate(self.levels):
@@ -183,6 +204,7 @@ class RowTree:
                 raise InputError(f"levels[{k}]: two outputs lead to the same node")
             parents = level.slot_children
             if k + 1 < len(self.levels):
+                # A row that has left the tree must never have an influence again.
                 below = self.levels[k + 1].constant
                 leaving = level.constant[level.slot_nodes]
                 if not below[parents[leaving]].all():
@@ -202,6 +224,7 @@ class RowTree:
         """Number of different prefixes after which nothing depends on the row."""
         count = int(self.levels[0].constant[self.roots].sum())
         for k, table in enumerate(self.levels):
+            # Below a constant node the prefix has been counted already.
             moving = ~table.constant[table.slot_nodes]
             count += int((self.ends(k) & moving).sum())
         return count

@@ -30,6 +30,7 @@ def quoted(value: object) -> str:
     text = value if isinstance(value, str) else str(value)
     if len(text) > MOST_QUOTED:
         text = text[: MOST_QUOTED - 3] + "..."
+    # `repr` escapes what could forge a line of output or move the cursor of a terminal.
     return repr(text)
 
 
@@ -39,6 +40,11 @@ def listed(values: Sequence[str], most: int = 8) -> str:
     if len(values) > most:
         shown += f" and {len(values) - most} more"
     return shown
+
+
+def joined_name(values: Sequence[str]) -> str:
+    """The name of values that count as one."""
+    return " or ".join(value or '""' for value in values)
 
 
 def at_most(value: float | Decimal, digits: int = DIGITS) -> str:
@@ -69,6 +75,7 @@ def order_of(order: float) -> str:
 def _rounded(value: float | Decimal, rounding: str, digits: int = DIGITS) -> str:
     if not math.isfinite(value):
         return "inf" if value > 0 else "-inf"
+    # A double is a decimal exactly, so the rounding has the wanted direction.
     short = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
     return f"{float(short):.{digits}g}"
 
@@ -80,6 +87,7 @@ def budget(nats: float) -> str:
     """
     if not math.isfinite(nats):
         return _rounded(nats, ROUND_CEILING, DIGITS + 1)
+    # `repr` gives the shortest decimal that names the double, which is what the user typed.
     shortest = Decimal(repr(nats)).normalize()
     if len(shortest.as_tuple().digits) > BUDGET_DIGITS:
         return _rounded(nats, ROUND_CEILING, DIGITS + 1)
@@ -88,6 +96,8 @@ def budget(nats: float) -> str:
 
 def distance_at_most(nats: float, power: int) -> str:
     """(exp(budget) - 1)^power, rounded up."""
+    # `Decimal` errs by less than one unit of the last digit, so the next number is above the
+    # true value. The same holds in the functions below.
     distance = EXACT.subtract(EXACT.next_plus(EXACT.exp(Decimal(nats))), 1)
     return at_most(EXACT.next_plus(EXACT.power(distance, power)))
 
@@ -99,5 +109,7 @@ def factor_at_most(nats: float, digits: int = DIGITS) -> str:
 
 def factor_at_least(nats: float, digits: int = DIGITS) -> str:
     """exp(-budget), rounded down; 0 for an infinite budget."""
+    # Unlike a minus sign, `copy_negate` does not round the exact digits of a double.
     factor = EXACT.next_minus(EXACT.exp(Decimal(nats).copy_negate()))
+    # The number below exp(-inf) = 0 is negative.
     return at_least(max(factor, Decimal(0)), digits)

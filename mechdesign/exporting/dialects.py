@@ -1,5 +1,6 @@
-"""What three databases write differently: literals, hashes of text, integers of hexadecimal digits,
-refusals, and temporary tables.
+"""The parts of SQL that differ between three databases.
+
+They are literals, hashes of text, integers from hexadecimal digits, refusals, and temporary tables.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Dialect:
         return f"error({problem})"
 
     def values(self, name: str, columns: Sequence[str], rows: Sequence[str]) -> str:
-        """The statement that makes a temporary table of constants."""
+        """The statement that creates a temporary table of constants."""
         lines = ",\n  ".join(rows)
         names = ", ".join(columns)
         return (
@@ -101,8 +102,8 @@ class Postgres(Dialect):
         return f"CAST({bits} AS bigint) >> {SURPLUS}"
 
     def refusal(self, problem: str) -> str:
-        """PostgreSQL has no function that raises: a text that is no integer is an error which
-        quotes it.
+        """PostgreSQL has no function that raises, but its error about a text as an integer quotes
+        it.
         """
         return f"CAST(CAST({problem} AS integer) AS text)"
 
@@ -130,9 +131,8 @@ class Spark(Dialect):
         return "`" + name.replace("`", "``") + "`"
 
     def literal(self, text: str) -> str:
-        r"""A backslash begins an escape, '' ends a text and begins another, and ${..} is replaced
-        by a setting.
-        """
+        r"""Spark has escapes that begin with a backslash, and replaces ${..} by a setting."""
+        # Two quotes would end one text and begin another, so a quote is escaped by a backslash.
         escaped = text.replace("\\", "\\\\").replace("'", "\\'")
         return "'" + escaped.replace("$", "\\u0024") + "'"
 
@@ -155,7 +155,7 @@ class Spark(Dialect):
         return statement.replace("TEMPORARY TABLE", "TEMPORARY VIEW", 1)
 
     def prepared(self, name: str, query: str) -> str:
-        """Spark stores no statements, so the query stands as it is."""
+        """Spark stores no statements, so this is the query itself."""
         return query
 
 

@@ -20,8 +20,11 @@ from mechdesign.exporting.statements import (
     commented,
 )
 
-SQL, R, CSV = TARGETS = "sql", "r", "csv"
-"""What a channel can be written as."""
+SQL = "sql"
+R = "r"
+CSV = "csv"
+TARGETS = (SQL, R, CSV)
+"""Forms in which a channel can be written."""
 
 KEPT = (
     "Kept of `mechdesign apply`: each draw has exactly the probability of the channel; the same",
@@ -34,7 +37,7 @@ NOT_KEPT = (
     "inspected; there is no manifest. The draws are others than those of `apply`: to release a",
     "record through both is to release it twice.",
 )
-"""What the exported draws promise, beside every script, one comment a line."""
+"""The properties of the exported draws, as comments in every script."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,25 +97,25 @@ def export_channel(
     """Write a channel as SQL, as an R script, or as CSV, for tools that cannot run Python.
 
     A draw is the first 53 bits of SHA-256 over the key, the channel, the level and the record's
-    identifier, compared with the cumulative integers of the channel. The key is 64 hexadecimal
-    digits that nobody else has; it is a parameter of the query and stands in no file.
+    identifier, compared with the cumulative integers of the channel. The key is 64 secret
+    hexadecimal digits; it is a parameter of the query and in no file.
 
-    Of the promises of `apply` these draws keep the probabilities (exactly), the repetition of a
-    draw for the same key and identifier, and the refusal of unknown symbols. They keep no ledger,
-    inspect no other column, and write no manifest.
+    As with `apply`, the probabilities are exact, the same key and identifier give the same draw
+    again, and unknown symbols are refused. There is no ledger, no inspection of other columns, and
+    no manifest.
 
     Parameters
     ----------
     channel : Channel or RowChannel
-        With the denominator 2^53, as all designed channels have it. The file holds the
-        probabilities P(y|x) and nothing else of the table.
+        With the denominator 2^53 of all designed channels. The file holds the probabilities P(y|x)
+        and nothing else of the table.
     to : {'sql', 'r', 'csv'}
-        With 'csv' the lookup table alone, which the R script reads.
+        'csv' is the lookup table alone, which the R script reads.
     dialect : {'duckdb', 'postgres', 'spark'}
         Of the SQL.
     table : str
-        The table or view with the records, as the database spells it; a schema stands before a
-        dot.
+        The table or view with the records, as the database spells it, perhaps with a schema before
+        a dot.
     identity : str
         Its column that identifies a record; no two records share a value.
 
@@ -140,6 +143,7 @@ def export_channel(
 
 
 def _sql(lookup: Lookup, dialect_name: str, table: str, identity: str) -> Export:
+    """The script of one dialect: comments, tables of intervals, and the stored query."""
     dialect = dialect_named(dialect_name)
     statements = Statements(lookup, dialect, table, identity)
     tables = statements.tables()
@@ -159,7 +163,7 @@ def _sql(lookup: Lookup, dialect_name: str, table: str, identity: str) -> Export
 
 
 def _refuse_bins(lookup: Lookup) -> None:
-    """The script compares texts, and a number is none of the labels of bins."""
+    """Raise InputError for bins: the script compares texts, and computes no labels of numbers."""
     for level in lookup.levels:
         for part, column in enumerate(level.inputs.columns):
             if level.inputs.bins_of(part) is not None:

@@ -1,12 +1,12 @@
-"""The lookup table of a channel: for every input the intervals of integers that its outputs take.
+"""The lookup table of a channel: for every input the intervals of integers of its outputs.
 
-An output y of an input x takes the interval [low, high) of length W(y|x) * 2^53, which is the
-integer of the channel file. The intervals of an input are disjoint and cover [0, 2^53), so a
-uniform integer below 2^53 falls into that of y with the probability W(y|x), exactly.
+An output y of an input x has the interval [low, high) of length W(y|x) * 2^53, the integer of the
+channel file. The intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below
+2^53 falls into that of y with the probability W(y|x), exactly.
 
-A channel of rows has one such table for each level. Its inputs are known by the node of the tree
-that the record has reached, which is the path released so far, and every output leads to a node of
-the next level. A channel of one variable is the same with a single node.
+A channel of rows has one such table for each level. Its inputs are looked up at the node of the
+tree that the record has reached, which is the path released so far, and every output leads to a
+node of the next level. A channel of one variable is the same with a single node.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ GIVEN = 0
 CSV_HEAD = ("level", "node", "low", "high", "child")
 """The first columns of the CSV; those of the channel follow, with a word before each name."""
 
-INPUT, OUTPUT = "input", "output"
+INPUT = "input"
+OUTPUT = "output"
 """The words before the names of columns in the CSV."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One output of one input at one node: draws in [low, high) give it, and lead to `child`."""
+    """One output of one input at one node: the result of draws in [low, high), which lead to
+    `child`.
+    """
 
     node: int
     inputs: Symbol
@@ -62,9 +65,9 @@ class Level:
     number : int
         Its place from 1; `GIVEN` for the columns that are released as they are.
     inputs : Variable
-        The columns that it reads.
+        The columns of its inputs.
     outputs : tuple of str
-        The names of the columns that it writes.
+        The names of the columns of its outputs.
     entries : tuple of Entry
         Ascending by node, input and interval.
     """
@@ -82,9 +85,9 @@ class Lookup:
     Attributes
     ----------
     digest : str
-        SHA-256 of what the channel does, as in manifests and ledgers.
+        SHA-256 of the channel, as in manifests and ledgers.
     start : int
-        The node of a record of which nothing is released yet.
+        The node of a record before anything is released.
     levels : tuple of Level
     """
 
@@ -145,7 +148,7 @@ def lookup_of(channel: Channel | RowChannel) -> Lookup:
     """
     if isinstance(channel, RowChannel):
         return _lookup_of_rows(channel)
-    # Callers without a type checker may pass anything, a channel for boxes of rows above all.
+    # Callers without a type checker may pass anything, most likely a channel for boxes of rows.
     if not isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(
             "export needs a channel of one column or of rows, not an object of type "
@@ -166,6 +169,7 @@ def lookup_of(channel: Channel | RowChannel) -> Lookup:
 
 
 def _entries_of_matrix(channel: Channel) -> Iterator[Entry]:
+    """The entries of a channel of one variable, at its single node 0."""
     rows = IntegerRows.of(channel.rows)
     for symbol, row in zip(channel.useful.symbols, rows.entries(), strict=True):
         low = 0
@@ -176,8 +180,9 @@ def _entries_of_matrix(channel: Channel) -> Iterator[Entry]:
 
 
 def _lookup_of_rows(channel: RowChannel) -> Lookup:
+    """The lookup table of a channel of rows: given columns first, then level after level."""
     levels: list[Level] = []
-    # Without given columns there is one stratum, and its root is where every record begins.
+    # Without given columns there is one stratum, and every record begins at its root.
     start = int(channel.tree.roots[0])
     if channel.given:
         start = 0
@@ -216,6 +221,7 @@ def _level_of_given(channel: RowChannel) -> Level:
 
 
 def _entries_of_level(channel: RowChannel, k: int) -> Iterator[Entry]:
+    """The entries of level k; slots of the tree are outputs at a node."""
     table = channel.tree.levels[k]
     symbols = channel.levels[k].symbols
     outputs: list[int] = table.slot_outputs.tolist()
@@ -231,7 +237,8 @@ def _entries_of_level(channel: RowChannel, k: int) -> Iterator[Entry]:
             yield Entry(node, symbols[code], low, low + weight, released, child)
             low += weight
     for node in np.flatnonzero(table.constant).tolist():
-        # A constant node gives its one output to every symbol that the level knows.
+        # A constant node gives its one output to every symbol of the level, also to those that no
+        # record of the table had there.
         slot = int(table.first_slot[node])
         constant = channel.texts_of(k, outputs[slot])
         for symbol in symbols:

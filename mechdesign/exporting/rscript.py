@@ -11,9 +11,9 @@ from mechdesign.exporting.statements import KEY_DIGITS, ORDER, purpose_of
 
 
 def r_text(text: str) -> str:
-    r"""A constant text of R: that of JSON, whose escapes R has too, in ASCII.
+    r"""A constant text of R, in ASCII, with the escapes of JSON, which R has, too.
 
-    Characters beyond 16 bits are written as \U..., for R knows no surrogates.
+    Characters beyond 16 bits are written as \U..., for R has no surrogates.
     """
     parts: list[str] = []
     for character in text:

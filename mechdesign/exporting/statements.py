@@ -1,8 +1,8 @@
 """SQL that draws from a lookup table, in the database that has the records.
 
-The statements make one temporary table of intervals for each level. The query numbers every record
-by a hash of the key and its identifier, joins level after level, and refuses what it cannot draw.
-The key is a parameter, so that it stands in no file and in no text of a query.
+The statements create one temporary table of intervals for each level. The query numbers every
+record by a hash of the key and its identifier, joins level after level, and refuses records without
+a draw. The key is a parameter, so that it is in no file and in no text of a query.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ PREPARED = "mechdesign_release"
 
 
 def purpose_of(digest: str, purpose: str) -> str:
-    """What stands between key and identifier in the text that is hashed.
+    """The part of a hashed text between key and identifier.
 
-    Key and digest have fixed lengths and purposes have no final blank of their own, so different
-    purposes and identifiers never give the same text.
+    Key and digest have fixed lengths, and no purpose continues another one with a blank. So
+    different purposes and identifiers never give the same text.
     """
     return f"{digest} {purpose} "
 
@@ -47,7 +47,7 @@ class Statements:
     lookup : Lookup
     dialect : Dialect
     table : str
-        The table or view with the records; a schema stands before a dot.
+        The table or view with the records, perhaps with a schema before a dot.
     identity : str
         Its column that identifies a record.
     """
@@ -61,7 +61,7 @@ class Statements:
         self.identity = identity
 
     def tables(self) -> tuple[str, ...]:
-        """Statements that make the tables of intervals, one for each level."""
+        """Statements that create the tables of intervals, one for each level."""
         return tuple(self._table(level) for level in self.lookup.levels)
 
     def query(self) -> str:
@@ -71,6 +71,7 @@ class Statements:
             ("mechdesign_records", self._records()),
             ("mechdesign_draws", self._draws()),
         ]
+        # Every level reads the result of the one before, at the node that this led to.
         previous = "mechdesign_draws"
         node = str(self.lookup.start)
         for level in self.lookup.levels:
@@ -83,6 +84,7 @@ class Statements:
         return "WITH\n" + ",\n".join(parts) + "\n" + self._released()
 
     def _table(self, level: Level) -> str:
+        """The statement that creates the table of intervals of one level."""
         columns = ["node", "low", "high", "child"]
         columns += _numbered("input", level, len(level.inputs.columns))
         columns += _numbered("output", level, len(level.outputs))
@@ -135,27 +137,29 @@ class Statements:
             )
         value = self.dialect.identifier(column)
         lines = ["CASE"]
-        last = len(bins.labels) - 1
         for k, label in enumerate(bins.labels):
-            conditions: list[str] = []
-            low = bins.cuts[k]
-            high = bins.cuts[k + 1]
-            if isinstance(low, Fraction):
-                conditions.append(f"{value} >= {_decimal(low)}")
-            else:
-                conditions.append(f"{value} > {self._infinity('-')}")
-            if not isinstance(high, Fraction):
-                # Databases take NaN for the largest number: it has no bin either.
-                conditions.append(f"{value} < {self._infinity('')}")
-            elif k == last:
-                conditions.append(f"{value} <= {_decimal(high)}")
-            else:
-                conditions.append(f"{value} < {_decimal(high)}")
-            condition = " AND ".join(conditions)
+            condition = self._is_in_bin(value, bins, k)
             lines.append(f"    WHEN {condition} THEN {self.dialect.literal(label)}")
         # An empty cell is a symbol where the design made it one, and refused elsewhere.
         lines.append(f"    WHEN {value} IS NULL THEN ''")
         return "\n".join([*lines, "  END"])
+
+    def _is_in_bin(self, value: str, bins: Bins, k: int) -> str:
+        """Whether a number is in bin k: [low, high), and the last one with its upper end."""
+        low = bins.cuts[k]
+        high = bins.cuts[k + 1]
+        if isinstance(low, Fraction):
+            above = f"{value} >= {_decimal(low)}"
+        else:
+            above = f"{value} > {self._infinity('-')}"
+        if not isinstance(high, Fraction):
+            # Infinity has no bin. Databases order NaN after it, so NaN has none either.
+            below = f"{value} < {self._infinity('')}"
+        elif k == len(bins.labels) - 1:
+            below = f"{value} <= {_decimal(high)}"
+        else:
+            below = f"{value} < {_decimal(high)}"
+        return f"{above} AND {below}"
 
     def _infinity(self, sign: str) -> str:
         return f"CAST('{sign}Infinity' AS {self.dialect.double})"
@@ -179,7 +183,7 @@ class Statements:
         return f"k.digits || {between} || r.id"
 
     def _step(self, level: Level, previous: str, node: str) -> str:
-        """One level: the interval of each record's number at its node; none is NULL."""
+        """One level: the interval of each record's number at its node; NULL where there is none."""
         outputs = [
             f"t.{name}" for name in _numbered("output", level, len(level.outputs))
         ]
@@ -197,7 +201,7 @@ class Statements:
         )
 
     def _checked(self, previous: str) -> str:
-        """What is wrong with a record, in words that hold no cell of it."""
+        """The problem of each record, or NULL, in words without any of its cells."""
         literal = self.dialect.literal
         no_key = f"the key must be {KEY_DIGITS} lower-case hexadecimal digits"
         lines = [
@@ -213,6 +217,7 @@ class Statements:
         return f"SELECT *, CASE\n  {cases}\nEND AS problem\nFROM {previous}"
 
     def _released(self) -> str:
+        """The released columns; one record with a problem fails the whole query."""
         refusal = self.dialect.refusal("problem")
         lines: list[str] = []
         for level in self.lookup.levels:
@@ -231,7 +236,7 @@ def _table_name(level: Level) -> str:
 
 
 def _numbered(word: str, level: Level, count: int) -> list[str]:
-    """Names of columns that no database has to quote: ``input_2_1``, ``input_2_2``, .."""
+    """Names of columns that need no quotes in any database: ``input_2_1``, ``input_2_2``, .."""
     return [f"{word}_{level.number}_{k + 1}" for k in range(count)]
 
 
@@ -240,7 +245,7 @@ def _indented(body: str) -> str:
 
 
 def _decimal(number: Fraction) -> str:
-    """A number with finitely many decimals, exactly."""
+    """A number with finitely many decimals, written exactly."""
     digits = 0
     while (number * 10**digits).denominator != 1:
         digits += 1

@@ -11,7 +11,7 @@
 /* Bytes and words of a block. */
 #define BLOCK 128
 #define WORDS (BLOCK / 8)
-/* Bytes of the length that stands before a text. */
+/* Bytes of the length before a text. */
 #define LENGTH 8
 
 /* Vectors are chosen while the program runs; elsewhere there is the plain code alone. */
@@ -21,12 +21,12 @@
 #define VECTORS 0
 #endif
 
-/* One message being hashed. */
+/* The state of one message. */
 typedef struct {
     uint64_t h[8];              /* chaining value */
     uint64_t bytes;             /* taken in so far */
-    unsigned char block[BLOCK]; /* not compressed yet, */
-    size_t filled;              /* so many bytes of it */
+    unsigned char block[BLOCK]; /* not compressed yet */
+    size_t filled;              /* bytes in the block */
 } Blake;
 
 /* The initial chaining value, as in SHA-512. */
@@ -106,7 +106,7 @@ static void compress(Blake *state, int last)
         state->h[i] ^= v[i] ^ v[8 + i];
 }
 
-/* Take in n bytes. A full block waits, because the last one is compressed in another way. */
+/* Take in n bytes. A full block waits, because the last block is compressed in another way. */
 static void add_bytes(Blake *state, const unsigned char *p, size_t n)
 {
     while (n) {
@@ -198,14 +198,14 @@ static void last_blocks(const uint64_t h[8], Lanes *lanes)
 
 #else
 
-/* Without vectors messages are hashed one by one, */
+/* Without vectors, messages are hashed one by one. */
 static int lanes_for(int most)
 {
     (void)most;
     return 1;
 }
 
-/* and no lane is ever filled. */
+/* Never called: without vectors no lane is filled. */
 static void last_blocks(const uint64_t h[8], Lanes *lanes)
 {
     (void)h;
@@ -254,7 +254,7 @@ static void enter_lane(Lanes *lanes, uint64_t *word, size_t i, const BlakeTexts 
     memset(block + at, 0, 8);
     for (size_t w = 0; w < words; w++)
         m[w * stride] = read64(block + 8 * w);
-    for (size_t w = words; w < lanes->used[lane]; w++) /* what the message before it has left */
+    for (size_t w = words; w < lanes->used[lane]; w++) /* left by the message before */
         m[w * stride] = 0;
     lanes->used[lane] = words;
     lanes->bytes[lane] = BLOCK + size;
@@ -296,7 +296,8 @@ void blake_words(uint64_t *word, size_t rows, const unsigned char *key, const un
                  const BlakeTexts *column, size_t columns, int most)
 {
     Lanes lanes = {.lanes = lanes_for(most)};
-    /* of a record without bytes the key's block is the last one; all others have begun with it */
+    /* For a record without bytes the key's block is the last one, which is compressed in another
+     * way. All other records begin with the compressed key, so that is done once for all. */
     Blake empty = keyed_state(key, person);
     Blake begun = empty;
     compress(&begun, 0);

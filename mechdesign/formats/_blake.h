@@ -1,5 +1,5 @@
-/* BLAKE2b (RFC 7693) of many short messages, with a key: the first 8 bytes of what
- * hashlib.blake2b gives with digest_size 8 and the same key and person. */
+/* BLAKE2b (RFC 7693) of many short messages with a key: hashlib.blake2b with digest_size 8 and the
+ * same key and person, as one word. */
 
 #ifndef MECHDESIGN_FORMATS_BLAKE_H
 #define MECHDESIGN_FORMATS_BLAKE_H
@@ -20,9 +20,9 @@ typedef struct {
     const unsigned char *text;
 } BlakeTexts;
 
-/* The hashes of the records, each made of a text of every column, into `word`. Of several
- * columns the length stands before each text, so that no two records read alike. At most
- * `lanes` at once. */
+/* Write the hashes of the records, each of which has a text in every column, into `word`. With
+ * several columns, each text has its length before it, so that no two records are the same
+ * message. At most `lanes` records are hashed at once. */
 void blake_words(uint64_t *word, size_t rows, const unsigned char *key, const unsigned char *person,
                  const BlakeTexts *column, size_t columns, int lanes);
 

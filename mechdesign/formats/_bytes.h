@@ -1,4 +1,4 @@
-/* Several bytes at a time, for the compiled modules of this folder. */
+/* Reading several bytes at a time, for the compiled modules of this folder. */
 
 #ifndef MECHDESIGN_FORMATS_BYTES_H
 #define MECHDESIGN_FORMATS_BYTES_H

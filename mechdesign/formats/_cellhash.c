@@ -7,14 +7,14 @@
 
 #include "_cellhash.h"
 
-/* Digits that a double always holds. */
+/* Most decimal digits that every double keeps. */
 #define EXACT_DIGITS 15
 /* Powers of ten up to this one are doubles: with at most EXACT_DIGITS digits, one multiplication or
  * division then gives the nearest double. */
 #define EXACT_POWER 22
-/* Texts of so many bytes and more are not read as numbers. */
+/* Texts of so many bytes or more are not read as numbers. */
 #define LONGEST 64
-/* Exponents beyond this are not read any further: they are zero or infinite anyway. */
+/* Exponents beyond this are not read any further: such numbers are zero or infinite anyway. */
 #define LARGEST_EXPONENT 10000
 
 static const double TENS[EXACT_POWER + 1] = {
@@ -49,18 +49,19 @@ uint64_t hash_bytes(uint64_t seed, const unsigned char *p, ptrdiff_t n)
 
 /* ---------------------------------------------------------------- numbers */
 
-/* Whether the first n (1 to 8) of eight bytes are digits, and their value: all at once, for
- * most cells are such. The digits are shifted to the top and filled up with zeros from below;
- * then pairs of digits, fours, and all eight are joined, each step one multiplication. */
+/* Whether the first n (1 to 8) of eight bytes are digits, and their value. All bytes are tested
+ * together, because most cells are such numbers. The digits are shifted to the top and filled up
+ * with zeros from below; then pairs of digits, fours, and all eight are joined, each step one
+ * multiplication. */
 static int few_digits(uint64_t word, ptrdiff_t n, double *value)
 {
-    const uint64_t high = 0xf0 * EACH; /* the high half of every byte: 3 for a digit, */
+    const uint64_t high = 0xf0 * EACH; /* the high half of every byte: 3 for a digit */
     const uint64_t zeros = '0' * EACH;
     word <<= 64 - 8 * n;
     if (n < 8)
         word |= zeros >> 8 * n;
     if ((word & high) != zeros ||
-        ((word + 6 * EACH) & high) != zeros) /* and still 3 six above it */
+        ((word + 6 * EACH) & high) != zeros) /* and still 3 if 6 is added, unlike ':' to '?' */
         return 0;
     word = (word & 0x0f * EACH) * (10 * 256 + 1) >> 8;
     word = (word & 0x00ff00ff00ff00ffULL) * (100 * 65536 + 1) >> 16;
@@ -84,14 +85,14 @@ static int short_whole(const unsigned char *p, ptrdiff_t n, double *value)
 
 /* A decimal number as it is written. */
 typedef struct {
-    uint64_t mantissa; /* its digits, if they are at most EXACT_DIGITS */
+    uint64_t mantissa; /* the digits, if they are at most EXACT_DIGITS */
     int significant;   /* digits from the first that is not zero */
     int power;         /* of ten by which the digits are multiplied */
     int negative;
     int plain; /* without point and exponent */
 } Decimal;
 
-/* Read sign, digits and point; the bytes read, or 0 if there is no digit. */
+/* Read sign, digits and point. Returns the bytes read, or 0 if there is no digit. */
 static ptrdiff_t read_digits(const unsigned char *p, ptrdiff_t n, Decimal *number)
 {
     ptrdiff_t i = 0;
@@ -118,7 +119,7 @@ static ptrdiff_t read_digits(const unsigned char *p, ptrdiff_t n, Decimal *numbe
     return digits ? i : 0;
 }
 
-/* Read an exponent that the n bytes are to be; 0 if they are something else. */
+/* Read n bytes as an exponent. Returns 0 if they are something else. */
 static int read_exponent(const unsigned char *p, ptrdiff_t n, Decimal *number)
 {
     ptrdiff_t i = 1;
@@ -136,14 +137,14 @@ static int read_exponent(const unsigned char *p, ptrdiff_t n, Decimal *number)
     return i == n && i > first;
 }
 
-/* The double nearest to a number that is no short one, by Python's own conversion; 0 if it is
- * none. */
+/* The double nearest to a long number, by Python's own conversion. Returns 0 if it is no finite
+ * number. */
 static int convert(const unsigned char *p, ptrdiff_t n, double *value)
 {
     char text[LONGEST];
     memcpy(text, p, (size_t)n);
     text[n] = 0;
-    PyGILState_STATE held = PyGILState_Ensure(); /* the hashing threads let go of it */
+    PyGILState_STATE held = PyGILState_Ensure(); /* the hashing threads run without it */
     *value = PyOS_string_to_double(text, NULL, NULL);
     int failed = PyErr_Occurred() != NULL;
     PyErr_Clear();
@@ -151,12 +152,14 @@ static int convert(const unsigned char *p, ptrdiff_t n, double *value)
     return !failed && isfinite(*value);
 }
 
-/* Whether the text is a decimal number that counts as a double, and which. */
+/* Whether the text is a decimal number, and the double nearest to it. A whole number of more than
+ * EXACT_DIGITS digits is not one: identifiers of that length must stay distinct. */
 static int read_number(const unsigned char *p, ptrdiff_t n, double *value)
 {
     if (n == 0 || n >= LONGEST || p[0] > '9')
         return 0;
-    if (n <= EXACT_DIGITS && short_whole(p, n, value)) /* most are short and whole */
+    /* Most numbers are short and whole. */
+    if (n <= EXACT_DIGITS && short_whole(p, n, value))
         return 1;
     Decimal number = {.plain = 1};
     ptrdiff_t end = read_digits(p, n, &number);
@@ -169,6 +172,7 @@ static int read_number(const unsigned char *p, ptrdiff_t n, double *value)
     int power = number.power;
     if (number.significant > EXACT_DIGITS || power < -EXACT_POWER || power > EXACT_POWER)
         return convert(p, n, value);
+    /* Both factors are exact doubles, so the result is rounded only once. */
     double mantissa = (double)number.mantissa;
     double exact = power < 0 ? mantissa / TENS[-power] : mantissa * TENS[power];
     *value = number.negative ? -exact : exact;
@@ -186,7 +190,7 @@ static int is_word(const unsigned char *p, ptrdiff_t n, const char *word)
     return 1;
 }
 
-/* Numbers first, for most cells are such; then truth values, then texts. */
+/* Numbers first, because most cells are numbers; then truth values, then texts. */
 uint64_t hash_cell(uint64_t seed, const unsigned char *p, ptrdiff_t n, ptrdiff_t room)
 {
     double value;

@@ -1,7 +1,7 @@
-/* Hashes of single cells. A cell counts by what it says, so that a table has the same hashes as
- * CSV and as Parquet: a decimal number counts as the double nearest to it ("1.50" as 1.5, "007"
- * as 7; whole numbers of more than 15 digits as their digits), truth values without regard to
- * case, and an empty cell not at all.
+/* Hashes of single cells. A cell is hashed by its value, so that a table has the same hashes as
+ * CSV and as Parquet. A decimal number is the double nearest to it ("1.50" is 1.5, "007" is 7), but
+ * whole numbers of more than 15 digits are text. The case of truth values does not matter. An empty
+ * cell has the hash 0.
  *
  * These values are stored in ledgers: they must never change.
  */
@@ -22,7 +22,7 @@
 /* Marks a number, so that no text hashes like it. */
 #define NUMBER 0x589965cc75374cc3ULL
 
-/* The halves of the product of two words, folded together: every bit depends on all of both. */
+/* The exclusive or of both halves of a product: every bit depends on all bits of both words. */
 static inline uint64_t folded(uint64_t a, uint64_t b)
 {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -44,10 +44,10 @@ static inline uint64_t hash_double(uint64_t seed, double value)
     return folded(folded(bits ^ PRIME_3 ^ seed, NUMBER), seed ^ PRIME_2);
 }
 
-/* The hash of n bytes as they are. */
+/* The hash of n bytes. */
 uint64_t hash_bytes(uint64_t seed, const unsigned char *p, ptrdiff_t n);
-/* The hash of a cell of n bytes by what it says, 0 if it is empty; `room` bytes can be read. May be
- * called without the interpreter's lock. */
+/* The hash of the value of a cell of n bytes, 0 if it is empty. `room` bytes, n or more, can be
+ * read. May be called without the interpreter's lock. */
 uint64_t hash_cell(uint64_t seed, const unsigned char *p, ptrdiff_t n, ptrdiff_t room);
 
 #endif

@@ -1,11 +1,11 @@
-/* Cells of CSV text: where they end, what they say, and lines in which some are exchanged.
+/* Cells of CSV text: their ends, their texts without quotes, and lines with exchanged cells.
  *
  * The rules are those of Python's csv.reader in its strict mode, on UTF-8, in which delimiters,
  * quotes and line breaks are bytes of their own.
  *
- * Files: _csv_rows.c, where cells and rows end; _csv_texts.c, what cells say, and different
- * texts numbered; _csv_exchange.c, lines with exchanged cells; _csv_module.c, the Python
- * module, which checks every index that comes from outside.
+ * Files: _csv_rows.c, the ends of cells and rows; _csv_texts.c, the texts of cells, and numbers for
+ * different texts; _csv_exchange.c, lines with exchanged cells; _csv_module.c, the Python module,
+ * which checks every index that comes from outside.
  */
 
 #ifndef MECHDESIGN_FORMATS_CSV_H
@@ -22,23 +22,23 @@ typedef struct {
     ptrdiff_t rows;
     ptrdiff_t bytes;
     ptrdiff_t lines;     /* with the line breaks within quotes */
-    ptrdiff_t misquoted; /* where text follows a closing quote, or -1 */
+    ptrdiff_t misquoted; /* the place of text behind a closing quote, or -1 */
 } CsvRows;
 
-/* Split n bytes. `quote` is a byte or -1. Fills where every cell ends, the last cell of every
- * row, and where every row starts; each array has room for n items. */
+/* Split n bytes. `quote` is a byte or -1. Fills in the end of every cell, the last cell of every
+ * row, and the start of every row; each array has room for n items. */
 CsvRows csv_split(const unsigned char *p, ptrdiff_t n, int delimiter, int quote, int64_t *ends,
                   int64_t *last, int64_t *starts);
 
-/* Write what the cells [starts[i], ends[i]) of a text say, without the quotes around them and
- * with one in the place of two, one after the other to `out`, which has room for all of them as
- * they are written. `offsets` takes where each one begins, and the end of the last. Returns the
- * bytes written. */
+/* Write the cells [starts[i], ends[i]) of a text one after the other to `out`, without the quotes
+ * around them and with one quote in the place of two. `out` has room for all cells with their
+ * quotes. `offsets` receives the beginning of each text, and the end of the last. Returns the
+ * number of bytes written. */
 ptrdiff_t csv_unquote(const unsigned char *text, ptrdiff_t cells, const int64_t *starts,
                       const int64_t *ends, int quote, int32_t *offsets, unsigned char *out);
 
-/* Number the different ones of `rows` texts in the order in which they come; how many there
- * are, or -1 without memory. Text i is data[offsets[i]] to data[offsets[i + 1]]; codes and
+/* Number the different texts among `rows` in the order of their first appearance. Returns their
+ * number, or -1 without memory. Text i is data[offsets[i]] to data[offsets[i + 1]]; codes and
  * firsts (the first row of each code) have room for `rows` items. */
 ptrdiff_t csv_number(const int32_t *offsets, const unsigned char *data, ptrdiff_t rows,
                      int32_t *codes, int32_t *firsts);
@@ -49,17 +49,17 @@ typedef struct {
     ptrdiff_t size;
     ptrdiff_t rows;
     ptrdiff_t edits;        /* cuts of each row */
-    const int64_t *cuts;    /* rows x edits x 2: where the text is left, and where it goes on */
-    const int64_t *counts;  /* edits: texts that each cut gives way to */
+    const int64_t *cuts;    /* rows x edits x 2: the beginning and the end of each cut */
+    const int64_t *counts;  /* edits: texts that replace each cut */
     ptrdiff_t written;      /* their sum: texts of each row */
     const int64_t *codes;   /* rows x written: which texts */
-    ptrdiff_t texts;        /* how many there are to choose from */
+    ptrdiff_t texts;        /* number of different texts */
     const int32_t *offsets; /* texts + 1: text i is data[offsets[i]] to data[offsets[i + 1]] */
     const unsigned char *data;
 } CsvExchange;
 
-/* Write the text with its edits, or only measure it where `out` is NULL; its bytes, or -1 if
- * cuts do not ascend within the text or a code is none. */
+/* Write the text with its edits, or only measure it where `out` is NULL. Returns its bytes, or -1
+ * if the cuts do not ascend within the text or a code has no text. */
 ptrdiff_t csv_exchange(const CsvExchange *exchange, unsigned char *out);
 
 #endif

@@ -1,8 +1,8 @@
-/* CSV lines in which some cells give way to other texts. */
+/* CSV lines in which some cells are replaced by other texts. */
 
 #include "_csv.h"
 
-/* Output that is written, or only measured. */
+/* Output that is written, or only measured: both need the same walk. */
 typedef struct {
     unsigned char *out; /* NULL while measuring */
     ptrdiff_t total;
@@ -16,7 +16,8 @@ static void put(Writer *writer, const unsigned char *from, ptrdiff_t size)
     writer->total += size;
 }
 
-/* Row by row: the text up to each cut, then the texts in its place; the rest at the end. */
+/* Row by row: the text up to each cut, then the texts in its place; the rest at the end. Cuts and
+ * codes come from outside, so each is checked before it is used. */
 ptrdiff_t csv_exchange(const CsvExchange *exchange, unsigned char *out)
 {
     Writer writer = {out, 0};

@@ -12,6 +12,7 @@ static void release(Py_buffer *const *buffers, int count)
         PyBuffer_Release(buffers[i]);
 }
 
+/* The arrays are the caller's, so that their memory is used again for the next text. */
 static PyObject *split(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer text, ends, last, starts;
@@ -158,6 +159,7 @@ static int exchange_fits(CsvExchange *e, const Py_buffer *text, const Py_buffer 
     return offsets_fit(e->offsets, e->texts, data->len);
 }
 
+/* Measured first, so that the result is allocated once. */
 static PyObject *exchanged(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer text, cuts, codes, counts, offsets, data;
@@ -193,11 +195,10 @@ static PyObject *exchanged(PyObject *Py_UNUSED(self), PyObject *args)
 
 static PyMethodDef METHODS[] = {
     {"split", split, METH_VARARGS,
-     "split(text, delimiter, quote, ends, last, starts): cells, rows, bytes and lines of the rows, "
-     "and "
-     "where text follows a closing quote or -1; fills where cells end, the last cell of rows, and "
-     "where "
-     "these start. quote is a byte or -1."},
+     "split(text, delimiter, quote, ends, last, starts): numbers of cells, rows, bytes and lines "
+     "of the complete rows, and the place of text behind a closing quote or -1. Fills in the end "
+     "of "
+     "each cell, the last cell of each row and the start of each row. quote is a byte or -1."},
     {"texts", texts, METH_VARARGS,
      "texts(text, starts, ends, quote): offsets and bytes of cells without the quotes around "
      "them."},
@@ -206,8 +207,7 @@ static PyMethodDef METHODS[] = {
      "it."},
     {"exchanged", exchanged, METH_VARARGS,
      "exchanged(text, size, cuts, codes, counts, offsets, data): the text where, in every row, the "
-     "k-th "
-     "cut gives way to counts[k] of the texts."},
+     "k-th cut is replaced by counts[k] of the texts."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* Where the cells and rows of a CSV text end. */
+/* The ends of the cells and rows of a CSV text. */
 
 #include "_csv.h"
 
@@ -8,7 +8,7 @@
 
 #define LF 10
 #define CR 13
-/* Bytes that are looked through at a time: one bit of a word for each. */
+/* Bytes that are searched at a time: one bit of a word for each. */
 #define WINDOW 64
 
 /* Place of the lowest bit that is set. */
@@ -23,8 +23,7 @@ static int lowest(uint64_t bits)
 #endif
 }
 
-/* A byte that a text is searched for, beside line breaks, and where the two are in the window from
- * `base` on. */
+/* The search of a text for a byte and for line breaks, and its hits in the window from `base`. */
 typedef struct {
     const unsigned char *p;
     ptrdiff_t n;
@@ -41,8 +40,8 @@ static int is_hit(const Search *s, unsigned char c)
 
 #if defined(__SSE2__)
 
-/* Bits of the hits among the bytes from `base` on, as far as they can be found many at a time;
- * `*done` is how many bytes that is. */
+/* Bits of the hits among the first bytes from `base` on, sixteen at a time. `*done` receives the
+ * number of bytes that were searched. */
 static uint64_t hits_at_once(const Search *s, ptrdiff_t base, ptrdiff_t *done)
 {
     const __m128i sought = _mm_set1_epi8((char)s->sought);
@@ -83,7 +82,7 @@ static uint64_t hits_at_once(const Search *s, ptrdiff_t base, ptrdiff_t *done)
 
 #endif
 
-/* A bit for every byte of the window from `base` on, as far as the text goes, that is a hit. */
+/* A bit for every hit in the window from `base` on, up to the end of the text. */
 static uint64_t hits_in_window(const Search *s, ptrdiff_t base)
 {
     ptrdiff_t k;
@@ -128,7 +127,7 @@ static ptrdiff_t skip_quoted(Search *quoted, ptrdiff_t i, ptrdiff_t *breaks)
     }
 }
 
-/* Cell by cell; only what a line break has completed is counted. */
+/* Cell by cell. Only rows with a line break at their end are counted. */
 CsvRows csv_split(const unsigned char *p, ptrdiff_t n, int delimiter, int quote, int64_t *ends,
                   int64_t *last, int64_t *starts)
 {

@@ -1,4 +1,4 @@
-/* What CSV cells say, and the different texts of a column numbered. */
+/* The texts of CSV cells, and numbers for the different texts of a column. */
 
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #define FIRST_SLOTS 256
 #define GROWTH 4
 
-/* Write what the cell [from, end) says; where the next one goes. */
+/* Write the text of the cell [from, end). Returns the place of the next one. */
 static inline unsigned char *unquote(const unsigned char *from, const unsigned char *end, int quote,
                                      unsigned char *to)
 {
@@ -22,7 +22,7 @@ static inline unsigned char *unquote(const unsigned char *from, const unsigned c
         from++;
         end--;
         const unsigned char *next = memchr(from, quote, (size_t)(end - from));
-        while (next) { /* copy up to the first of two quotes, and skip the second */
+        while (next) { /* copy up to and with the first of two quotes, and skip the second */
             memcpy(to, from, (size_t)(next + 1 - from));
             to += next + 1 - from;
             from = next + 2 < end ? next + 2 : end;
@@ -46,7 +46,7 @@ ptrdiff_t csv_unquote(const unsigned char *text, ptrdiff_t cells, const int64_t 
     return to - out;
 }
 
-/* A number for the n bytes of a text, which differs for nearly all texts. It is stored nowhere. */
+/* A hash of the n bytes of a text. It is stored nowhere, so it may change. */
 static uint64_t hash_text(const unsigned char *p, ptrdiff_t n)
 {
     uint64_t hash = (uint64_t)n * EACH;
@@ -98,7 +98,7 @@ static int is_same(const Numbering *all, ptrdiff_t row, ptrdiff_t other)
     return !memcmp(all->data + all->offsets[row], all->data + all->offsets[other], (size_t)length);
 }
 
-/* The slot that the text of a row has, or the free one that it would take. */
+/* The slot of the text of a row, or the free slot where it belongs. */
 static uint64_t find_slot(const Numbering *all, ptrdiff_t row, uint64_t hash)
 {
     uint64_t slot = hash & all->mask;

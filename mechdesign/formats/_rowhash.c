@@ -1,10 +1,10 @@
-/* Keyed hashes of rows, by which data sets are known again, and a table that numbers such
- * hashes.
+/* The module `mechdesign.formats._rowhash`: keyed hashes of rows, by which data sets are
+ * recognised.
  *
  * The hash of a row is the sum of the hashes of its cells (`_cellhash.h`), mixed by SipHash. A
  * sum does not depend on the order of the columns. The hash of a cell is a few multiplications,
- * enough that no two cells meet by accident; SipHash-1-3 of their sum, with a key that is kept
- * secret, is what keeps a reader who lacks the key from testing guesses.
+ * which suffice against accidental collisions. SipHash-1-3 of their sum has a secret key, so a
+ * reader without the key cannot test guesses.
  *
  * All functions work on buffers in place and without the interpreter's lock. Hashes are stored
  * in ledgers and in jobs: none of them may ever change.
@@ -18,6 +18,7 @@
 
 #include "_blake.h"
 #include "_cellhash.h"
+#include "_hashtable.h"
 
 /* How a loop over cells ended. */
 enum { LOOP_DONE, LOOP_OUTSIDE, LOOP_MEMORY };
@@ -92,7 +93,8 @@ static int hash_written(CsvText *text, int64_t from, int64_t to, uint64_t *hash)
     return LOOP_DONE;
 }
 
-/* Add the cells of one row, each of which ends one byte before the next one starts. */
+/* Add the cells of one row, each of which ends one byte before the next one starts. The bounds
+ * come from outside, so they are checked before anything is read. */
 static int add_row(CsvText *text, int64_t from, const int64_t *ends, Py_ssize_t width,
                    uint64_t *sum)
 {
@@ -227,7 +229,8 @@ static inline void sip_round(Sip *s)
     s->v2 = rotated(s->v2, 32);
 }
 
-/* SipHash-1-3 of eight bytes: one round a word, the last word with the length, three to finish. */
+/* SipHash-1-3 of eight bytes: one round a word, the last word with the length, three to finish.
+ * The constants are those of the paper. */
 static inline uint64_t siphash(uint64_t word, uint64_t k0, uint64_t k1)
 {
     const uint64_t last = 8ULL << 56;
@@ -265,6 +268,8 @@ static PyObject *mix(PyObject *Py_UNUSED(self), PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Unlike the sums, this hash depends on the order of the words. Its words are keyed hashes, so it
+ * needs no key of its own. */
 static PyObject *chain(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer words;
@@ -371,91 +376,6 @@ static PyObject *words(PyObject *Py_UNUSED(self), PyObject *args)
 
 /* ---------------------------------------------------------------- a table of hashes */
 
-/* How many hashes ahead of its use a slot is asked for. */
-#define AHEAD 12
-/* The most slots that are filled, of five. */
-#define FILLED 4
-#define OF_SLOTS 5
-/* What `fresh` says of a hash: it was there, it is new, it is new and there is no room for it. */
-enum { SEEN, FRESH, NO_ROOM };
-
-/* A table of hashes in open addressing, each near its place in their order; 0 marks an empty
- * slot. */
-typedef struct {
-    uint64_t *key;
-    int32_t *value; /* the code of each key */
-    uint64_t slots;
-    Py_ssize_t used;
-    Py_ssize_t room; /* hashes to keep at most; below 0, none is kept */
-} Table;
-
-/* Hashes to look up, and the answers. */
-typedef struct {
-    Py_ssize_t count;
-    const uint64_t *hash;
-    const int64_t *code;  /* the code of each if it is new */
-    unsigned char *fresh; /* SEEN, FRESH or NO_ROOM */
-    int64_t *found;       /* its code in the table, or its own */
-} Lookup;
-
-/* The slot where the search for a hash begins: hash * slots / 2^64. */
-static uint64_t slot_of(uint64_t hash, uint64_t slots)
-{
-#if defined(_MSC_VER) && !defined(__clang__)
-    return __umulh(hash, slots);
-#else
-    return (uint64_t)((__uint128_t)hash * slots >> 64);
-#endif
-}
-
-/* Ask for the slot of a hash that is looked up soon. */
-static inline void prefetch_slot(const Table *table, uint64_t hash)
-{
-#if defined(__GNUC__)
-    uint64_t slot = slot_of(hash, table->slots);
-    __builtin_prefetch(table->key + slot);
-    __builtin_prefetch(table->value + slot, 1);
-#else
-    (void)table;
-    (void)hash;
-#endif
-}
-
-/* Look up, or keep, the hashes from i on; where that ends because the table has to grow, or
- * count. */
-static Py_ssize_t look_up(Table *table, const Lookup *lookup, Py_ssize_t i)
-{
-    for (; i < lookup->count; i++) {
-        if (i + AHEAD < lookup->count)
-            prefetch_slot(table, lookup->hash[i + AHEAD]);
-        uint64_t hash = lookup->hash[i] ? lookup->hash[i] : UINT64_MAX; /* 0 marks an empty slot */
-        int64_t code = lookup->code[i];
-        uint64_t slot = slot_of(hash, table->slots);
-        while (table->key[slot] && table->key[slot] != hash)
-            slot = slot + 1 == table->slots ? 0 : slot + 1;
-        if (table->key[slot]) {
-            lookup->fresh[i] = SEEN;
-            lookup->found[i] = table->value[slot];
-            continue;
-        }
-        lookup->fresh[i] = FRESH;
-        lookup->found[i] = code;
-        if (table->room < 0)
-            continue;
-        if (table->used >= table->room || code != (int32_t)code) {
-            lookup->fresh[i] = NO_ROOM;
-            continue;
-        }
-        /* some slots stay empty, where a search ends */
-        if (((uint64_t)table->used + 1) * OF_SLOTS > table->slots * FILLED)
-            break;
-        table->key[slot] = hash;
-        table->value[slot] = (int32_t)code;
-        table->used++;
-    }
-    return i;
-}
-
 static PyObject *look(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer keys, values, hashes, codes, news, founds;
@@ -488,26 +408,27 @@ static PyObject *look(PyObject *Py_UNUSED(self), PyObject *args)
 
 static PyMethodDef METHODS[] = {
     {"add_rows", add_rows, METH_VARARGS,
-     "add_rows(sums, seed, text, starts, ends, width, quote): the cells of CSV rows; quote is a "
-     "byte, "
-     "or -1."},
+     "add_rows(sums, seed, text, starts, ends, width, quote): add the hashes of the cells of CSV "
+     "rows; quote is a byte, or -1."},
     {"add_texts", add_texts, METH_VARARGS,
-     "add_texts(sums, seed, text, offsets, plain): one text each; plain ones count byte for byte."},
+     "add_texts(sums, seed, text, offsets, plain): add the hash of one text to each sum; of plain "
+     "texts the bytes are hashed, of others the values."},
     {"add_doubles", add_doubles, METH_VARARGS,
-     "add_doubles(sums, seed, values): one number each; NaN is empty."},
+     "add_doubles(sums, seed, values): add the hash of one number to each sum; NaN is empty."},
     {"mix", mix, METH_VARARGS,
      "mix(words, k0, k1): SipHash-1-3 of every word of 8 bytes, in its place."},
     {"chain", chain, METH_VARARGS,
-     "chain(words, a, b): a and b after words of 8 bytes, which are random, in their order."},
+     "chain(words, a, b): the state (a, b) of the hash of a sequence, after further words of 8 "
+     "bytes."},
     {"words", words, METH_VARARGS,
      "words(out, key, person, columns, lanes=8): BLAKE2b of each record, with key and person, as a "
-     "word; columns are pairs of offsets and text, and of several the length stands before each "
-     "text; "
-     "at most so many at once."},
+     "word. columns are pairs of offsets and text; with several, each text has its length before "
+     "it. At most `lanes` records are hashed at once."},
     {"look", look, METH_VARARGS,
      "look(keys, values, used, room, hashes, codes, new, found, start): find hashes in a table, or "
-     "keep them with their codes while there is room (none is kept if room is below 0, and 2 marks "
-     "what is not). Ends where the table has to grow; where that is, and how many are kept."},
+     "keep them with their codes while there is room (none is kept if room is below 0, and new is "
+     "2 for those without room). Stops where the table has to grow; returns that place, and the "
+     "number of hashes in the table."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -4,8 +4,6 @@
 data are pandas' own. That takes 40 MB and a third of a second, which a job on files does not need.
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,10 +18,12 @@ def integers_of(array: Any, missing: int | None = None) -> NDArray[Any]:
 
     Nulls become `missing`; without it their values are arbitrary.
     """
+    # The buffers of an array of numbers are those of validity and values.
     data = array.buffers()[1]
     kind = array.type.to_pandas_dtype()
     if data is None:
         return np.zeros(0, kind)
+    # A slice shares the buffer of the whole array.
     values = np.frombuffer(data, kind)[array.offset : array.offset + len(array)]
     if missing is None or not array.null_count:
         return values
@@ -56,9 +56,17 @@ def arrow_offsets(texts: Any) -> tuple[NDArray[np.int64], Any]:
     _, offsets, data = texts.buffers()
     if not len(texts):
         return np.zeros(1, np.int64), data or b""
+    # Large strings have offsets of 64 bits, others of 32 bits.
     width = "<i8" if str(texts.type) == "large_string" else "<i4"
     bounds = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1]
     return np.asarray(bounds, np.int64), data or b""
+
+
+def is_arrow(column: Any) -> bool:
+    """Whether a column is a pyarrow array, with or without chunks."""
+    import pyarrow as pa
+
+    return isinstance(column, (pa.Array, pa.ChunkedArray))
 
 
 def combined(column: Any) -> Any:
@@ -117,7 +125,7 @@ def released_dictionary(column: Any) -> Any:
     values = taken(column.dictionary, codes.dictionary)
     kind = column.type
     if values.null_count or len(values.unique()) < len(values):
-        # Two codes of one value tell records apart that the values do not.
+        # Two codes of one value would distinguish records that the values do not.
         codes = column.dictionary_decode().dictionary_encode()
         values = codes.dictionary
     indices = codes.indices.cast(kind.index_type)

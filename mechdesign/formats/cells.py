@@ -12,8 +12,6 @@ One rule serves every kind of frame, so that a channel designed on one works on 
 - any other single value is its `str`; bytes, lists and records are refused.
 """
 
-# pyarrow and narwhals have no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import math
@@ -70,6 +68,7 @@ def empty_as_missing(column: Encoded) -> Encoded:
     """The column with its empty texts as missing cells."""
     if "" not in column.texts:
         return column
+    # Several codes may have the empty text.
     empty = [code for code, text in enumerate(column.texts) if not text]
     return column.recoded(np.where(np.isin(column.codes, empty), -1, column.codes))
 
@@ -87,13 +86,15 @@ def text_of(value: Any, name: str) -> str | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return str(value)  # also of a subclass, such as NumPy's
+        # A plain one for every subclass, such as NumPy's.
+        return str(value)
     if isinstance(value, (float, np.floating)):
         return None if math.isnan(value) else str(value)
     if isinstance(value, _CONTAINERS):
         raise _not_a_symbol(name, type(value).__name__)
     if type(value).__name__ in _MISSING_TYPES:
         return None
+    # The text must not depend on the zone that the table happens to display.
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC)
     return str(value)
@@ -144,14 +145,18 @@ def encode(column: Any, name: str) -> Encoded:
 
 
 def encode_anything(column: Any, name: str) -> Encoded:
-    """As `encode`; lists, structures, bytes and the like stand as Python writes them."""
+    """As `encode`; lists, structures, bytes and the like have the text that Python writes."""
     try:
         return encode(column, name)
     except InputError:
+        # Not a column at all.
         if not hasattr(column, "__iter__"):
             raise
-        values = column.to_pylist() if hasattr(column, "to_pylist") else [*column]
-        return encode([None if v is None else repr(v) for v in values], name)
+    values = column.to_pylist() if hasattr(column, "to_pylist") else column
+    texts: list[str | None] = []
+    for value in values:
+        texts.append(None if value is None else repr(value))
+    return encode(texts, name)
 
 
 def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
@@ -174,20 +179,24 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
 
 
 def _encode_array(array: NDArray[Any], name: str) -> Encoded:
+    """Codes and texts of a NumPy array."""
     import pyarrow as pa
 
     if array.ndim != 1:
         raise InputError(
             f"the column {quoted(name)} must have one dimension, not {array.ndim}"
         )
-    if array.dtype.kind in "OUT":  # objects and texts
+    # Objects and texts.
+    if array.dtype.kind in "OUT":
         return _encode_values(array.tolist(), name)
-    if array.dtype.kind not in "iufbM":  # numbers, truth values, moments
+    # All but numbers, truth values and moments.
+    if array.dtype.kind not in "iufbM":
         raise _not_a_symbol(name, str(array.dtype))
     return _encode_arrow(pa.array(array), name)
 
 
 def _encode_series(column: Any, name: str) -> Encoded:
+    """Codes and texts of a Series of any data frame library."""
     import narwhals as nw
 
     try:
@@ -231,6 +240,7 @@ def _encode_values(values: Sequence[Any], name: str) -> Encoded:
 
 
 def _encode_arrow(column: Any, name: str) -> Encoded:
+    """Codes and texts of a pyarrow array, with or without chunks."""
     import pyarrow as pa
 
     types = pa.types
@@ -251,6 +261,7 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         # The dictionary is that of a whole row group, and this is a part of it.
         column = column.dictionary_decode().dictionary_encode()
     indices = column.indices
+    # A missing cell becomes -1.
     if types.is_unsigned_integer(indices.type):
         indices = indices.cast(pa.int64())
     codes = integers_of(indices, -1)
@@ -289,14 +300,17 @@ def _texts_of_arrow(values: Any, name: str) -> list[str | None]:
 
 
 def _texts_of_times(values: Any) -> list[str | None]:
+    """The texts of timestamps and times of day, None for a missing value."""
     import pyarrow as pa
 
     kind = values.type
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         # The text must not depend on the zone that the table happens to display.
         values = values.cast(pa.timestamp(kind.unit, "UTC"))
-    texts = values.cast(pa.string()).to_pylist()
-    return [text and _plain_time(text) for text in texts]
+    texts: list[str | None] = []
+    for text in values.cast(pa.string()).to_pylist():
+        texts.append(None if text is None else _plain_time(text))
+    return texts
 
 
 def _plain_time(text: str) -> str:
@@ -308,11 +322,11 @@ def _plain_time(text: str) -> str:
 
 
 def _texts_of_floats(values: Any) -> list[str | None]:
+    """The shortest texts of floats, None for a missing value."""
     # NumPy's floats keep their width, so that a 32-bit float has its own shortest decimal.
     texts: list[str | None] = []
-    for number, valid in zip(
-        integers_of(values), values.is_valid().to_pylist(), strict=True
-    ):
+    validity = values.is_valid().to_pylist()
+    for number, valid in zip(integers_of(values), validity, strict=True):
         present = valid and not math.isnan(number)
         texts.append(str(number) if present else None)
     return texts
@@ -324,6 +338,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _not_a_symbol(name: str, kind: str) -> InputError:
+    """The error for cells that are no single values."""
     return InputError(
         f"the column {quoted(name)} holds {kind}, which is no symbol; turn it into text first"
     )

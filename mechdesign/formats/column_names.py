@@ -26,6 +26,7 @@ def separators(header: Collection[Any]) -> str:
     """A hint for a header of one name that contains a delimiter; otherwise empty."""
     if len(header) != 1:
         return ""
+    # A table read with the wrong delimiter has one column, whose name is the whole header.
     (only,) = header
     for delimiter, (name, typed) in _DELIMITERS.items():
         if delimiter in str(only):

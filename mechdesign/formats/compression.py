@@ -1,7 +1,5 @@
 """Gzip and zstd: recognising, reading and writing compressed files."""
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import gzip
@@ -32,6 +30,7 @@ def compression_of(head: bytes) -> Compression | None:
         return "gzip"
     if head.startswith(_ZSTD):
         return "zstd"
+    # The first byte of such a frame is a number from 0 to 15, plus 0x50.
     if head[1:4] == _ZSTD_SKIPPABLE and 0x50 <= head[0] <= 0x5F:
         return "zstd"
     return None
@@ -64,6 +63,7 @@ class Decompressed:
             raise self._explained(error) from None
 
     def _explained(self, error: Exception) -> FileError:
+        """The error as one about the file."""
         # The operating system gives a number to its errors, arrow does not.
         if isinstance(error, OSError) and error.errno:
             message = f"{self._name} cannot be read: {reason(error)}"
@@ -85,6 +85,7 @@ def compressed(target: LeftOpen, compression: Compression | None) -> Any:
     if compression is None:
         return target
     if compression == "gzip":
+        # Without a name and a time, which the format would store.
         return gzip.GzipFile("", "wb", GZIP_LEVEL, cast("Any", target), mtime=0)
     import pyarrow as pa
 
@@ -102,7 +103,7 @@ class LeftOpen(io.RawIOBase):
         self.abandoned = False
 
     def writable(self) -> bool:
-        """True."""
+        """True: compressors ask before they write."""
         return True
 
     def write(self, data: Any, /) -> int:
@@ -118,5 +119,6 @@ def write_all(target: Any, data: Any) -> None:
     while len(view):
         written = target.write(view)
         if written is None:
+            # A pipe that its reader has set to non-blocking; 11 is EAGAIN.
             raise BlockingIOError(11, "the target would block")
         view = view[written:]

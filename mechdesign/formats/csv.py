@@ -1,7 +1,5 @@
 """Reading CSV files as batches of records."""
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +19,8 @@ from mechdesign.formats.column_names import require_column
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_blocks import Blocks, TextBlock
 from mechdesign.formats.csv_rows import Positions, pieces_of
-from mechdesign.formats.csv_sinks import CellWriter, CsvLayout, CsvSink
+from mechdesign.formats.csv_sinks import CsvLayout, CsvSink
+from mechdesign.formats.csv_text import CellWriter
 from mechdesign.formats.formulas import FORMULAS, as_text
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.outputs import Output
@@ -63,6 +62,7 @@ class CsvSource(AbstractContextManager["CsvSource"]):
             )
 
     def _rewind(self) -> None:
+        """Begin at the start of the file again, before the header."""
         self.text = TextInput(self._raw, self.options.encoding)
         self.blocks = Blocks(
             self.text, self.name, self.options.delimiter, self.options.quote
@@ -122,6 +122,7 @@ class CsvSource(AbstractContextManager["CsvSource"]):
 
         The file is read again unless the last batch holds it.
         """
+        # Errors are mostly about the block that was read last.
         last = [] if self._block is None else [self._block]
         self._rewind()
         for block in chain(last, self.blocks):
@@ -137,8 +138,9 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         *,
         compression: Compression | None = None,
     ) -> CsvSink:
-        """A sink for a CSV file with the same delimiter, quotes, encoding, byte-order mark and line
-        breaks.
+        """A sink for a CSV file in the format of this one.
+
+        Delimiter, quotes, encoding, byte-order mark and line breaks are the same.
         """
         layout = CsvLayout(
             name=self.name,
@@ -204,6 +206,7 @@ class CsvBatch(TextBlock):
     @cached_property
     def _positions(self) -> dict[str, int]:
         """The positions of the columns by name, the first one of equal names."""
+        # In reverse, so that the first of equal names is written last.
         places = range(len(self.names) - 1, -1, -1)
         return {self.names[place]: place for place in places}
 
@@ -215,6 +218,7 @@ class CsvBatch(TextBlock):
         if name not in self.encode:
             return cells
         _, offsets, data = cells.buffers()
+        # Codes by first appearance, and the place of the first cell of each, as 32-bit integers.
         codes, first_places = map(pa.py_buffer, _csv.numbered(offsets, data))
         firsts = pa.Array.from_buffers(
             pa.int32(), len(first_places) // 4, [None, first_places]
@@ -237,6 +241,7 @@ class CsvBatch(TextBlock):
     @property
     def quote_code(self) -> int:
         """The byte of the quote, -1 if the text has none."""
+        # Cells need not be searched for quotes where the whole text has none.
         if self.quote is None or not self.quotes:
             return -1
         return ord(self.quote)
@@ -251,15 +256,13 @@ class CsvBatch(TextBlock):
         return replace(self, starts=self.starts[::step], ends=self.ends[::step])
 
     def escaped(self) -> CsvBatch:
-        """The records with an apostrophe before every cell that a spreadsheet would take for a
-        formula.
-        """
+        """The records with an apostrophe before every cell that spreadsheets take for a formula."""
         places = self._formula_places()
         bounds = [0, *places.tolist(), len(self.text)]
         pieces = [self.text[start:end] for start, end in pairwise(bounds)]
 
         def moved(positions: Positions) -> Positions:
-            # By as many bytes as apostrophes stand before them.
+            # Each apostrophe before a position moves it by one byte.
             return positions + np.searchsorted(places, positions)
 
         return replace(
@@ -279,7 +282,9 @@ class CsvBatch(TextBlock):
         # An empty cell at the end of the text starts beyond its last byte.
         first_bytes = data[np.minimum(starts, self.size - 1)]
         signs = np.isin(first_bytes, [ord(sign) for sign in FORMULAS])
+        # An empty cell has no first byte.
         signs &= starts < self.ends
+        # Few cells begin with a sign, and only of those the text decides.
         places: list[int] = []
         for start, end in zip(
             starts[signs].tolist(), self.ends[signs].tolist(), strict=True
@@ -311,6 +316,7 @@ class CsvBatch(TextBlock):
 
 
 def _unquoted(cell: str, quote: str | None) -> str:
+    """The text of a cell without the quotes around it."""
     if quote is None or not cell.startswith(quote):
         return cell
     return cell[1:-1].replace(quote * 2, quote)

@@ -14,6 +14,7 @@ from mechdesign.formats.csv_rows import Positions, Rows, Splitter, line_breaks
 from mechdesign.formats.text_input import TextInput, Undecodable
 
 CR = 13
+"""The byte of a carriage return."""
 
 Mask = NDArray[np.bool_]
 
@@ -34,9 +35,10 @@ HEADER = 1 << 16
 """Bytes read for the header. They are split once more for the records."""
 
 LONGEST = 1 << 24
-"""Bytes of the longest record (16 MB): an unclosed quote must not fill the memory."""
+"""Most bytes of a record (16 MB): an unclosed quote must not fill the memory."""
 
 BLANK = "is blank within the table"
+"""The fault of a blank line before further rows."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class TextBlock:
         lengths = bounds[selected + 1] - bounds[selected]
         new_bounds = np.cumsum(np.append(0, lengths))
         starts = new_bounds[:-1]
+        # All cells of a row move by as many bytes as its start.
         moved = starts - self.starts[selected]
         ends = self.ends[selected] + moved[:, None]
         return replace(
@@ -139,6 +142,7 @@ class Blocks:
             )
         cells: list[bytes] = []
         start = 0
+        # Each delimiter is one byte, so the next cell begins behind it.
         for end in rows.ends[:width].tolist():
             cells.append(text[start:end])
             start = end + 1
@@ -159,6 +163,7 @@ class Blocks:
             self._require_text(text, rows.size)
             count = self._regular_rows(text, rows, width)
             if count:
+                # Blank lines at the end of the text are not part of the block.
                 size = int(rows.starts[count]) if count < len(rows) else rows.size
                 yield TextBlock(
                     text=text,
@@ -197,6 +202,7 @@ class Blocks:
                     b"",
                     f"a record of more than {LONGEST:,} bytes; is a quote never closed?",
                 )
+            # Twice as much text at every attempt, so that a long record takes linear time.
             size = len(text)
         self._rest = text[rows.size :]
         if self._ended and self._rest:
@@ -220,6 +226,7 @@ class Blocks:
             self._ended = not part
             if part and part[-1] not in undecided:
                 return b"".join(parts)
+        # The end of the file. Half of a record may be missing, so the user is told.
         text = b"".join(parts)
         if text and text[-1:] not in (b"\n", b"\r"):
             self.completed = True
@@ -240,6 +247,7 @@ class Blocks:
             )
 
     def _not_text(self) -> str:
+        """The fault of bytes that are no text in the encoding of the file."""
         if self._source.encoding == "utf-8":
             return "not UTF-8 text; save the file as UTF-8, or name its encoding (--encoding)"
         return f"not {self._source.encoding} text; name the encoding of the file (--encoding)"
@@ -254,6 +262,7 @@ class Blocks:
             widths = rows.widths()
             filled = int(np.flatnonzero(widths)[-1]) + 1 if widths.any() else 0
             wrong = np.flatnonzero(widths[:filled] != width)
+            # A blank line of an earlier block is the earlier fault.
             if len(wrong) and not self._blank_line:
                 place = int(wrong[0])
                 cells = int(widths[place])
@@ -267,6 +276,7 @@ class Blocks:
                 self._name, f"{self._name}, line {self._blank_line}: the row {BLANK}"
             )
         if filled < len(rows) and not self._blank_line:
+            # Blank lines may end the file: the next block decides.
             before = text[: int(rows.starts[filled])]
             self._blank_line = self._line + line_breaks(before)
         return filled

@@ -6,8 +6,6 @@ quote ends with one, quotes inside it are doubled, and other quotes are ordinary
 ends with CR, LF or both. The splitting itself is compiled (`_csv_rows.c`).
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -57,6 +55,7 @@ class Rows:
     def widths(self) -> Positions:
         """The number of cells of every row, 0 for a blank line."""
         widths = np.diff(self.last, prepend=-1)
+        # A blank line has one cell, which is empty and has no quotes.
         blank = (widths == 1) & (self.ends[self.last] == self.starts)
         widths[blank] = 0
         return widths
@@ -85,6 +84,7 @@ class Splitter:
         cells, count, size, lines, misquoted = _csv.split(
             text, self._delimiter, self._quote, self._ends, self._last, self._starts
         )
+        # Copies, because the next piece of text fills the same arrays.
         return Rows(
             ends=self._ends[:cells].copy(),
             last=self._last[:count].copy(),
@@ -96,6 +96,7 @@ class Splitter:
         )
 
     def _make_room(self, size: int) -> None:
+        """Make the arrays large enough for a text of `size` bytes."""
         # Every byte may end a cell or a row. The eighth more saves reallocations.
         if len(self._ends) < size:
             room = size + size // 8
@@ -121,4 +122,5 @@ def line_breaks(text: bytes) -> int:
     feeds = text.count(b"\n")
     if b"\r" not in text:
         return feeds
+    # CR and LF together end one line, which both counts include.
     return feeds + text.count(b"\r") - text.count(b"\r\n")

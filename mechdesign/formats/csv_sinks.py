@@ -1,33 +1,24 @@
-"""Writing CSV files: a CSV source with some columns exchanged, or a Parquet source as text."""
+"""Writing a CSV source with some columns exchanged, so that kept cells stay byte for byte."""
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
-import codecs
-import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from mechdesign.core.errors import FileError, InputError
-from mechdesign.core.wording import quoted
 from mechdesign.formats import _csv
 from mechdesign.formats.arrow_arrays import arrow_texts, integers_of
-from mechdesign.formats.cells import encode, simple_texts
-from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
+from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv_blocks import TextBlock
 from mechdesign.formats.csv_rows import Positions
-from mechdesign.formats.formulas import NUMBER
+from mechdesign.formats.csv_text import CellWriter, TextStream
 from mechdesign.formats.outputs import (
     KeptColumn,
     Output,
     WrittenColumn,
     check_outputs,
-    field_of,
     values_of,
 )
 from mechdesign.formats.text_options import TextOptions
@@ -111,108 +102,7 @@ def edits_of(outputs: Sequence[Output], width: int) -> list[Edit]:
     return edits
 
 
-class CellWriter:
-    """Writes cells, with quotes where they need them.
-
-    Attributes
-    ----------
-    special : str
-        A pattern of the characters that need quotes, for pyarrow and Python.
-    """
-
-    def __init__(
-        self, name: str, options: TextOptions, encoding: str, *, alone: bool
-    ) -> None:
-        self.name = name
-        self._quote = options.quote
-        self._encoding = encoding
-        # Hexadecimal escapes mean the same to pyarrow and to Python.
-        characters = options.delimiter + (options.quote or "")
-        escapes = "".join(f"\\x{ord(character):02x}" for character in characters)
-        self.special = f"[{escapes}\\r\\n]"
-        if alone:
-            # An empty cell that is alone would leave its line blank.
-            self.special += "|^$"
-
-    def cell(self, text: str, what: str) -> str:
-        """The text as it is written; `what` names it in messages."""
-        try:
-            text.encode(self._encoding)
-        except UnicodeEncodeError:
-            raise FileError(
-                self.name,
-                f"{self.name}: {what} {quoted(text)} cannot be written in {self._encoding}, "
-                "the encoding of the file; save the file as UTF-8",
-            ) from None
-        if not re.search(self.special, text):
-            return text
-        if self._quote is None:
-            raise FileError(
-                self.name,
-                f"{self.name}: {what} {quoted(text)} cannot be written without quotes; read the "
-                "file with quotes, or with another delimiter",
-            )
-        return self._quote + text.replace(self._quote, self._quote * 2) + self._quote
-
-
-class _TextStream(AbstractContextManager["_TextStream"]):
-    """Text written to a target in an encoding, perhaps compressed.
-
-    A context manager that closes the text. After an exception nothing more reaches the target,
-    not even the end of the compressed data.
-    """
-
-    def __init__(self, name: str, options: TextOptions, encoding: str) -> None:
-        self.records = 0
-        self._name = name
-        self._delimiter = options.delimiter
-        self._encoding = encoding
-        self._encoder = codecs.getincrementalencoder(encoding)()
-
-    def _open(
-        self, target: BinaryIO, compression: Compression | None, mark: bytes = b""
-    ) -> None:
-        """Begin the text with a byte-order mark."""
-        self._plain = LeftOpen(target)
-        self._target = compressed(self._plain, compression)
-        write_all(self._target, mark)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        if raised[0] is not None:
-            self._plain.abandoned = True
-        self.close()
-
-    def write_packed(self, part: Any) -> None:
-        """Write a batch of one column of lines, as `CsvBatch.packed` returns them."""
-        lines = part.column(0)
-        offsets = np.frombuffer(lines.buffers()[1], np.int32)
-        first = offsets[lines.offset]
-        last = offsets[lines.offset + len(lines)]
-        self._put(memoryview(lines.buffers()[2])[first:last])
-        self.records += len(lines)
-
-    def close(self) -> None:
-        """End the text; the target stays open."""
-        self._target.close()
-
-    def _put(self, data: Any) -> None:
-        """Write UTF-8 in the encoding of the file."""
-        if self._encoding != "utf-8":
-            try:
-                data = self._encoder.encode(bytes(data).decode())
-            except UnicodeEncodeError:
-                raise FileError(
-                    self._name,
-                    f"{self._name}: a cell cannot be written in {self._encoding}; write it as "
-                    "UTF-8",
-                ) from None
-        write_all(self._target, data)
-
-
-class CsvSink(_TextStream):
+class CsvSink(TextStream):
     """Writes a CSV file in the format of its source, with some columns exchanged.
 
     Kept cells stay byte for byte, with their quotes. A written cell is quoted only if it holds a
@@ -246,6 +136,7 @@ class CsvSink(_TextStream):
         self._has_even_lines = False
         self._written_texts: dict[int, tuple[Any, Any]] = {}
         """The last dictionary of each written column, and its texts as they are written."""
+        # Kept names stay byte for byte, too.
         names: list[str] = []
         for output in outputs:
             if isinstance(output, KeptColumn):
@@ -256,9 +147,7 @@ class CsvSink(_TextStream):
         self._put(self._delimiter.join(names).encode() + layout.newline)
 
     def even_lines(self) -> None:
-        """End every line as the header ends: line breaks of two kinds would tell the records
-        apart.
-        """
+        """End every line as the header ends: line breaks of two kinds would distinguish records."""
         self._has_even_lines = True
 
     def write(self, batch: Any, written: Sequence[Any]) -> None:
@@ -299,6 +188,7 @@ class CsvSink(_TextStream):
                 base += len(texts)
                 slot += 1
         counts = np.array([len(edit.written) for edit in self._edits])
+        # An uneven line break is one more edit: the text of the header's takes its place.
         breaks = self._uneven_breaks(block)
         if breaks is not None:
             cuts = np.concatenate([cuts, breaks[:, None]], axis=1)
@@ -316,6 +206,7 @@ class CsvSink(_TextStream):
             return None
         begins = block.ends[:, -1]
         breaks = np.column_stack([begins, np.append(block.starts[1:], block.size)])
+        # A break is CR, LF or both, so its length and first byte identify it.
         first_bytes = np.frombuffer(block.text, np.uint8)[begins]
         is_long = breaks[:, 1] - begins != len(self._newline)
         if not is_long.any() and (first_bytes == self._newline[0]).all():
@@ -337,6 +228,7 @@ class CsvSink(_TextStream):
     def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
         """Codes of the written column `k`, and its texts as they are written."""
         column = values_of(column)
+        # A null is an empty cell.
         if column.indices.null_count or column.dictionary.null_count:
             column = column.dictionary_decode().fill_null("").dictionary_encode()
         cached = self._written_texts.get(k)
@@ -350,113 +242,15 @@ class CsvSink(_TextStream):
     def _delimited_texts(self, k: int, dictionary: Any) -> Any:
         """The texts of the written column `k` with quotes, and with the delimiters around them."""
         edit = next(edit for edit in self._edits if k in edit.written)
+        # One delimiter before every column but the first of the row, and one more before the kept
+        # column that follows.
         before = ""
         if edit.after is not None or k != edit.written[0]:
             before = self._delimiter
         after = ""
         if edit.before is not None and k == edit.written[-1]:
             after = self._delimiter
-        texts = [
-            before + self._writer.cell(text, "the text") + after
-            for text in dictionary.to_pylist()
-        ]
+        texts: list[str] = []
+        for text in dictionary.to_pylist():
+            texts.append(before + self._writer.cell(text, "the text") + after)
         return arrow_texts(texts)
-
-
-class TextSink(_TextStream):
-    """Writes a Parquet source as a CSV: cells by the rules of `cells`, nulls as empty cells.
-
-    With `escape` a cell that a spreadsheet would take for a formula gets an apostrophe.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        schema: Any,
-        target: BinaryIO,
-        outputs: Sequence[Output],
-        compression: Compression | None,
-        text: TextOptions | None,
-        escape: bool,
-    ) -> None:
-        check_outputs(outputs, len(schema.names))
-        options = text or TextOptions()
-        encoding = codecs.lookup(options.encoding).name
-        super().__init__(name, options, encoding)
-        self._writer = CellWriter(name, options, encoding, alone=len(outputs) == 1)
-        self._quote = options.quote
-        self._escape = escape
-        self._outputs = outputs
-        fields = [field_of(output, schema) for output in outputs]
-        for field in fields:
-            _require_text_type(field, name)
-        self._open(target, compression)
-        names = [self._writer.cell(field.name, "the column") for field in fields]
-        self._put(f"{options.delimiter.join(names)}\n".encode())
-
-    def write(self, batch: Any, written: Sequence[Any]) -> None:
-        """Write a batch of the source with its written columns."""
-        import pyarrow.compute
-
-        pc: Any = pyarrow.compute
-        fresh = iter(written)
-        columns: list[Any] = []
-        for output in self._outputs:
-            if isinstance(output, KeptColumn):
-                column = batch.texts(output.position)
-            else:
-                column = next(fresh)
-            columns.append(self._cells(column))
-        columns[-1] = pc.binary_join_element_wise(columns[-1], "", "\n")
-        lines = pc.binary_join_element_wise(*columns, self._delimiter)
-        self.write_packed(pyarrow.RecordBatch.from_arrays([lines], [""]))
-
-    def _cells(self, column: Any) -> Any:
-        """The cells of a column, with quotes where they need them."""
-        import pyarrow.compute
-
-        pc: Any = pyarrow.compute
-        cells = simple_texts(column)
-        if cells is None:
-            cells = encode(column, "").expanded()
-        cells = cells.fill_null("")
-        if self._escape:
-            cells = _escaped(cells)
-        if pc.any(pc.match_substring(cells, "\0")).as_py():
-            raise FileError(
-                self._name,
-                f"{self._name}: a cell holds NUL, which no CSV can; leave its column out",
-            )
-        special = pc.match_substring_regex(cells, self._writer.special)
-        if not pc.any(special).as_py():
-            return cells
-        if self._quote is None:
-            raise FileError(
-                self._name,
-                f"{self._name}: a cell cannot be written without quotes; write it with quotes, "
-                "or with another delimiter",
-            )
-        doubled = pc.replace_substring(cells, self._quote, self._quote * 2)
-        in_quotes = pc.binary_join_element_wise(self._quote, doubled, self._quote, "")
-        return pc.if_else(special, in_quotes, cells)
-
-
-def _require_text_type(field: Any, name: str) -> None:
-    """Refuse a column whose cells have no text, such as lists."""
-    import pyarrow as pa
-
-    try:
-        encode(pa.array([], field.type), field.name)
-    except InputError as error:
-        raise FileError(name, f"{name}: {error}, or leave it out (--drop)") from None
-
-
-def _escaped(cells: Any) -> Any:
-    """Formulas with an apostrophe before them: `formulas.as_text` for a whole column."""
-    import pyarrow.compute
-
-    pc: Any = pyarrow.compute
-    formulas = pc.match_substring_regex(cells, r"^[=+\-@\t\r]")
-    numbers = pc.match_substring_regex(cells, f"^{NUMBER}$")
-    with_apostrophe = pc.binary_join_element_wise("'", cells, "")
-    return pc.if_else(pc.and_not(formulas, numbers), with_apostrophe, cells)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mechdesign.formats.cells import Encoded
 
 DENSE_LIMIT = 1 << 20
-"""Most possible combinations that one dense array tells apart (8 MB)."""
+"""Most possible combinations for which a dense array is used (8 MB)."""
 
 
 def distinct_records(
@@ -31,6 +31,7 @@ def distinct_records(
     sizes = tuple(len(column.texts) + 1 for column in columns)
     shifted = [column.codes.astype(np.int64) + 1 for column in columns]
     possible = math.prod(sizes)
+    # Such numbers would not fit into 64 bits.
     if possible >= 2**63:
         records = np.stack(shifted, axis=1)
         distinct, inverse = np.unique(records, axis=0, return_inverse=True)
@@ -48,6 +49,7 @@ def distinct_numbers(
     All numbers must be at least 0 and below `possible`.
     """
     if possible > DENSE_LIMIT:
+        # Sorting takes longer than counting, but its memory grows with the records only.
         return np.unique(numbers, return_inverse=True)
     present = np.flatnonzero(np.bincount(numbers))
     place = np.zeros(possible, np.int64)
@@ -81,6 +83,7 @@ class Numbering:
         # The code -1 of a missing cell leads to the empty text at the end.
         texts_of = [(*column.texts, "") for column in columns]
         numbers = np.empty(len(distinct), np.int64)
+        # Only the distinct combinations become Python texts.
         for k in np.argsort(first).tolist():
             codes = distinct[k].tolist()
             texts = [texts[code] for texts, code in zip(texts_of, codes, strict=True)]

@@ -1,4 +1,4 @@
-"""Folders and globs of data files."""
+"""Folders and globs of data files: their names, and all of them as one table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def files_of(source: PathLike) -> tuple[Path, list[str]]:
     for path in sorted(glob(pattern, recursive=True)):
         relative = Path(path).relative_to(base)
         hidden = any(part.startswith((".", "_")) for part in relative.parts)
-        if hidden or not relative.parts:  # the folder itself
+        # The folder itself has no part below itself.
+        if hidden or not relative.parts:
             continue
         if os.path.isfile(path):
             files.append(relative.as_posix())
@@ -116,6 +117,7 @@ class FolderSource(AbstractContextManager["FolderSource"]):
                 for batch in table.batches(encode=encode, read=read, whole=whole):
                     records += batch.num_rows
                     yield batch
+                    # A file measures its position in bytes or in rows; the folder in bytes.
                     share = table.position / table.size
                     self.position = bytes_before + round(guarded.size * share)
                 guarded.check()

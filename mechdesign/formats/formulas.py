@@ -1,4 +1,4 @@
-"""Cells that a spreadsheet would take for formulas, and how they become text."""
+"""Cells that a spreadsheet would take for formulas, and their form as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ FORMULAS = "=+-@\t\r"
 """First characters of a cell that a spreadsheet takes for a formula."""
 
 NUMBER = r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?%?"
-"""Numbers may begin with a sign and are no formulas. Both pyarrow and Python use this pattern."""
+"""Pattern of numbers, which may begin with a sign and are no formulas, for pyarrow and Python."""
 
 
 def as_text(cell: str) -> str:

@@ -41,7 +41,7 @@ PARQUET_MAGIC = b"PAR1"
 """First and last bytes of a Parquet file."""
 
 SNIFFED = 4096
-"""Bytes that decide what a file is."""
+"""Bytes at the beginning of a file that decide its format."""
 
 
 class Cursor(io.RawIOBase):
@@ -86,6 +86,7 @@ class OpenedFile:
         standard = path == STANDARD
         self.name = name or ("standard input" if standard else os.fspath(path))
         self.path = Path(path)
+        # A program without a console has no standard input.
         if standard and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise FileError(
                 self.name, f"{self.name} is closed; open it, or name a file to read"
@@ -109,6 +110,7 @@ class OpenedFile:
     def _copied(
         self, blocks: Iterator[bytes], folder: Path | None, resources: ExitStack
     ) -> Path:
+        """The path of a nameless file with this content, which `resources` closes."""
         try:
             copy = resources.enter_context(closing(NamelessFile(folder)))
             with open(copy.path, "wb", buffering=0) as sink:
@@ -123,6 +125,8 @@ class OpenedFile:
 
 
 def _next_block(source: BinaryIO, name: str) -> bytes:
+    """The next block of a pipe; none at its end."""
+    # Errors of reading are told apart from those of writing the copy.
     with read_errors(name):
         return source.read(BLOCK)
 
@@ -150,10 +154,12 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
             status = os.fstat(self.stream.fileno())
             self.size = status.st_size
             self.sha256 = self._hashed(progress)
+            # The state before the hash: a change while the file was hashed counts, too.
             self._stamp = _stamp(status)
             self.check()
 
     def _hashed(self, progress: Progress | None) -> str:
+        """The SHA-256 of the content."""
         digest = hashlib.sha256()
         done = 0
         while block := self.stream.read(BLOCK):
@@ -179,9 +185,11 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
             )
 
     def _is_unchanged(self) -> bool:
+        """Whether the path leads to the file that was hashed, in the same state."""
         try:
             return _stamp(os.stat(self.path)) == self._stamp
         except OSError:
+            # It was removed, or its folder was.
             return False
 
     def __exit__(
@@ -197,7 +205,7 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    """What changes together with the content of a file.
+    """Facts of a file that change together with its content.
 
     The time of the last access does not count.
     """
@@ -226,7 +234,7 @@ class RawInput:
     head : bytes
         The beginning of its uncompressed content.
     is_parquet : bool
-        Whether it is a Parquet file; otherwise it is taken for text.
+        Whether it is a Parquet file; otherwise it is read as text.
     """
 
     def __init__(self, source: PathLike | BinaryIO, name: str | None) -> None:
@@ -244,6 +252,7 @@ class RawInput:
             self._recognise()
 
     def _recognise(self) -> None:
+        """Set the size and the attributes that the first bytes decide."""
         with read_errors(self.name):
             self.size = self.stream.seek(0, os.SEEK_END)
         if not self.size:
@@ -281,7 +290,9 @@ class RawInput:
 
 
 def _name_of(stream: BinaryIO) -> str:
+    """The name of a file object in messages."""
     try:
         return str(stream.name)
-    except AttributeError:  # a buffer in memory has no name
+    except AttributeError:
+        # A buffer in memory has no name.
         return "the input"

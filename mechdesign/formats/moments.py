@@ -7,8 +7,6 @@ moment is the seconds since 1970, the nanoseconds after them, and whether it has
 seconds are those of UTC).
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import re
@@ -28,10 +26,10 @@ PATTERN = (
     r"(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
     r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?$"
 )
-"""Texts that are moments."""
+"""Pattern of the texts that are moments."""
 
 PROBED = 64
-"""Texts of a column that are tried before all of them are."""
+"""Texts of a column that are matched first. Only if one of them is a moment, all are."""
 
 SHORTEST = len("2026-11-23")
 """Characters, and so bytes, of the shortest moment."""
@@ -89,6 +87,7 @@ def moments_of(column: Any) -> Moments | None:
         return None
     places = _present(column)
     ticks = ticks[places].astype(np.int64)
+    # Floor division, so that moments before 1970 have nanoseconds above zero as well.
     values = np.zeros(len(places), MOMENT)
     values["seconds"] = ticks // per_second
     values["nanoseconds"] = ticks % per_second * (UNITS["ns"] // per_second)
@@ -105,11 +104,12 @@ def _present(column: Any) -> Integers:
 
 @lru_cache
 def _probed(count: int) -> Integers:
-    """The positions of the cells that are looked at first, of so many."""
+    """The positions of the cells of a column of `count` that are matched first."""
     return np.linspace(0, count - 1, PROBED).astype(np.int64)
 
 
 def _moments_in_texts(texts: Any) -> Moments | None:
+    """The moments in a pyarrow array of texts; None where there are none."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -120,7 +120,7 @@ def _moments_in_texts(texts: Any) -> Moments | None:
         return None
     probed = _probed(len(texts))
     offsets, _ = arrow_offsets(texts)
-    # Most columns are shown by their lengths to hold no dates, and there may be thousands.
+    # Most columns, of which there may be thousands, have texts too short for a date.
     if (offsets[probed + 1] - offsets[probed] < SHORTEST).all():
         return None
     probe = texts.take(arrow_integers(probed))
@@ -139,7 +139,9 @@ def _moments_in_texts(texts: Any) -> Moments | None:
     values = np.zeros(len(places), MOMENT)
     values["seconds"] = days.astype(np.int64) * DAY
     values["seconds"] += _numbers(hour) * HOUR + _numbers(minute) * MINUTE
+    # A zone ahead of UTC has reached its time of day earlier.
     values["seconds"] += _numbers(second) - offsets
+    # A fraction of .5 is 500,000,000 nanoseconds.
     values["nanoseconds"] = _numbers(pc.utf8_rpad(fraction, DIGITS, "0"))
     values["zoned"] = zoned
     return Moments(places, values)
@@ -160,6 +162,7 @@ def _zones(zones: Any) -> tuple[Integers, NDArray[np.bool_]]:
     """The seconds by which each cell is ahead of UTC, and whether it has a zone."""
     import pyarrow as pa
 
+    # A column has few zones, so each is parsed once.
     coded = zones.dictionary_encode()
     codes = integers_of(coded.indices.cast(pa.int64()))
     texts = coded.dictionary.to_pylist()
@@ -172,6 +175,7 @@ def _offset(zone: str) -> int:
     """The seconds of a zone such as +01, -0530, +05:30 or Z."""
     parts = re.fullmatch(r"([+-])([0-9]{2}):?([0-9]{2})?", zone)
     if parts is None:
+        # Z, or no zone at all.
         return 0
     sign, hours, minutes = parts.groups()
     seconds = int(hours) * HOUR + int(minutes or 0) * MINUTE

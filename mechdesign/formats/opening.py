@@ -16,12 +16,13 @@ from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
 from mechdesign.core.undoing import on_failure
 from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.csv import CsvBatch, CsvSource
-from mechdesign.formats.csv_sinks import CsvSink, TextSink
+from mechdesign.formats.csv_sinks import CsvSink
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.outputs import Output
 from mechdesign.formats.parquet import ParquetBatch, ParquetSource
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.text_sink import TextSink
 
 Source: TypeAlias = CsvSource | ParquetSource
 """A data file that is read; a context manager. Both have the same interface."""
@@ -102,9 +103,9 @@ def packing_of(
     source: Source,
     target: PathLike,
     kind: Kind | None = None,
-    asked: Compression | None = None,
+    requested: Compression | None = None,
 ) -> Compression | None:
-    """The compression of an output: the one asked for, or that of the target's name.
+    """The compression of an output: the requested one, or that of the target's name.
 
     Parameters
     ----------
@@ -114,8 +115,8 @@ def packing_of(
         The output.
     kind : 'CSV' or 'Parquet', optional
         The kind of the output; that of the source by default.
-    asked : 'gzip' or 'zstd', optional
-        The compression asked for.
+    requested : 'gzip' or 'zstd', optional
+        The requested compression.
 
     Raises
     ------
@@ -126,6 +127,7 @@ def packing_of(
     target_kind = kind or source.kind
     packing = compression_named(path)
     if packing is not None:
+        # The suffix of the data stands before that of the compression: out.csv.gz.
         path = path.with_suffix("")
     suffix = path.suffix.lower()
     other = "csv" if target_kind == "Parquet" else "parquet"
@@ -139,7 +141,7 @@ def packing_of(
         if kind == source.kind and suffix in SUFFIXES[other]:
             hint = f", or convert it (--format {other})"
         raise InputError(f"{target}: {fact}; name it accordingly{hint}")
-    packing = asked or packing
+    packing = requested or packing
     if target_kind == "Parquet" and packing:
         raise InputError(
             f"{target}: Parquet is compressed inside: it cannot be packed with {packing} on top"

@@ -1,7 +1,5 @@
 """Reading Parquet files as batches of records."""
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import errno
@@ -23,8 +21,9 @@ from mechdesign.formats.arrow_arrays import arrow_integers, taken_records
 from mechdesign.formats.cells import encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.compression import Compression, LeftOpen
+from mechdesign.formats.file_notes import ARROW_SCHEMA
 from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.outputs import ARROW_SCHEMA, Output
+from mechdesign.formats.outputs import Output
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
 
 REPEATING = 4
@@ -34,7 +33,7 @@ ROWS_PER_BATCH = 1 << 16
 """Most rows of a batch: those of one draw."""
 
 CELLS_PER_BATCH = 1 << 20
-"""Most cells of a batch."""
+"""Most cells of a batch, so that batches of wide tables stay small."""
 
 STORED_TEXTS = ("string", "large_string", "binary", "large_binary")
 """Types that are stored as text or bytes."""
@@ -47,7 +46,7 @@ DICTIONARY = 1 << 20
 dictionary of its distinct values."""
 
 AT_ONCE = 40 << 20
-"""Such bytes of the columns that are read together. Their readers take three times as much."""
+"""Most such bytes of the columns that are read together. Their readers take three times as much."""
 
 NO_ROOM = (
     "{} is so wide that its columns are read in turn, and wait in the folder of temporary "
@@ -66,6 +65,7 @@ def stored_columns(metadata: Any) -> tuple[dict[str, str], set[str]]:
     """
     codecs: dict[str, str] = {}
     repeating: set[str] = set()
+    # The column chunks of an empty row group have no encodings.
     all_groups = map(metadata.row_group, range(metadata.num_row_groups))
     groups = [group for group in all_groups if group.num_rows]
     if not groups:
@@ -95,6 +95,7 @@ def named_errors(name: str) -> Generator[None]:
 
 
 def _explained(error: Exception, name: str) -> FileError:
+    """The error as one about the file."""
     # The operating system gives a number to its errors, arrow does not.
     if isinstance(error, OSError) and error.errno:
         # Waiting columns are all that is written while a file is read.
@@ -182,18 +183,15 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
     def _read_as_codes(self, encode: Sequence[str], read: Sequence[str]) -> list[str]:
         """Columns of text that the reader is asked to return as codes."""
         plain = set(read) - set(encode)
-        coded = [
-            name
-            for name in self.header
+        # A dictionary keeps the order of the names, each once.
+        candidates: dict[str, None] = {}
+        for name in self.header:
             # A name with a dot would mean a field of another column.
-            if name in self._repeating and name not in plain and "." not in name
-        ]
+            if name in self._repeating and name not in plain and "." not in name:
+                candidates[name] = None
+        candidates.update(dict.fromkeys(encode))
         kinds = {field.name: str(field.type) for field in self.schema}
-        return [
-            name
-            for name in dict.fromkeys((*coded, *encode))
-            if kinds[name] in STORED_TEXTS
-        ]
+        return [name for name in candidates if kinds[name] in STORED_TEXTS]
 
     def _group(
         self, file: Any, group: int, rows: int, names: Sequence[str] | None
@@ -212,6 +210,7 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
     def _slices(self, group: int) -> int:
         """How many slices of the columns of a row group have to be read in turn."""
         stored = self.metadata.row_group(group)
+        # The reader of a column holds its dictionary and little else.
         size = 0
         for i in range(stored.num_columns):
             size += min(stored.column(i).total_uncompressed_size, DICTIONARY)
@@ -226,6 +225,8 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         """
         import pyarrow as pa
 
+        # The readers of one slice are gone before those of the next begin. Arrow streams on disk
+        # give batches back one by one.
         schema = file.schema_arrow
         with ExitStack() as waiting:
             streams: list[Any] = []

@@ -9,8 +9,6 @@ records that are left out. So every row group gets dictionaries of its own
 (`released_dictionary`): the values that its records have, in the order of these records.
 """
 
-# pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import base64
@@ -21,21 +19,23 @@ from typing import Any, BinaryIO
 
 from mechdesign.formats.arrow_arrays import released_dictionary, without_dictionaries
 from mechdesign.formats.compression import LeftOpen
-from mechdesign.formats.outputs import (
+from mechdesign.formats.file_notes import (
     ARROW_SCHEMA,
+    column_notes_alone,
+    metadata_of,
+    plain_field,
+)
+from mechdesign.formats.outputs import (
     KeptColumn,
     Output,
     WrittenColumn,
     check_outputs,
-    column_notes_alone,
     field_of,
-    metadata_of,
-    plain_field,
     values_of,
 )
 
 PENDING = 48 << 20
-"""Bytes of a row group that are held until they are written (48 MB). A larger one is split."""
+"""Most bytes of a row group in memory (48 MB). A larger row group is split."""
 
 WRITTEN = 1 << 20
 """Bytes written at a time."""
@@ -127,6 +127,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
             else:
                 columns.append(values_of(next(fresh), output.kind))
         self._put(columns)
+        # No batch of a source spans two row groups.
         if self._pending and self._group_ends and batch.end in self._group_ends:
             self._flush()
 
@@ -135,6 +136,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         self._put(part.columns)
 
     def _put(self, columns: Sequence[Any]) -> None:
+        """Add records to the row group that is pending."""
         import pyarrow as pa
 
         columns = [without_dictionaries(column) for column in columns]
@@ -169,6 +171,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         if self._pending:
             self._flush()
         if self._writer is None:
+            # No records: the file has the columns all the same.
             self._writer = self._begun([field.type for field in self._fields])
         self._writer.close()
         self._buffered.close()
@@ -182,12 +185,12 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         if self._layout.keeps_schema:
             schema = pa.schema(self._fields, self._metadata)
             metadata[ARROW_SCHEMA] = base64.b64encode(schema.serialize().to_pybytes())
-        self._schema = pa.schema(
-            [
-                pa.field(field.name, kind, field.nullable, field.metadata)
-                for field, kind in zip(self._fields, kinds, strict=True)
-            ]
-        )
+        stored_fields: list[Any] = []
+        for seen, kind in zip(self._fields, kinds, strict=True):
+            stored_fields.append(
+                pa.field(seen.name, kind, seen.nullable, seen.metadata)
+            )
+        self._schema = pa.schema(stored_fields)
         # Without a buffer the writer, perhaps a thread of its own, waits for the interpreter at
         # every page.
         python_file = pa.PythonFile(self._target, "w")
@@ -208,6 +211,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         """The compression of every output: that of the column that it is or replaces."""
         codecs = self._layout.codecs
         first = next(iter(codecs.values()), DEFAULT_CODEC)
+        # One name is the compression of all columns; a dictionary has one for each.
         if len(set(codecs.values())) < 2:
             return first
         chosen = dict(codecs)

@@ -53,7 +53,7 @@ class TextInput:
     def __init__(self, raw: RawInput, encoding: str) -> None:
         self.encoding = _with_byte_order(codecs.lookup(encoding).name, raw.head)
         mark = _MARKS.get(self.encoding, b"")
-        self.mark = mark if mark and raw.head.startswith(mark) else b""
+        self.mark = mark if raw.head.startswith(mark) else b""
         if self.encoding == "utf-8":
             _refuse_other_kinds(raw)
         self.cursor, stream = raw.from_start()
@@ -72,6 +72,7 @@ class TextInput:
 
 def _with_byte_order(name: str, head: bytes) -> str:
     """The encoding with the byte order of the mark in `head`, or that of this machine."""
+    # Marks are kept apart from the text, in every encoding.
     if name == "utf-8-sig":
         return "utf-8"
     if name not in ("utf-16", "utf-32"):
@@ -83,7 +84,7 @@ def _with_byte_order(name: str, head: bytes) -> str:
 
 
 def _refuse_other_kinds(raw: RawInput) -> None:
-    """Refuse binary files that are to be read as UTF-8."""
+    """Refuse binary files, which would be read as UTF-8."""
     for magic, kind in _OTHER_KINDS.items():
         if raw.head.startswith(magic):
             raise FileError(raw.name, f"{raw.name} {kind}")
@@ -115,6 +116,7 @@ class _Recoded:
         while not self._ended:
             data = self._stream.read(size)
             self._ended = not data
+            # Such bytes are UTF-8 already, and most text is ASCII.
             if self._single and data.isascii():
                 return data
             text = self._decoded(data)
@@ -124,6 +126,7 @@ class _Recoded:
                 # Lone surrogates are not characters.
                 self._broken = True
                 recoded = text[: error.start].encode()
+            # Half of a character alone gives no text: then read on.
             if recoded:
                 return recoded
             if self._broken:
@@ -131,10 +134,12 @@ class _Recoded:
         return b""
 
     def _decoded(self, data: bytes) -> str:
+        """The text of some bytes, up to the first fault in them."""
         try:
             return self._decoder.decode(data, self._ended)
         except UnicodeDecodeError as error:
             self._broken = True
+            # The decoder puts what it had kept of the bytes before in front of these.
             valid = bytes(error.object[: error.start])
             return valid.decode(self._encoding, "ignore")
 

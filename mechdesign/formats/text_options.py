@@ -44,6 +44,8 @@ class TextOptions:
 
 
 def _is_text_encoding(encoding: str) -> bool:
+    """Whether Python knows an encoding of text by this name."""
+    # Python also has codecs from bytes to bytes, such as hex and zip: they fail one of these steps.
     try:
         codecs.getincrementaldecoder(encoding)
         if codecs.lookup(encoding).name in _HOST_NAMES:
@@ -54,6 +56,8 @@ def _is_text_encoding(encoding: str) -> bool:
 
 
 def _require_character(what: str, text: str) -> None:
+    """Refuse all but one ASCII character that is no letter, digit, line end or NUL."""
+    # One byte in UTF-8, which occurs in no other character: the splitter works on bytes.
     if len(text) != 1 or not text.isascii() or text.isalnum() or text in _FORBIDDEN:
         raise InputError(
             f"{what} ({text!r}) must be one ASCII character, no letter, digit, line end or NUL"

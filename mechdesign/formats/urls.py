@@ -4,8 +4,6 @@
 Output appears when the store commits it, all or nothing.
 """
 
-# fsspec has no types.
-# pyright: basic, reportMissingImports=false
 from __future__ import annotations
 
 import hashlib
@@ -25,7 +23,7 @@ STANDARD = "-"
 
 FRAME = "a data frame"
 LAZY = "a lazy table"
-"""In the place of a path: what is no file."""
+"""Names of sources and targets that are no files, in the place of a path."""
 
 BLOCK = 1 << 20
 """Bytes hashed or copied at a time."""
@@ -99,7 +97,7 @@ class Remote:
 
     @contextmanager
     def _errors(self, done: str) -> Generator[None]:
-        """Turn the refusals of a store into `FileError`; `done` is 'read' or 'written'."""
+        """Raise the refusals of a store as `FileError`; `done` is 'read' or 'written'."""
         try:
             yield
         except FileNotFoundError:
@@ -114,12 +112,14 @@ class Remote:
             raise FileError(self.url, EXISTS.format(self.url)) from None
         except InputError:
             raise
-        except Exception as error:  # every store has errors of its own
+        except Exception as error:
+            # Every store has errors of its own.
             why = " ".join(str(error).split()) or type(error).__name__
             raise FileError(self.url, f"{self.url} cannot be {done}: {why}") from error
 
     def _state(self) -> dict[str, Any]:
         """The store's report on the file: its size, and what changes with its content."""
+        # fsspec remembers listings, which may be out of date.
         self._files.invalidate_cache()
         state: dict[str, Any] = self._files.info(self._path)
         if state["type"] == "directory":
@@ -147,6 +147,7 @@ class Remote:
     def holds(self, sha256: str | None) -> bool:
         """Whether the file exists and has this hash."""
         digest = hashlib.sha256()
+        # A file that cannot be read, or changes meanwhile, does not have the hash.
         with suppress(InputError):
             for block in self.blocks():
                 digest.update(block)
@@ -174,6 +175,7 @@ class Remote:
 
     def publish(self, content: Path, *, force: bool) -> None:
         """Write the file: an early end leaves what was there, or all of the new content."""
+        # The mode "x" lets the store refuse a file that has appeared since the check.
         mode = "wb" if force else "xb"
         with self._errors("written"), open(content, "rb") as source:
             # An exception closes the sink as well. Only the transaction keeps half a file from
@@ -183,6 +185,7 @@ class Remote:
                 self._files.open(self._path, mode) as sink,
             ):
                 shutil.copyfileobj(source, sink, BLOCK)
+            # Some stores report no error for an upload that was cut short.
             size = self._state()["size"]
             if size != source.tell():
                 raise OSError(f"the store has {size:,} bytes of {source.tell():,}")

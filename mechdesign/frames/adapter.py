@@ -6,7 +6,6 @@ only the adapter knows where its library hides it.
 """
 
 # The columns are those of three libraries, which have no type in common.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence

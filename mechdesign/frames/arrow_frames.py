@@ -13,14 +13,8 @@ import numpy as np
 
 from mechdesign.core.integers import Integers
 from mechdesign.formats.arrow_arrays import arrow_integers, integers_of
-from mechdesign.formats.outputs import (
-    PANDAS,
-    KeptColumn,
-    Output,
-    WrittenColumn,
-    field_of,
-    metadata_of,
-)
+from mechdesign.formats.file_notes import PANDAS, metadata_of
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.tables.rebuilding import arrow_type
 

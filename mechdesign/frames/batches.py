@@ -5,7 +5,6 @@ The table is read twice before it is released, and every later reading is compar
 """
 
 # Frames of three libraries have no type in common.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

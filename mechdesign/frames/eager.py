@@ -6,7 +6,6 @@ categories are cut down to those of the released records (`FrameAdapter.finished
 """
 
 # Frames of three libraries have no type in common.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,6 @@
 """A frame in memory as a job of its own: refusals, warnings, and its entry in a ledger."""
 
 # pyarrow has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import secrets
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.digests import Content, Hashes, RowHasher
+from mechdesign.formats.census import Content, Hashes
+from mechdesign.formats.digests import RowHasher
 from mechdesign.frames.eager import FrameChecks, reordered, sanitised
 from mechdesign.jobs.job import KNOWN
 from mechdesign.jobs.keys import check_of

@@ -11,7 +11,6 @@ protected.
 """
 
 # Frames of three libraries have no type in common.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -4,7 +4,6 @@ A lazy table comes back lazy and draws whenever it is computed, so it needs a ke
 """
 
 # Tables of four engines have no type in common.
-# pyright: basic
 from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol

@@ -1,7 +1,6 @@
 """Tables as scikit-learn hands them on: data frames, or arrays whose columns have no names."""
 
 # pandas, polars and numpy have no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """The adapter of a data frame in memory, chosen once by the library that the frame is of."""
 
 # Frames of three libraries have no type in common.
-# pyright: basic
 from __future__ import annotations
 
 from typing import Any

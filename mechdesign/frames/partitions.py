@@ -9,7 +9,6 @@ one batch of Spark, or in one partition of Dask.
 """
 
 # The drawers are those of channels and of mechanisms.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,6 @@
 """DataFrames of polars, in memory."""
 
 # polars has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence

@@ -1,7 +1,6 @@
 """LazyFrames of polars, released batch by batch."""
 
 # polars has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Iterator

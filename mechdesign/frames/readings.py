@@ -19,7 +19,6 @@ are no symbols and identify nothing.
 """
 
 # Frames of three libraries have no type in common.
-# pyright: basic
 from __future__ import annotations
 
 import secrets
@@ -33,7 +32,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import combined, integers_of
-from mechdesign.formats.digests import Hashes, RowHasher
+from mechdesign.formats.census import Hashes
+from mechdesign.formats.digests import RowHasher
 from mechdesign.frames.libraries import adapter_of
 from mechdesign.jobs.recipe import Drawer
 

@@ -1,7 +1,6 @@
 """`sanitise`: the release of a table of any library or engine, with the draws of files."""
 
 # The tables are those of seven libraries, which have no type in common.
-# pyright: basic
 from __future__ import annotations
 
 import warnings

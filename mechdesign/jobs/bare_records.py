@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
-from mechdesign.formats.digests import ALL, Census, Hashes
+from mechdesign.formats.census import ALL, Census, Hashes
 from mechdesign.jobs.recipe import RecordedDraws
 
 CERTAIN = 50.0

@@ -1,6 +1,5 @@
 """Channels as a recipe: each replaces its useful columns by one draw a record."""
 
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -18,7 +18,7 @@ from mechdesign.core.balls import log2_of_powers_above
 from mechdesign.core.documents import versions
 from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import at_most, quoted
-from mechdesign.formats.digests import Content
+from mechdesign.formats.census import Content
 from mechdesign.jobs.entries import DONE, Drawn, Entry, Use
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.same_records import releases_of

@@ -6,7 +6,6 @@ past.
 """
 
 # narwhals tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping

@@ -5,7 +5,6 @@ A `FileRecipe` decides the order of these steps and what the ledger enters (`wri
 """
 
 # pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -20,9 +19,9 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.nameless_file import NamelessFile
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.file_notes import free_notes
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, Batch, Source
-from mechdesign.formats.outputs import free_notes
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Entry, Settings
@@ -36,7 +35,7 @@ from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import FileFormat, schema_of, write_release
 from mechdesign.leaks.crossing import Crossing
-from mechdesign.release.drawing import REMEMBERED
+from mechdesign.release.first_symbols import REMEMBERED
 from mechdesign.release.spellings import TWO_SPELLINGS
 
 

@@ -6,7 +6,6 @@ records. So all files are read once more, one after the other, by one set of che
 """
 
 # pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -32,7 +32,7 @@ from mechdesign.core.files import PathLike, has_sha256, real_path
 from mechdesign.core.json_values import canonical
 from mechdesign.core.undoing import on_failure
 from mechdesign.core.wording import listed
-from mechdesign.formats.digests import Content
+from mechdesign.formats.census import Content
 from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.counted_outputs import drawn_uses
@@ -58,8 +58,8 @@ from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.renewed_identifiers import Wanted, notices_of_renewed
 from mechdesign.jobs.same_records import is_same, releases_of
 from mechdesign.jobs.target import Target
-from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import Key
+from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.spellings import OTHER_SPELLING
 

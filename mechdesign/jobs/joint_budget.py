@@ -1,6 +1,5 @@
 """The budget of several draws of the same records together."""
 
-# pyright: basic
 from __future__ import annotations
 
 import math

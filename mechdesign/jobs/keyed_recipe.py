@@ -19,8 +19,9 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
+from mechdesign.formats.census import Content
 from mechdesign.formats.column_names import require_column
-from mechdesign.formats.digests import Content, RecordCensus, RowHasher
+from mechdesign.formats.digests import RecordCensus, RowHasher
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords

@@ -28,7 +28,8 @@ from mechdesign.core.files import PathLike, real_path, reason
 from mechdesign.core.integers import Integers
 from mechdesign.core.nameless_file import MODE
 from mechdesign.core.undoing import on_failure
-from mechdesign.formats.digests import Content, Hashes, RowHasher
+from mechdesign.formats.census import Content, Hashes
+from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.keys import check_of, create_key, key_of_draw, read_key
 from mechdesign.release.draws import Key

@@ -3,7 +3,6 @@
 """
 
 # The macros of a template have no types.
-# pyright: basic
 from __future__ import annotations
 
 import re

@@ -13,7 +13,8 @@ from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
-from mechdesign.formats.digests import Content, RecordCensus
+from mechdesign.formats.census import Content
+from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.formats.digests import Content
+from mechdesign.formats.census import Content
 from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.ledger import NAME, Ledger, Rehearsed
 from mechdesign.release.draws import Key

@@ -7,7 +7,6 @@ cluster or a whole frame: each record gets the same output.
 """
 
 # pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -23,12 +22,13 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.formats.digests import Content, Hashes, RowHasher
+from mechdesign.formats.census import Content, Hashes
+from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs.column_plan import OutputColumn, Plan
 from mechdesign.jobs.disclosure_checks import DisclosureChecks
 from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.release.drawing import FirstSymbols
 from mechdesign.release.draws import Key
+from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.spellings import Spellings
 
 Frame = TypeVar("Frame")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.digests import Content
+from mechdesign.formats.census import Content
 from mechdesign.jobs.bare_records import (
     NOTABLE,
     BareContent,

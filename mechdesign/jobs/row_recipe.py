@@ -4,7 +4,6 @@ The given and the released columns are one group with one key. Given columns cou
 they are always in the output, as they are.
 """
 
-# pyright: basic
 from __future__ import annotations
 
 import csv

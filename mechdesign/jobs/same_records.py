@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from mechdesign.formats.digests import Content
+from mechdesign.formats.census import Content
 from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.ledger import Ledger
 

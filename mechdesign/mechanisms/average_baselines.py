@@ -84,7 +84,7 @@ def baseline(
         smaller = thinned(joint.p, budget.measure, found.channel, whole * (1.0 - share))
         channels.append(_weighted(joint, smaller.channel))
     rules = replace(Rules(joint, NO_PROMISE), by_symbol=True)
-    rounded, verdict = verified_within(rules, budget, channels)
+    rounded, (verdict,) = verified_within(rules, [budget], channels)
     rounded = with_own_lifts(rounded, joint)
     return Baseline(
         name=name,

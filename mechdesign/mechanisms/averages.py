@@ -1,8 +1,8 @@
-"""Budgets on average leakages: most information within one (the privacy funnel), verified exactly.
+"""Budgets on average leakages: most information within them (the privacy funnel), verified exactly.
 
-The optimum comes from `solvers.average`, for a budget that is smaller by a relative `SHRUNK`, and
-with its bound for the budget itself. Rounding to integers may still exceed the budget; then the
-budget shrinks further, and the exact audit decides each time.
+The optimum comes from `solvers.average`, for budgets that are smaller by a relative `SHRUNK`, and
+with its bound for the budgets themselves. Rounding to integers may still exceed one; then all
+shrink further, and the exact audit decides each time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from mechdesign.auditing.averages import (
     AverageVerdict,
@@ -36,7 +38,7 @@ from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
 from mechdesign.notions import ALIP, LARGEST_BUDGET, MaxLift, Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array, Points, Progress, SolverError
-from solvers.average import AverageOptimum, best_channel_on_average
+from solvers.average import AverageOptimum, best_channel_within
 
 NOTHING_TO_LIMIT = (
     "the useful column says nothing about the sensitive one: there is nothing to limit"
@@ -70,11 +72,11 @@ def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
         raise InputError(
             'average must be a mapping from a measure to its budget, as in {"mi": 0.05}'
         )
-    if len(asked) > 1:
-        raise InputError(
-            "one average budget is built, not several: leave out all but one"
-        )
-    ((measure, value),) = asked.items()
+    return tuple(_budget_of(measure, value, joint) for measure, value in asked.items())
+
+
+def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
+    """One budget; see `averages_of`."""
     if measure not in AVERAGE_MEASURES:
         raise InputError(
             f"the average {measure!r} is not known; use one of {', '.join(AVERAGE_MEASURES)}"
@@ -95,7 +97,7 @@ def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
         raise InputError(
             f"{name} ({value}) must be above 0 and at most {LARGEST_BUDGET:g}"
         )
-    return (AverageBudget(measure=measure, budget=budget),)
+    return AverageBudget(measure=measure, budget=budget)
 
 
 def _float(name: str, text: str) -> float:
@@ -123,12 +125,14 @@ def own_leakage(joint: Joint, measure: str) -> float:
 
 
 def verified_within(
-    rules: Rules, budget: AverageBudget, channels: Iterable[tuple[Array, Points]]
-) -> tuple[Rounded, AverageVerdict]:
-    """The first of several float channels whose integers keep the promise and the budget.
+    rules: Rules,
+    budgets: Sequence[AverageBudget],
+    channels: Iterable[tuple[Array, Points]],
+) -> tuple[Rounded, tuple[AverageVerdict, ...]]:
+    """The first of several float channels whose integers keep the promise and all budgets.
 
     Each has weights P(y), (k,), and posteriors, (k, n). A constant follows the last: it leaks
-    nothing, whatever the budget.
+    nothing, whatever the budgets.
 
     Raises
     ------
@@ -142,15 +146,15 @@ def verified_within(
         except RoundingFailure as error:
             failure = error
             continue
-        (verdict,) = average_verdicts(rounded.channel, rules.joint, [budget])
-        if verdict.kept:
-            return rounded, verdict
+        verdicts = average_verdicts(rounded.channel, rules.joint, budgets)
+        if all(verdict.kept for verdict in verdicts):
+            return rounded, verdicts
     everything = [list(range(len(rules.joint.useful)))]
     rounded = partition_channel(everything, rules)
-    (verdict,) = average_verdicts(rounded.channel, rules.joint, [budget])
-    if not verdict.kept:
+    verdicts = average_verdicts(rounded.channel, rules.joint, budgets)
+    if not all(verdict.kept for verdict in verdicts):
         raise SolverFailure(f"no channel was verified ({failure})")
-    return rounded, verdict
+    return rounded, verdicts
 
 
 def for_average(
@@ -162,7 +166,7 @@ def for_average(
     alone: bool,
     start: Sequence[Points] = (),
 ) -> Design:
-    """The channel that keeps most within an average budget, verified exactly.
+    """The channel that keeps most within one or several average budgets, verified exactly.
 
     Parameters
     ----------
@@ -175,22 +179,22 @@ def for_average(
     Raises
     ------
     InputError
-        If the budget is none.
+        If a budget is none.
     SolverFailure
         If no channel was verified.
     """
     joint = rules.joint
-    (budget,) = averages_of(asked, joint)
+    budgets = averages_of(asked, joint)
     single = replace(rules, by_symbol=True)
     found: list[AverageOptimum] = []
 
     def optima() -> Iterator[tuple[Array, Points]]:
         for share in SHRUNK:
-            best = _found(single, budget, share, search, start, alone=alone)
+            best = _found(single, budgets, share, search, start, alone=alone)
             found.append(best)
             yield best.weights, best.points
 
-    rounded, verdict = verified_within(single, budget, optima())
+    rounded, verdicts = verified_within(single, budgets, optima())
     if alone:
         rounded = with_own_lifts(rounded, joint)
     worth = utility(rounded.channel, joint)
@@ -210,12 +214,15 @@ def for_average(
         certificate=certificate,
         messages=tuple(messages),
     )
-    return with_average(design, _with_achieved(budget, verdict.leakage))
+    achieved: list[AverageBudget] = []
+    for budget, verdict in zip(budgets, verdicts, strict=True):
+        achieved.append(_with_achieved(budget, verdict.leakage))
+    return with_averages(design, achieved)
 
 
-def with_average(design: Design, average: AverageBudget) -> Design:
-    """The design with an average in the record of its channel."""
-    record = replace(design.channel.record, averages=(average,))
+def with_averages(design: Design, averages: Sequence[AverageBudget]) -> Design:
+    """The design with average budgets in the record of its channel."""
+    record = replace(design.channel.record, averages=tuple(averages))
     return replace(design, channel=design.channel.with_record(record))
 
 
@@ -235,15 +242,18 @@ def _with_achieved(budget: AverageBudget, leakage: float) -> AverageBudget:
 
 def _found(
     rules: Rules,
-    budget: AverageBudget,
+    budgets: Sequence[AverageBudget],
     share: float,
     search: Search,
     start: Sequence[Points],
     *,
     alone: bool,
 ) -> AverageOptimum:
-    """The optimum at a budget reduced by a share; its bound is raised to that of the whole one."""
-    whole = in_solver_unit(budget.measure, budget.budget)
+    """The optimum at budgets reduced by a share; its bound is raised to that of the whole ones."""
+    whole: dict[str, float] = {}
+    for budget in budgets:
+        whole[budget.measure] = in_solver_unit(budget.measure, budget.budget)
+    reduced = {measure: (1.0 - share) * most for measure, most in whole.items()}
     inner = None
     outer = None
     if not alone:
@@ -253,10 +263,9 @@ def _found(
     if limit is None:
         limit = DEFAULT_SECONDS
     try:
-        found = best_channel_on_average(
+        found = best_channel_within(
             rules.joint.p,
-            budget.measure,
-            whole * (1.0 - share),
+            reduced,
             inner=inner,
             outer=outer,
             tolerance=0.9 * max(search.gap, LEAST_GAP) * utility_entropy(rules.joint),
@@ -266,9 +275,10 @@ def _found(
         )
     except SolverError as error:
         raise SolverFailure(f"the optimum could not be computed: {error}") from error
-    # The support H(v) + beta L(v) >= y.v + m holds for every budget: the bound grows by beta times
-    # the difference, doubled for the rounding of the product.
-    return replace(found, bound=found.bound + 2.0 * found.multiplier * whole * share)
+    # The support H(v) + sum_j beta_j L_j(v) >= y.v + m holds for all budgets: the bound grows by
+    # beta times the differences, doubled for the rounding of the products.
+    charged = float(found.multipliers @ np.array(list(whole.values())))
+    return replace(found, bound=found.bound + 2.0 * charged * share)
 
 
 def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:

@@ -10,41 +10,42 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
-from mechdesign.release.released_values import distance_text, moved
+from mechdesign.release.moved_numbers import distance_text, moved
 from mechdesign.tables.bin_edges import AUTO, specs_by_column
 from mechdesign.tables.cell_numbers import kind_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
 NUMBERS_OF_BINS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Tried for ``auto``; the curve is flat where there are more."""
+"""Numbers tried for ``auto``; beyond them the curve is flat."""
 
 CURVE_GAP = 1e-2
-"""Gap of each trial, as a share of H(X); the channel of the best number of bins is searched to the
-gap asked for."""
+"""Gap of each trial, as a share of H(X); only the channel of the best number of bins is computed to
+the gap of the request."""
 
 CURVE_SECONDS = 5.0
 """Longest search of a trial."""
 
 FEWEST_RECORDS = 100
-"""Records from which on a column can be refused as an identifier."""
+"""Records from which a column can be refused as an identifier."""
 
 IDENTIFYING = 0.9
-"""Share of symbols to records above which a column identifies the records."""
+"""Ratio of symbols to records above which a column identifies the records."""
 
 MANY_NUMBERS = 40
-"""Different numbers of a column from which on bins are advised."""
+"""Different numbers of a column from which bins are advised."""
 
 
 def binned_for(
     request: DesignRequest, design: Callable[[DesignRequest], Design]
 ) -> tuple[Joint, tuple[str, ...]]:
-    """The table of a request in its bins, and messages about how their number was chosen.
+    """The table of a request in its bins, and a message about a number of bins that was chosen.
 
-    For ``auto`` the numbers of bins of `NUMBERS_OF_BINS` are tried: for each the edges of least
+    For ``auto`` the numbers of bins in `NUMBERS_OF_BINS` are tried: for each the edges of least
     distance to the medians (dynamic programming), and a channel for the budget, designed by
-    `design`. The one whose released medians are expected to lie nearest to the numbers of the table
-    is chosen, the fewest bins of equal ones. Half of the time limit is left for its search.
+    `design`. The choice is the number whose released medians are nearest to the numbers of the
+    table in expectation; of equal ones the fewest bins. Half of the time limit is left for the
+    search for its channel.
     """
     joint = request.joint
     specs = specs_by_column(request.bins, joint.useful.columns)
@@ -66,9 +67,10 @@ def binned_for(
     curve = _distances(replace(request, joint=joint, bins=None), column, design)
     best = min(curve, key=lambda trial: (trial.distance, trial.bins))
     kind = next(bins.kind for bins in best.table.useful.bins if bins is not None)
-    tried = ", ".join(
+    distances = [
         f"{trial.bins} {distance_text(trial.distance, kind)}" for trial in curve
-    )
+    ]
+    tried = ", ".join(distances)
     message = (
         f"bins of {quoted(column)}: {best.bins} of them move the released medians "
         f"least at this budget, by {distance_text(best.distance, kind)} on average "
@@ -78,9 +80,7 @@ def binned_for(
 
 
 class Trial(NamedTuple):
-    """A number of bins, the table in so many, and how far its channel moves the medians on
-    average.
-    """
+    """A number of bins, the table in so many, and the mean distance of the released medians."""
 
     distance: float
     bins: int
@@ -106,14 +106,16 @@ def _distances(
             request, joint=table, gap=CURVE_GAP, time_limit=seconds, progress=None
         )
         channel = design(trial).channel
-        distances = {each.column: each.distance for each in moved(channel)}
-        trials.append(Trial(distances[column], count, table))
+        for move in moved(channel):
+            if move.column == column:
+                trials.append(Trial(move.distance, count, table))
     return trials
 
 
 def refuse_identifier(useful: Variable, records: int | None) -> None:
-    """Refuse a useful column with nearly as many symbols as records; None is for tables without
-    records, of weights or probabilities.
+    """Raise InputError for a useful column with nearly as many symbols as records.
+
+    `records` is None for tables without records, of weights or probabilities.
     """
     symbols = len(useful)
     if records is None or records < FEWEST_RECORDS:
@@ -135,7 +137,8 @@ def many_numbers(joint: Joint) -> tuple[str, ...]:
     symbols = joint.useful.symbols
     if len(columns) > 1 or any(joint.useful.bins) or len(symbols) <= MANY_NUMBERS:
         return ()
-    kind = kind_of([text for symbol in symbols for text in symbol if text])
+    texts = [text for (text,) in symbols if text]
+    kind = kind_of(texts)
     if kind is None:
         return ()
     advice = (

@@ -32,7 +32,7 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.progress import Steps
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_columns import columns_kept
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.designing import design_requested
@@ -227,7 +227,7 @@ def _limit(
     counts = records.sensitive_counts()
     promised: list[tuple[str, int]] = []
     for members in parts[0].together:
-        name = " or ".join(records.sensitive.names[s] for s in members)
+        name = joined_name([records.sensitive.names[s] for s in members])
         promised.append((name, sum(counts[s] for s in members)))
     return rare_limit(promised, upper.upper, request.level)
 
@@ -595,8 +595,7 @@ def _names(sensitive: Variable, together: Sequence[Sequence[int]]) -> list[str]:
     """A name for every group of sensitive values."""
     names: list[str] = []
     for members in together:
-        text = " or ".join(sensitive.names[s] for s in members)
-        names.append(text)
+        names.append(joined_name([sensitive.names[s] for s in members]))
     return names
 
 

@@ -1,5 +1,8 @@
-"""Budgets for people: at most K times as likely, no belief above a share, the least that keeps most
-of the column.
+"""Budgets in words: at most K times as likely, no belief above a share, the least that keeps a
+share.
+
+`budget_for` translates the first two into nats, rounded towards more privacy. `keeping` finds the
+third by a search over budgets of four digits.
 """
 
 from __future__ import annotations
@@ -34,8 +37,8 @@ from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 
 FINE_GAP = 1e-7
-"""Gap of every optimum, as a share of H(X): a step of the scale is worth 1e-5 to 1e-3, and is to be
-decided."""
+"""Gap of every optimum, as a share of H(X). A step of the scale is worth 1e-5 to 1e-3, so the gap
+must be smaller to decide between neighbours."""
 
 
 def in_words(
@@ -45,11 +48,10 @@ def in_words(
     upper: float | None = None,
     **order: Any,
 ) -> Notion:
-    """The notion of this kind under which no lift is below exp(-lower) or above exp(upper); None
-    leaves a side free.
+    """The notion of this kind under which no lift is below exp(-lower) or above exp(upper).
 
-    LDP keeps every lift between exp(-epsilon) and exp(epsilon), so a single budget for both sides
-    is the smaller one.
+    None leaves a side free. LDP keeps every lift between exp(-epsilon) and exp(epsilon), so its
+    single budget for both sides is the smaller one.
     """
     if not isinstance(kind.at(1.0, **order).limits, LiftLimits):
         raise InputError(
@@ -72,12 +74,11 @@ def in_words(
 
 
 def posterior_budget(request: DesignRequest, value: object) -> float:
-    """The budget (nats) of the upper side under which no sensitive symbol becomes more probable
-    than a share.
+    """The upper budget (nats) under which no sensitive symbol becomes more probable than a share.
 
-    One budget protects every symbol, so the most frequent one decides: its share times exp of the
-    budget is at most the share asked for. With a confidence level that is the largest share that
-    the counts allow. The budgets of the request's notion make no difference, only its kind does.
+    One budget protects every symbol, so the most frequent one decides: its prior times exp of the
+    budget is at most the share. With a confidence level its prior is the largest one in the
+    confidence set. Of the request's notion only the kind matters, not the budgets.
     """
     share = share_of("--max-posterior", value)
     joint = request.joint
@@ -99,7 +100,8 @@ def posterior_budget(request: DesignRequest, value: object) -> float:
             f"no release keeps every belief at most {value}: {symbol} {has} the share "
             f"{about(float(prior))} before anything is released; say more than that"
         )
-    # The lift of a belief that grows to the share, and that of its complement, which falls.
+    # The lift of a belief that grows to the share, and the inverse lift of its complement, whose
+    # belief falls to the rest.
     largest_lift = share / prior
     complement = (1 - prior) / (1 - share)
     limits = request.notion.limits
@@ -138,8 +140,7 @@ def budget_for(
     lam: float | None = None,
     **options: Any,
 ) -> Notion:
-    """The notion whose budgets (nats) say in numbers what was said in words; rounding promises
-    more, never less.
+    """The notion whose budgets (nats) correspond to words; rounding makes the promise stronger.
 
     Parameters
     ----------
@@ -147,24 +148,24 @@ def budget_for(
     notion : name
         As on the command line.
     at_most_times, at_least_times : number, optional
-        Nobody finds a sensitive value more than (or less than) so many times as likely as before. A
-        side of which nothing is said stays free.
+        A released value makes no sensitive value more than (or less than) so many times as likely
+        as before. A side without a number is free.
     max_posterior : number, optional
-        Whoever knows the table gives no sensitive value a probability above this share.
+        For an observer who knows the table, no sensitive value has a probability above this share.
     keep : number, optional
-        Alone: the smallest budget of four digits, split by `lam` where the notion has two, whose
-        optimum keeps this share of the information.
+        Without the others: the smallest budget of four digits, split by `lam` where the notion has
+        two, whose optimum keeps this share of the information.
     **options
-        Other fields of the `DesignRequest` that the budget is for: `confidence` and the like, and
-        for `keep` those of the search.
+        Further fields of the `DesignRequest`: `confidence` and its like, and for `keep` those of
+        the search.
 
     Raises
     ------
     InputError
         If a number is out of range or does not belong to the notion.
     NotPrivate
-        If no private channel exists: a belief is above `max_posterior` already, or no budget keeps
-        so much.
+        If no private channel exists: a prior belief is above `max_posterior`, or no budget keeps so
+        much.
 
     Examples
     --------
@@ -175,12 +176,16 @@ def budget_for(
             f"notion {notion!r} is not known; use one of {', '.join(NOTIONS)}"
         )
     kind = NOTIONS[notion]
-    sides = (at_most_times, at_least_times, max_posterior)
-    _check_words(has_sides=sides != (None, None, None), keep=keep, lam=lam)
+    has_sides = (
+        at_most_times is not None
+        or at_least_times is not None
+        or max_posterior is not None
+    )
+    _check_words(has_sides=has_sides, keep=keep, lam=lam)
     if keep is not None:
         request = DesignRequest(joint, kind.at(1.0, lam), **options)
         return keeping(request, lambda epsilon: kind.at(epsilon, lam), keep).notion
-    # A side of which nothing is said stays None, and free.
+    # A side without a number stays None, and free.
     lower = None
     if at_least_times is not None:
         lower = least_nats(at_least_times)
@@ -194,7 +199,7 @@ def budget_for(
 
 
 def _check_words(*, has_sides: bool, keep: object, lam: float | None) -> None:
-    """Refuse a budget that is said twice, or not at all."""
+    """Raise InputError unless there is exactly one kind of budget."""
     if keep is not None:
         if has_sides:
             raise InputError(
@@ -216,8 +221,8 @@ def keeping(
 ) -> Design:
     """The optimum at the smallest budget of four digits that keeps a share of H(X).
 
-    What the optimum keeps grows with the budget, so a search by halves finds it. A budget counts as
-    too small where the proven bound of its optimum is below the share.
+    The utility of the optimum grows with the budget, so bisection finds the budget. A budget is
+    proven to be too small if the bound of its optimum is below the share.
 
     Parameters
     ----------
@@ -226,7 +231,7 @@ def keeping(
     at : callable
         From epsilon (nats) to the notion.
     value : number
-        The share of the information to be kept.
+        The share of the information to keep.
 
     Raises
     ------
@@ -267,6 +272,7 @@ class _Optima:
         """The optimum at a budget."""
         design = design_requested(replace(self._request, notion=self._at(epsilon)))
         if design.certificate.details.get("status") == "interrupted":
+            # A search takes Ctrl-C for itself; the whole of them has to end.
             raise KeyboardInterrupt
         start = None
         if design.envelope is not None and design.envelope.method == "columns":
@@ -289,6 +295,8 @@ def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
     )
 
 
-def _keeps_less(made: Design, share: Fraction) -> bool:
-    bound = made.certificate.upper_bound_nmi
-    return bound is not None and made.certificate.scope == "proven" and bound < share
+def _keeps_less(design: Design, share: Fraction) -> bool:
+    """Whether every channel at the design's budget provably keeps less than the share."""
+    certificate = design.certificate
+    bound = certificate.upper_bound_nmi
+    return bound is not None and certificate.scope == "proven" and bound < share

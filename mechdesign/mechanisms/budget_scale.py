@@ -1,8 +1,8 @@
 """The smallest budget whose design keeps a share of the information, on a scale of decimals.
 
-The scale has the budgets that people type: all decimals of four digits from 10^-4 nats to 700. What
-the best design keeps grows with the budget, so that a search by halves finds the smallest one.
-Designs are made by a function of epsilon, and may be of one column or of rows.
+The scale has the budgets that people type: all decimals of four digits from 10^-4 nats to 700. The
+utility of the best design grows with the budget, so bisection finds the smallest budget. Designs
+come from a function of epsilon, and may be of one column or of rows.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Generic, Protocol, TypeVar
 from mechdesign.core.wording import at_least
 
 DECADE = 9000
-"""Budgets of a decade: those of four digits."""
+"""Budgets of a decade: the decimals of four digits."""
 
 SMALLEST = -4
 """The scale begins at 10^-4 nats: a belief of 50 % then moves to 50.005 % at most."""
 
 LARGEST_STEP = 6 * DECADE + 6000
-"""700 nats, beyond which no budget can be said."""
+"""The step of 700 nats, the largest possible budget."""
 
 KEPT_AT = "kept_at"
 KEPT_LESS_AT = "kept_less_at"
-"""What the certificate of such a design tells: the budget, and the largest one that was proven not
-to keep so much."""
+"""Keys of the certificate of such a design: the budget, and the largest budget that provably keeps
+less."""
 
 
 class Kept(Protocol):
-    """A design, as far as the scale knows it."""
+    """The part of a design that the scale uses."""
 
     @property
     def nmi(self) -> float:
@@ -43,19 +43,19 @@ KeptT = TypeVar("KeptT", bound=Kept)
 
 
 class BudgetScale(Generic[KeptT]):
-    """The steps of the scale, with the designs at those that were tried.
+    """The steps of the scale, with the designs at the tried ones.
 
     Parameters
     ----------
     designed : callable
         From epsilon (nats) to a design.
     share : Fraction
-        What is to be kept.
+        The share of the information to keep.
     grain : int
         Only every so many-th step is tried: 10 leaves budgets of three digits.
     end : float
-        When the search for smaller budgets ends, on the clock of `time.perf_counter`. One that
-        keeps the share is always looked for.
+        When the search for smaller budgets ends, on the clock of `time.perf_counter`. The search
+        for one that keeps the share has no end.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class BudgetScale(Generic[KeptT]):
         self.designs: dict[int, KeptT] = {}
 
     def smallest_step(self) -> int:
-        """The smallest step whose design keeps the share; one beyond the scale where none does.
+        """The smallest step whose design keeps the share; one beyond the scale if none does.
 
-        Doubling from 1 nat brackets it; then the invariant is that `low` keeps less and `high`
-        enough, -1 and the step beyond the scale counting as such.
+        Doubling or halving from 1 nat brackets it. Invariant: `low` keeps less and `high` enough,
+        where the steps just outside the scale count as tried.
         """
         grain = self._grain
         low = -grain
@@ -89,7 +89,7 @@ class BudgetScale(Generic[KeptT]):
                 return high
             if low < 0 or high > LARGEST_STEP:
                 step = min(max(step_of(epsilon), 0), LARGEST_STEP)
-                # Doubling and halving keep the digits few, but not always as few as asked.
+                # A power of two may have more digits than the grain allows.
                 step -= step % grain
             else:
                 step = self._between(low, high)
@@ -103,12 +103,12 @@ class BudgetScale(Generic[KeptT]):
         return high
 
     def _between(self, low: int, high: int) -> int:
-        """The next step inside a bracket."""
+        """The next step inside a bracket: by bisection and by interpolation in turn."""
         if len(self.designs) % 2:
             step = (low + high) // 2
         else:
-            # The curve is nearly straight between neighbours; halving in turn bounds the worst
-            # case.
+            # The curve is nearly straight between neighbours, so interpolation is mostly faster.
+            # Bisection bounds the number of steps.
             kept_low = self.designs[low].nmi
             kept_high = self.designs[high].nmi
             part = (float(self._share) - kept_low) / (kept_high - kept_low)
@@ -118,14 +118,14 @@ class BudgetScale(Generic[KeptT]):
 
     def largest_where(self, proves_less: Callable[[KeptT], bool]) -> int | None:
         """The largest step whose design proves that no channel keeps the share there."""
-        found: list[int] = []
+        too_small: list[int] = []
         for step, design in self.designs.items():
             if proves_less(design):
-                found.append(step)
-        return max(found, default=None)
+                too_small.append(step)
+        return max(too_small, default=None)
 
     def sentence(self, step: int, too_small: int | None) -> str:
-        """What the answer `step` means, `too_small` being that of `largest_where`."""
+        """The answer `step` in words; `too_small` is the answer of `largest_where`."""
         if too_small is not None:
             proof = f"with {epsilon_of(too_small):g} no channel does (proven)"
             if too_small < step - self._grain:
@@ -140,14 +140,15 @@ class BudgetScale(Generic[KeptT]):
 
 def epsilon_of(step: int) -> float:
     """The budget of a step: 10^-4 nats, then all decimals of four digits."""
-    return float(f"{DECADE // 9 + step % DECADE}e{step // DECADE + SMALLEST - 3}")
+    # Step k of a decade has the digits 1000 + k. The double is that of the decimal text.
+    digits = DECADE // 9 + step % DECADE
+    exponent = step // DECADE + SMALLEST - 3
+    return float(f"{digits}e{exponent}")
 
 
 def step_of(epsilon: float) -> int:
     """The last step at or below a budget."""
     decade = math.floor(math.log10(epsilon))
-    return (
-        (decade - SMALLEST) * DECADE
-        + math.floor(round(epsilon * 10.0 ** (3 - decade), 6))
-        - DECADE // 9
-    )
+    # Rounded first, because a product such as 1234.0 may come out just below.
+    digits = math.floor(round(epsilon * 10.0 ** (3 - decade), 6))
+    return (decade - SMALLEST) * DECADE + digits - DECADE // 9

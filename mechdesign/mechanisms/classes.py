@@ -1,13 +1,12 @@
-"""An exact reduction of a table before the optimum is searched: symbols that the notion cannot tell
-apart.
+"""An exact reduction of a table before the search: classes of symbols that no notion tells apart.
 
-Useful symbols with proportional columns (the same P(s|x) for every s) form a class T, sensitive
-symbols with proportional rows (the same P(x|s) for every x) a class too; both are decided in
+Useful symbols with proportional columns (the same P(s|x) for every s) form a class T, and so do
+sensitive symbols with proportional rows (the same P(x|s) for every x). Both are decided in
 integers.
 
 *Theorem.* For every notion that depends on a posterior v through A v alone, min H(X|Y) = min
-H(T|Y), hence the largest I(X;Y) is H(X) - min H(T|Y). Of proportional rows, one with their sum may
-stand for all.
+H(T|Y), hence the largest I(X;Y) is H(X) - min H(T|Y). Proportional rows may be replaced by one
+that is their sum.
 
 *Proof.* Proportional rows s have equal lifts P(y|s)/P(y) on every output: minima, maxima and
 quotients over s stay, and means weighted by P(s) add up. For columns: H(X|Y) >= H(T|Y), as T is a
@@ -26,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,7 +42,15 @@ neighbour."""
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The table of classes, and how its outputs and those of the symbols become each other."""
+    """The table of classes, with translations of outputs between classes and symbols.
+
+    Attributes
+    ----------
+    whole, joint : Joint
+        The table of the symbols, and that of the classes.
+    group : (|X|,) array
+        The class of each symbol.
+    """
 
     whole: Joint
     joint: Joint
@@ -50,7 +58,7 @@ class Classes:
 
     @classmethod
     def of_symbols(cls, joint: Joint) -> Classes:
-        """Every symbol for itself."""
+        """Every symbol as a class of its own."""
         return cls(joint, joint, np.arange(len(joint.useful)))
 
     @property
@@ -59,7 +67,7 @@ class Classes:
         return len(self.joint.useful) < len(self.whole.useful)
 
     def merged(self, points: Points) -> Points:
-        """Posteriors of the classes, of posteriors of the symbols."""
+        """Posteriors of the classes from those of the symbols."""
         if not self.is_reduced:
             return points
         n = len(self.joint.useful)
@@ -76,42 +84,48 @@ class Classes:
         beta = np.asarray(weights, dtype=np.float64)
         if not self.is_reduced:
             return beta, points
-        # Members of every class, and where they end on [0, P(t)].
+        # Members of every class side by side on [0, P(t)].
         by_class = np.argsort(self.group, kind="stable")
-        of_class = np.split(by_class, np.cumsum(np.bincount(self.group))[:-1])
-        ends = [(members, np.cumsum(self.whole.p_x[members])) for members in of_class]
+        sizes = np.bincount(self.group)
+        of_class = np.split(by_class, np.cumsum(sizes)[:-1])
+        ends = [np.cumsum(self.whole.p_x[members]) for members in of_class]
+        # Masses beta_y q_y(t) of the outputs, corrected so that they sum to P(t) exactly.
         mass = beta[points.owner] * points.data
         covered = np.bincount(points.indices, weights=mass, minlength=points.shape[1])
         mass *= (self.joint.p_x / np.where(covered > 0.0, covered, 1.0))[points.indices]
-        # How much of every class the outputs so far have; the next one goes on there.
-        begun = np.zeros(points.shape[1])
-        new: list[float] = []
-        rows: list[NDArray[np.intp]] = []
+        # The part of every class that earlier outputs have taken; the next output begins there.
+        taken = np.zeros(points.shape[1])
+        piece_weights: list[float] = []
+        supports: list[NDArray[np.intp]] = []
         data: list[Array] = []
         for y in range(len(points)):
-            span = slice(int(points.indptr[y]), int(points.indptr[y + 1]))
-            of = points.indices[span]
-            share = mass[span]
-            posterior = points.data[span]
-            parts = zip(of.tolist(), begun[of].tolist(), share.tolist(), strict=True)
-            cuts, members = _cut([(*ends[t], at, width) for t, at, width in parts])
-            for length, piece in zip(np.diff(cuts).tolist(), members, strict=True):
-                new.append(float(beta[y]) * length)
-                rows.append(piece)
-                data.append(posterior)
-            begun[of] += share
-        pieces = Points.of_sizes(
-            [len(row) for row in rows],
-            np.concatenate(rows),
+            entries = slice(int(points.indptr[y]), int(points.indptr[y + 1]))
+            classes_of_output = points.indices[entries]
+            widths = mass[entries]
+            spans: list[_Span] = []
+            for t, width in zip(
+                classes_of_output.tolist(), widths.tolist(), strict=True
+            ):
+                spans.append(_Span(of_class[t], ends[t], float(taken[t]), width))
+            cuts, pieces = _cut(spans)
+            for length, support in zip(np.diff(cuts).tolist(), pieces, strict=True):
+                piece_weights.append(float(beta[y]) * length)
+                supports.append(support)
+                data.append(points.data[entries])
+            taken[classes_of_output] += widths
+        posteriors = Points.of_sizes(
+            [len(support) for support in supports],
+            np.concatenate(supports),
             np.concatenate(data),
             len(self.whole.useful),
         )
-        return np.array(new), pieces
+        return np.array(piece_weights), posteriors
 
 
 def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
-    """Classes of symbols with proportional rows, and columns (in all of the `stacked` rows, if
-    given), in integers.
+    """Classes of symbols with proportional rows and proportional columns, decided in integers.
+
+    Columns are compared in all of the `stacked` rows, if there are any.
     """
     if stacked:
         rows = list(range(len(joint.counts)))
@@ -122,10 +136,10 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     counts = added_columns(counts, columns)
     n = len(joint.useful)
     is_the_same = len(counts) == len(joint.counts) and len(counts[0]) == n
-    # A table of a single sensitive class has nothing to protect, and sums can grow beyond what
-    # a table may hold.
+    # A table of a single sensitive class would have nothing to protect.
     if is_the_same or len(counts) == 1:
         return Classes.of_symbols(joint)
+    # Sums may exceed the largest entry of a table.
     if max(max(row) for row in counts) >= LARGEST_ENTRY:
         return Classes.of_symbols(joint)
     reduced = Joint(
@@ -156,26 +170,37 @@ def _representatives(variable: Variable, group: Sequence[int]) -> Variable:
     return variable.select([first[number] for number in sorted(first)])
 
 
-def _cut(
-    spans: list[tuple[NDArray[np.intp], Array, float, float]],
-) -> tuple[Array, list[NDArray[np.intp]]]:
-    """Ends of the pieces of one output, as fractions from 0 to 1, and the members on each piece.
+class _Span(NamedTuple):
+    """The part [start, start + width] of a class that an output has.
 
-    A span has the members of a class and their ends, and from where on, and how much of them, the
-    output has.
+    `members` are the symbols of the class, which end at `ends` on [0, P(t)].
     """
-    inner = [np.array([0.0, 1.0])]
-    for _, ends, at, width in spans:
-        # The last end is that of the class, no inner one.
-        first, last = np.searchsorted(ends[:-1], [at, at + width])
-        inner.append((ends[first:last] - at) / width)
-    cuts = np.unique(np.concatenate(inner))
+
+    members: NDArray[np.intp]
+    ends: Array
+    start: float
+    width: float
+
+
+def _cut(spans: Sequence[_Span]) -> tuple[Array, list[NDArray[np.intp]]]:
+    """Ends of the pieces of one output, as fractions from 0 to 1, and the symbols on each piece.
+
+    The output is cut where a member of one of its classes ends.
+    """
+    fractions = [np.array([0.0, 1.0])]
+    for span in spans:
+        # The last end is that of the class, not one inside it.
+        inner = span.ends[:-1]
+        first, last = np.searchsorted(inner, [span.start, span.start + span.width])
+        fractions.append((inner[first:last] - span.start) / span.width)
+    cuts = np.unique(np.concatenate(fractions))
+    # Two ends that differ by rounding make no piece; the ends 0 and 1 stay.
     cuts = cuts[np.concatenate(([True], np.diff(cuts[:-1]) > LEAST_PIECE, [True]))]
     if len(cuts) > 2 and cuts[-1] - cuts[-2] <= LEAST_PIECE:
         cuts = np.delete(cuts, -2)
     middle = 0.5 * (cuts[1:] + cuts[:-1])
     columns: list[NDArray[np.intp]] = []
-    for members, ends, at, width in spans:
-        places = np.searchsorted(ends, at + middle * width)
-        columns.append(members[np.minimum(places, len(members) - 1)])
+    for span in spans:
+        places = np.searchsorted(span.ends, span.start + middle * span.width)
+        columns.append(span.members[np.minimum(places, len(span.members) - 1)])
     return cuts, list(np.stack(columns, axis=1))

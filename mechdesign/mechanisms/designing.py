@@ -1,9 +1,8 @@
-"""From a request to a verified design: bins, rules, mechanism, fallback, and what other releases or
-the population ask.
+"""From a request to a verified design: bins, rules, mechanism, fallback, further results.
 
-`design` is the one entry. What it decides is in this order: the table (bins, several secrets,
-released columns), the rules of the promise (`rules`, `population`), the mechanism or the objective,
-and what has to be added to the result.
+`design` is the one entry. It decides in this order: the table (bins, several secrets, released
+columns), the rules of the promise (`rules`, `population`), the mechanism or the objective, and what
+the result has besides (other releases, the population).
 """
 
 from __future__ import annotations
@@ -38,15 +37,14 @@ Arguments = ParamSpec("Arguments")
 
 
 def design_requested(request: DesignRequest) -> Design:
-    """Compute the channel that a request asks for, proven private in exact arithmetic.
+    """Compute the channel of a request, proven private in exact arithmetic.
 
     Raises
     ------
     InputError
         If an option does not fit the table.
     NotPrivate
-        If the releases `after` which this one is made break the promise already, or leave nothing
-        to spend.
+        If the earlier releases in `after` break the promise already, or leave no budget.
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
@@ -97,14 +95,15 @@ class DesignCall(Protocol[Arguments]):
 
 
 COLUMN_ARGUMENTS = ("sensitive", "useful", "weight", "missing")
-"""Arguments of `Joint.from_table` that `design` takes with a data frame in the place of a joint."""
+"""Arguments of `Joint.from_table` that `design` takes with a data frame in place of a joint."""
 
 
 def _with_fields_as_keywords(
     request: Callable[Arguments, DesignRequest],
 ) -> DesignCall[Arguments]:
-    """`design`, whose parameters are the fields of `DesignRequest`: for type checkers, editors and
-    `help`.
+    """`design` with the fields of `DesignRequest` as parameters, in types, signature and `help`.
+
+    So a new option is declared and described once.
     """
 
     def design(joint: Any, *args: Any, **kwargs: Any) -> Design:
@@ -115,12 +114,14 @@ def _with_fields_as_keywords(
         if columns:
             frame = joint
             joint = _joint_of_frame(frame, columns)
+            # A task column of the frame is named; its table with the useful one is made here.
             if isinstance(kwargs.get("task"), str):
                 of_task = {**columns, "sensitive": kwargs["task"]}
                 kwargs["task"] = Joint.from_table(frame, **of_task)
-        if not args and "notion" not in kwargs and kwargs.get("average") is not None:
+        has_notion = bool(args) or "notion" in kwargs
+        if not has_notion and kwargs.get("average") is not None:
             kwargs["notion"] = NO_PROMISE
-        if not args and "notion" not in kwargs:
+        elif not has_notion:
             raise InputError(
                 "design needs a notion, as in md.ALIP(eps_l=0.5, eps_u=0.5); "
                 "md.compare(joint) shows what budgets keep"
@@ -158,11 +159,11 @@ design = _with_fields_as_keywords(DesignRequest)
 
 
 def _in_bins(request: DesignRequest, started: float) -> Design:
-    """The design of the table in bins, whose number may have to be searched for."""
+    """The design of the table in bins, whose number may have to be found first."""
     binned, messages = binned_for(request, design_requested)
     time_limit = request.time_limit
     if time_limit is not None:
-        # Half of the time is for the channel itself, whatever the search for bins has taken.
+        # At least half of the time is for the channel itself, whatever the search for bins took.
         remaining = request.search.end(started) - time.perf_counter()
         time_limit = max(time_limit / 2, remaining)
     result = design_requested(
@@ -178,6 +179,7 @@ def _in_bins(request: DesignRequest, started: float) -> Design:
 def _population_rules(
     request: DesignRequest, whole: Joint, joint: Joint, notion: Notion
 ) -> PopulationRules:
+    """The rules of a promise about every population in the confidence set of the counts."""
     if is_stacked(whole, notion, request.after):
         raise InputError(NOT_STACKED)
     assert request.confidence is not None
@@ -217,9 +219,7 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
 
 
 def _optimal_or_merging(rules: Rules, request: DesignRequest, started: float) -> Design:
-    """The optimum; subset merging where the search failed, or ended early with a channel that keeps
-    less.
-    """
+    """The optimum; subset merging where the search failed, or ended early with less utility."""
     search = request.search
     try:
         best = optimal(rules, search)
@@ -246,6 +246,7 @@ def _optimal_or_merging(rules: Rules, request: DesignRequest, started: float) ->
 
 
 def _fallen_back(merged: Design, message: str, started: float) -> Design:
+    """The design of merging in place of the optimum, with a message about the reason."""
     return replace(
         merged,
         fallback_from=OPTIMAL,

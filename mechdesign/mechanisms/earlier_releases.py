@@ -1,6 +1,4 @@
-"""A channel after other releases of the same record: what is left to spend, and what all of them
-come to.
-"""
+"""A channel after other releases of the same record: the remaining budget and the joint leakage."""
 
 from __future__ import annotations
 
@@ -29,23 +27,22 @@ from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 
 NOTHING_LEFT = 1e-6
-"""A proven bound on what can be kept, as a share of H(X), below which nothing is left to spend."""
+"""Proven bound on the utility, as a share of H(X), below which the budget counts as used up."""
 
 MOST_AT_ONCE = 256
 """Useful symbols of all columns together up to which one channel for all of them is designed (15 x
 15, and some)."""
 
 SECONDS_AT_ONCE = 10.0
-"""Longest search for that channel where no time limit is given."""
+"""Longest search for that channel without a time limit."""
 
 MOST_PROBABILITIES = 2**24
 """Entries of P(x, y1, .., yk) up to which information is computed; 128 MB."""
 
 
 def check_room(rules: Rules, after: Sequence[Channel]) -> None:
-    """Raise NotPrivate if the earlier releases alone break the promise: a constant channel after
-    them.
-    """
+    """Raise NotPrivate if the earlier releases alone break the promise."""
+    # A constant channel after them discloses nothing more.
     constant = [column for column, _ in everything(rules.joint)]
     lifts = extreme_lifts(constant, rules.demands or ())
     alone = verdict_of(lifts, ["nothing more"], rules.notion)
@@ -69,8 +66,12 @@ def spending(
     after: Sequence[Channel],
     time_limit: float | None,
 ) -> Design:
-    """The design with the joint leakage of all releases of the record, and with the hashes of the
-    earlier ones.
+    """The design with the joint leakage of all releases, and the hashes of the earlier ones.
+
+    Raises
+    ------
+    NotPrivate
+        If the budget is used up: only a constant could be released.
     """
     notion = rules.notion
     channel = design.channel
@@ -80,8 +81,8 @@ def spending(
             "the earlier releases use up the budget: after them only a constant could "
             "be released; give a larger budget"
         )
-    every = [*after, channel]
-    together = compose(every, whole)
+    all_channels = [*after, channel]
+    together = compose(all_channels, whole)
     _check_agreement(together, notion)
     achieved = audit(channel, rules.joint, notion).achieved
     record = replace(
@@ -99,15 +100,16 @@ def spending(
             entropy=utility_entropy(whole),
             columns=whole.useful.columns,
             kept_before=information(after, whole),
-            kept=information(every, whole),
+            kept=information(all_channels, whole),
             at_once=_at_once(whole, notion, time_limit),
         ),
     )
 
 
 def _check_agreement(together: Composition, notion: Notion) -> None:
-    """Refuse a joint leakage above the promise: another computation than the verdict that the
-    channel has passed.
+    """Raise SolverFailure for a joint leakage above the promise.
+
+    The verdict, which the channel has passed, computes the same in another way.
     """
     limits = notion.limits.loosest
     leakage = together.at_least
@@ -123,9 +125,7 @@ def _check_agreement(together: Composition, notion: Notion) -> None:
 
 
 def _at_once(whole: Joint, notion: Notion, time_limit: float | None) -> Design | None:
-    """The best single channel of all columns at the same promise; None where there are too many
-    symbols.
-    """
+    """The best single channel of all columns at the same promise; None for too many symbols."""
     if len(whole.useful) > MOST_AT_ONCE:
         return None
     seconds = SECONDS_AT_ONCE
@@ -135,9 +135,7 @@ def _at_once(whole: Joint, notion: Notion, time_limit: float | None) -> Design |
 
 
 def information(channels: Sequence[Channel], joint: Joint) -> float | None:
-    """I(X; Y1, .., Yk) in nats, X being all useful columns of the table; None where there are too
-    many outputs.
-    """
+    """I(X; Y1, .., Yk) in nats for all useful columns X of the table; None for too many outputs."""
     n = len(joint.useful)
     # P(x, y1, .., yk): the outputs of a record are independent given x.
     mass = joint.p_x[:, None]

@@ -1,9 +1,9 @@
 """Channels of least expected cost on the column's own symbols.
 
 A program over W(y|x), with one output for every symbol (`solvers.assignment`), is bounded from
-below, rounded to integers and audited exactly. Frequencies can be kept in expectation (invariant
-PRAM), shares W(x|x) bounded from below, pairs forbidden: docs/how-to/least-cost.md has the
-mathematics.
+below, rounded to integers and audited exactly. Frequencies can be preserved in expectation
+(invariant PRAM), shares W(x|x) bounded from below, pairs forbidden: docs/how-to/least-cost.md has
+the mathematics.
 """
 
 from __future__ import annotations
@@ -83,19 +83,19 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
                 f"the channel of least cost could not be computed: {error}"
             ) from error
         channel, verdict = constant
-        # No cost of a matrix is negative; nothing sharper was proven.
-        lower_bound = 0.0
+        lower_bound = -math.inf
         method = CONSTANT
     cost = _rounded_up(costs.expected(channel, joint))
     if convex is None:
-        lower_bound = max(lower_bound, 0.0)  # costs of a matrix are not negative
+        # Costs of a matrix are not negative.
+        lower_bound = max(lower_bound, 0.0)
     elif callable(objective.objective):
         cost = convex.value(square(channel, joint))
     least = LeastCost(
         objective=_record(costs.record, limits, convex, joint),
         cost=cost,
         cost_lower_bound=lower_bound,
-        # Downwards: `quotient_above` of the negative. Adding zero avoids -0.0.
+        # Rounded down by way of the negative. Subtracting from zero avoids -0.0.
         truth=0.0 - _rounded_up(-truth_of(channel, joint)),
         frequency_deviation=_rounded_up(deviation_of(channel, joint)),
     )
@@ -111,7 +111,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
 
 
 def _with_least(design: Design, least: LeastCost) -> Design:
-    """The design with its figures of least cost, also in the record of its channel."""
+    """The design with its figures of least cost, which also go into the channel's record."""
     utility = {**(design.channel.record.utility or {}), **least.figures}
     record = replace(design.channel.record, objective=least.objective, utility=utility)
     channel = design.channel.with_record(record)
@@ -119,7 +119,7 @@ def _with_least(design: Design, least: LeastCost) -> Design:
 
 
 def _refuse(program: LeastCostProgram, error: Exception) -> None:
-    """Raise NotPrivate where there is no channel, or the failure itself if it says what to do."""
+    """Raise NotPrivate where there is no channel, or the failure itself if it has a remedy."""
     if isinstance(error, EmptyPolytope) and program.is_restricted:
         raise NotPrivate(refusal(program)) from None
     if isinstance(error, SolverFailure):
@@ -139,7 +139,7 @@ def _designed(program: LeastCostProgram) -> tuple[Channel, Audit, Assigned]:
     try:
         return program.searched(REACHES)
     except (EmptyPolytope, SolverFailure):
-        # Where pairs are missing no budget helps, and this check raises.
+        # Where pairs are missing no larger reach helps, and this check raises.
         program.problem(0.0).check()
         if not program.is_restricted or not program.has_larger_budget:
             raise
@@ -199,7 +199,7 @@ def _record(
 def _messages(
     least: LeastCost, channel: Channel, program: LeastCostProgram, search: Search
 ) -> tuple[str, ...]:
-    """Why the gap is not closed, and that a constant tells nothing."""
+    """Messages about a gap that is not closed, and about a channel that is constant."""
     messages: list[str] = []
     gap = least.cost - least.cost_lower_bound
     if gap > max(search.gap, LEAST_GAP) * program.spread:

@@ -1,10 +1,12 @@
-"""The trivially private channel among those of least cost: every record becomes the same symbol.
+"""The cheapest constant channel on the column's own symbols: every record becomes one symbol.
 
-Its lifts are all 1, so no program has to be solved for it. It is what is left where the program of
-least cost gives up in floating point.
+Its lifts are all 1, so no program has to be solved for it. It is the last resort where the program
+of least cost fails in floating point.
 """
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 
@@ -24,19 +26,19 @@ def cheapest_constant(
         return None
     joint = program.joint
     n = len(joint.useful)
+    rows = IntegerRows.from_array(np.full((n, 1), DENOMINATOR, dtype=np.int64))
     best: Channel | None = None
-    for y in range(n):
-        stays = all(not share for x, share in enumerate(limits.stay) if x != y)
-        if not stays or not limits.allowed[:, y].all():
+    least: Fraction | None = None
+    for y, name in enumerate(joint.useful.names):
+        # Every other symbol changes, so none of them may have a share to keep.
+        others = (*limits.stay[:y], *limits.stay[y + 1 :])
+        if any(others) or not limits.allowed[:, y].all():
             continue
-        rows = IntegerRows.from_array(np.full((n, 1), DENOMINATOR, dtype=np.int64))
-        labels = (joint.useful.names[y],)
-        channel = Channel(joint.useful, labels, rows, DENOMINATOR, joint)
-        cheaper = best is None or (
-            costs.expected(channel, joint) < costs.expected(best, joint)
-        )
-        if cheaper:
+        channel = Channel(joint.useful, (name,), rows, DENOMINATOR, joint)
+        cost = costs.expected(channel, joint)
+        if least is None or cost < least:
             best = channel
+            least = cost
     if best is None:
         return None
     verdict = program.rules.verdict(best)

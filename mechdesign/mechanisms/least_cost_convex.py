@@ -1,7 +1,7 @@
 """Least-cost programs with convex costs or the user's own constraints, modelled in cvxpy.
 
-*Bound.* A convex cost lies above its tangent at the solution W0. So does a constraint g(W) <= 0
-with its multiplier nu >= 0. Hence, for every W that keeps the constraints,
+*Bound.* A convex cost lies above its tangent at the solution W0, and so does the function g of a
+constraint g(W) <= 0 with a multiplier nu >= 0. Hence, for every W that keeps the constraints,
 
     cost(W) >= cost(W0) + nu g(W0) + (d cost + nu dg)(W - W0).
 
@@ -13,8 +13,6 @@ sharpened until cost and bound meet: rows of an uncertain set that a column brea
 a cost with kinks is replaced by its tangents (Kelley 1960).
 """
 
-# cvxpy has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import math
@@ -37,7 +35,7 @@ from mechdesign.mechanisms.least_cost_round import (
 from mechdesign.tables.joint import Joint
 from solvers import Array
 from solvers.assignment import Assigned, Assignment
-from solvers.assignment_simplex import MOST_CUTTING_ROUNDS, separated
+from solvers.assignment_uncertain import MOST_CUTTING_ROUNDS, separated
 from solvers.errors import BackendFailure
 from solvers.uncertain import UncertainSet
 
@@ -50,7 +48,7 @@ CLOSED = 1e-7
 """Gap between cost and bound, relative to costs above 1, that ends the search."""
 
 LARGEST_VIOLATION = 1e-7
-"""By how much the integers may miss a constraint of the user's own, in its own unit."""
+"""Largest violation of a user's constraint by the integers, in its own unit."""
 
 
 class ConvexProgram:
@@ -98,7 +96,7 @@ class ConvexProgram:
         return self.model.value(shares)
 
     def violation(self, shares: Array) -> float:
-        """By how much a channel misses the user's constraints."""
+        """The largest violation of the user's constraints by a channel."""
         self.model.w.value = shares
         violation = 0.0
         for constraint in self.constraints:
@@ -157,9 +155,9 @@ def _constraints_on(
 class _ConvexSearch:
     """The rounds of one search, with the best channel and the best bound so far.
 
-    Of an uncertain set the program has the rows found so far, until no column breaks one by more
-    than half the margin. Until then columns are pulled inside, where the constraints allow it. At
-    a kink one tangent proves little: then all tangents so far, weighed by their multipliers, take
+    Of an uncertain set the program has the rows so far, until no column breaks one by more than
+    half the margin. Until then columns are pulled inside, where the constraints allow it. At a
+    kink one tangent proves little: then all tangents so far, weighted by their multipliers, take
     the place of the cost.
     """
 
@@ -180,14 +178,13 @@ class _ConvexSearch:
         self._separated: SeparatedRows | None = None
         if uncertain is not None:
             # The rows that the identity breaks most, so that the first program has some.
-            blocks = [
-                (y, uncertain.cuts(unit))
-                for y, unit in enumerate(np.diag(1.0 / problem.masses))
-            ]
+            blocks: list[tuple[int, Array]] = []
+            for y, unit in enumerate(np.diag(1.0 / problem.masses)):
+                blocks.append((y, uncertain.cuts(unit)))
             self._separated = SeparatedRows(uncertain, margin * uncertain.room, blocks)
 
     def run(self, end: float) -> Assigned:
-        """Rounds until cost and bound meet, nothing is left to sharpen, or time is up."""
+        """Rounds until cost and bound meet, nothing is left to sharpen, or the time is over."""
         for _ in range(MOST_CUTTING_ROUNDS):
             current = Round(
                 self._program.model, self._problem, self._tangents, self._separated
@@ -203,7 +200,8 @@ class _ConvexSearch:
             if self._is_closed() or time.monotonic() >= end:
                 break
             if is_broken and not self._tangents:
-                continue  # the rows just added come first: tangents out there prove little
+                # The new rows come first: tangents outside of them prove little.
+                continue
             if not self._add_tangent(solution.shares) and not is_broken:
                 break
         if self._best is None:
@@ -234,6 +232,7 @@ class _ConvexSearch:
         return bool(broken)
 
     def _keep(self, solution: Assigned, shares: Array) -> None:
+        """Keep these shares if they cost less than the best so far."""
         cost = self._program.value(shares)
         if self._best is None or cost < self._best.cost:
             self._best = replace(solution, shares=shares, cost=cost)
@@ -246,7 +245,7 @@ class _ConvexSearch:
 
     def _add_tangent(self, shares: Array) -> bool:
         """Add the tangent at a channel where the tangents so far lie below the cost there."""
-        # `value` also places W there, where `tangent` differentiates.
+        # `value` also sets W to the channel, where `tangent` then differentiates.
         value = self._program.value(shares)
         shortfall = value - largest(self._tangents, shares)
         is_sharp = shortfall <= 0.1 * CLOSED * max(1.0, abs(value))

@@ -1,4 +1,4 @@
-"""`stay` and `forbid`: what a channel of least cost must keep to beside the notion."""
+"""`stay` and `forbid`: the limits of a channel of least cost besides the notion."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mechdesign.tables.joint import Joint
 
 @dataclass(frozen=True, eq=False)
 class ChannelLimits:
-    """What W(y|x) must keep to beside the notion.
+    """Limits on W(y|x) besides the notion.
 
-    `stay` holds the least shares W(x|x), `allowed` (n, n) the pairs that may occur, and `keep`
-    whether expected frequencies stay as they are.
+    `stay` has the least shares W(x|x), `allowed` (n, n) the pairs that may occur, and `keep` is
+    whether expected frequencies are preserved.
     """
 
     stay: tuple[Fraction, ...]
@@ -90,6 +90,7 @@ def _stay(stay: Any, index: Mapping[str, int]) -> tuple[Fraction, ...]:
 
 
 def _position(symbol: Any, index: Mapping[str, int], option: str) -> int:
+    """The position of a symbol in an option; InputError if the table does not have it."""
     if symbol not in index:
         raise InputError(f"{option}: the table has no useful symbol {quoted(symbol)}")
     return index[symbol]

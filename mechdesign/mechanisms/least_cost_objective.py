@@ -1,4 +1,4 @@
-"""What a release costs: most records true, numbers moved least, a matrix of costs, or a convex one.
+"""Costs of a release: of untrue records, of distances between numbers, of a matrix, or convex ones.
 
 Costs are exact integers over a common unit, so the cost of a channel of integers is exact, too.
 """
@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -40,12 +39,12 @@ ABSOLUTE = "absolute"
 SQUARED = "squared"
 
 COST = "the cost of releasing {} for {}"
-"""Names a cell in messages about a matrix of costs."""
+"""Name of a cell in messages about a matrix of costs."""
 
 
 @dataclass(frozen=True)
 class LeastCostObjective:
-    """The arguments of `mechanisms.design` of the same names, as typed."""
+    """The fields of `DesignRequest` of the same names, as given."""
 
     objective: Any = INFORMATION
     distance: str | None = None
@@ -56,7 +55,7 @@ class LeastCostObjective:
 
     @property
     def name(self) -> str:
-        """Of the objective; with "information" outputs are free."""
+        """The name of the objective; with "information" outputs are free."""
         if isinstance(self.objective, str):
             return self.objective
         if callable(self.objective):
@@ -128,7 +127,7 @@ def costs_of(objective: LeastCostObjective, joint: Joint) -> Costs:
 
 
 def _power(objective: LeastCostObjective) -> str | None:
-    """How numbers are compared, None where they are not; refuses what is no objective."""
+    """The distance between numbers, None for other objectives; InputError for no objective."""
     target = objective.objective
     if isinstance(target, str) and target not in (TRUTH, DISTANCE):
         raise InputError(
@@ -144,7 +143,9 @@ def _power(objective: LeastCostObjective) -> str | None:
         raise InputError(f"distance ({power!r}) must be absolute or squared")
     if objective.name != DISTANCE:
         return None
-    return power or ABSOLUTE
+    if power is None:
+        return ABSOLUTE
+    return power
 
 
 def _numbers(joint: Joint) -> list[Fraction]:
@@ -197,15 +198,16 @@ def _matrix(costs: Any, joint: Joint) -> tuple[NDArray[Any], int]:
             "symbols, in their order"
         )
     exact: list[Fraction] = []
-    cells = zip(product(names, names), chain.from_iterable(rows), strict=True)
-    for (x, y), cell in cells:
-        exact.append(non_negative(cell, COST, y, x))
+    for x, row in zip(names, rows, strict=True):
+        for y, cell in zip(names, row, strict=True):
+            exact.append(non_negative(cell, COST, y, x))
     unit = math.lcm(*(value.denominator for value in exact))
     units = np.array([int(value * unit) for value in exact], dtype=object)
     return units.reshape(len(names), -1), unit
 
 
 def _mapping_of_frame(frame: Any) -> dict[str, dict[str, Any]]:
+    """Costs by the labels of rows and columns of a pandas frame."""
     header = [str(name) for name in frame.columns]
     costs: dict[str, dict[str, Any]] = {}
     for label, row in zip(frame.index, frame.to_numpy().tolist(), strict=True):
@@ -216,7 +218,7 @@ def _mapping_of_frame(frame: Any) -> dict[str, dict[str, Any]]:
 def _rows_of_mapping(
     costs: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]
 ) -> list[list[Any]]:
-    """Rows in the order of the symbols; refuses a mapping that lacks a symbol."""
+    """Rows in the order of the symbols; InputError if the mapping lacks a symbol."""
     first_row = next(iter(costs.values()), {})
     for place, labels in (("row", costs), ("column", first_row)):
         missing = [name for name in names if name not in labels]
@@ -224,11 +226,12 @@ def _rows_of_mapping(
             raise InputError(
                 f"the cost matrix has no {place} for the symbol {listed(missing)} of the table"
             )
-    # A cell that is missing in a later row becomes NaN, which is refused by its name.
+    # A cell that is missing in a later row becomes NaN, and the error about it names the cell.
     return [[costs[x].get(y, math.nan) for y in names] for x in names]
 
 
 def _is_square(rows: Any, n: int) -> bool:
+    """Whether these are n lists of n cells."""
     if not isinstance(rows, list) or len(rows) != n:
         return False
     return all(isinstance(row, list) and len(row) == n for row in rows)
@@ -239,12 +242,13 @@ def read_costs(
 ) -> dict[str, dict[str, Fraction]]:
     """A matrix of costs from a CSV or Parquet file.
 
-    The header names what is released, the first column what it is released for.
+    The header has the released symbols, the first column the symbols of the table.
 
     Raises
     ------
     InputError
-        If the file cannot be read, names a symbol twice, or has a cost that is none.
+        If the file cannot be read, names a symbol twice, or has a cost that is negative or no
+        number.
     """
     if not os.path.exists(path) and path != "-":
         raise InputError(

@@ -1,10 +1,9 @@
-"""The program of a channel of least cost: solved, and rounded to integers that pass the exact
-audit.
+"""The program of a channel of least cost, solved and rounded to integers that pass the exact audit.
 
 The program is solved for a polytope that is smaller by a margin, so that integers near the
 solution are private, too; its bound is for the polytope itself. Margins grow until the audit
-passes. Classes of symbols take the place of symbols where neither the notion, nor the costs, nor
-the limits tell their members apart.
+passes. The program is over classes of symbols where neither the notion, nor the costs, nor the
+limits tell their members apart.
 
 Invariant: whatever reach and margin were used, the bound holds for the budgets as they are.
 """
@@ -40,8 +39,9 @@ from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from solvers import Array, Polytope, UncertainSet
-from solvers.assignment import Assigned, Assignment, assign
-from solvers.assignment_simplex import assign_uncertain
+from solvers.assigning import assign
+from solvers.assignment import Assigned, Assignment
+from solvers.assignment_uncertain import assign_uncertain
 from solvers.errors import EmptyPolytope
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class LeastCostProgram:
         n = len(self.table.useful)
         self.cost = cost
         if self.reduced.is_reduced:
-            # Only the cost of truth has classes, and between classes it is the same.
+            # There are classes only with the cost of truth, and between classes it is the same.
             self.cost = 1.0 - np.eye(n)
         self.floor = np.array([float(share) for share in limits.stay[:n]])
         fixed = [x for x, share in enumerate(limits.stay) if share == 1]
@@ -103,24 +103,22 @@ class LeastCostProgram:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether a constant output of the shares of the symbols, which is private, may be ruled
-        out.
-        """
+        """Whether limits may rule out the private channel whose rows are all P(x)."""
         if self.allowed is not None or self.convex is not None:
             return True
         return any(self.limits.stay)
 
     def set_reach(self, reach: float) -> None:
-        """Count budgets beyond `reach` nats as so many; see `REACHES`."""
+        """Reduce larger budgets to `reach` nats; see `REACHES`."""
         self._reach = reach
         if isinstance(self.rules, PopulationRules):
             self.uncertain = self.rules.within(reach)
 
     def allowed_pairs(self, fixed: Sequence[int] = ()) -> NDArray[np.bool_] | None:
-        """The pairs (x, y) that are possible, None for all.
+        """The pairs (x, y) that are possible; None for all.
 
-        Symbols in `fixed` always stay as they are. No output may lack a sensitive symbol where
-        no lift may be zero; a pair that only such outputs could have is ruled out beforehand.
+        Symbols in `fixed` never change. Where no lift may be zero, every output needs all sensitive
+        symbols: pairs with outputs that cannot have them are ruled out in advance.
         """
         limits = self.rules.notion.limits
         allowed = self.limits.allowed.copy()
@@ -128,21 +126,22 @@ class LeastCostProgram:
             return None
         identity = np.eye(len(allowed), dtype=np.bool_)
         allowed[fixed] &= identity[fixed]
-        has_no_zeros = (
+        forbids_zeros = (
             limits.mean is None and min(limits.lower, limits.ratio) < math.inf
         )
-        if has_no_zeros and self.uncertain is None and self.rules.rows is None:
+        if forbids_zeros and self.uncertain is None and self.rules.rows is None:
             # Column y has the sensitive symbol s only from symbols x with P(s, x) > 0.
             support = self.joint.p > 0.0
             allowed &= (support @ allowed).all(axis=0)
         return allowed
 
     def problem(self, margin: float, **changes: Any) -> Assignment:
-        """The program for a polytope that is smaller by a margin.
+        """The program for a polytope that is smaller by a margin; bounds are those of margin 0.
 
-        At margin 0 it is the one that bounds hold for. `changes` are other fields of it.
+        `changes` are other values of its fields.
         """
         if margin:
+            # Upwards, so that the integers keep the shares, too.
             floor = np.minimum(self.floor * (1.0 + margin), 1.0)
         else:
             # Downwards: the double of a share may lie above it, and the bound must not.
@@ -163,9 +162,10 @@ class LeastCostProgram:
     ) -> Assigned:
         """The solution for a polytope smaller by a margin, with the bound for the whole one.
 
-        `changes` are other fields of the program, `options` those of the solver.
+        `changes` are other values of the program's fields, `options` those of the solver.
         """
-        changes = changes or {}
+        if changes is None:
+            changes = {}
         problem = self.problem(margin, **changes)
         proof = self.problem(0.0, **changes)
         if self.uncertain is None:
@@ -213,7 +213,7 @@ class LeastCostProgram:
             except EmptyPolytope:
                 if verdict is None:
                     raise
-                # What a margin or a smaller reach leaves out may exist all the same.
+                # A larger margin or a smaller reach rules channels out; others may still pass.
                 continue
             bound = max(bound, solution.bound)
             shares = self._expanded(solution.shares)
@@ -233,6 +233,7 @@ class LeastCostProgram:
         )
 
     def _solved(self, margin: float) -> Assigned:
+        """The solution at a margin, by cvxpy or by the solvers, within the time limit."""
         if self.convex is not None:
             return self.convex.solve(
                 self.problem(margin),
@@ -263,6 +264,7 @@ class LeastCostProgram:
         return self.convex.is_kept_by(square(channel, self.joint))
 
     def _progress(self) -> Callable[[float, float, int], None] | None:
+        """The caller's progress in the form of the solvers."""
         report = self.search.progress
         if report is None:
             return None
@@ -277,8 +279,8 @@ class LeastCostProgram:
     def _expanded(self, shares: Array) -> Array:
         """Shares of the symbols from those of their classes.
 
-        A symbol is kept with the share of its class. What goes to another class is divided among
-        its members in proportion to their masses, so posteriors within a class stay the same.
+        A symbol stays with the share of its class. The share of another class is divided among its
+        members in proportion to their masses, so posteriors within a class stay the same.
         """
         if not self.reduced.is_reduced:
             return shares

@@ -1,4 +1,4 @@
-"""Why no private channel keeps what the user asked for, with the largest shares that would work."""
+"""The reason why no private channel keeps the user's limits, with the largest shares that work."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ FORBIDDEN = (
 
 
 def refusal(program: LeastCostProgram) -> str:
-    """The symbol that cannot stay as asked and how often it can, or that the forbidden pairs leave
-    nothing.
+    """One sentence: the symbol whose share is too large and its largest share, or another reason.
+
+    Symbols are tried alone first. If each share works alone, a common factor is found for all.
     """
     limits = program.limits
     if program.convex is not None and program.convex.constraints:
@@ -36,7 +37,7 @@ def refusal(program: LeastCostProgram) -> str:
         try:
             share = _largest_share(program, x)
         except EmptyPolytope:
-            # Even without any share to keep there is no channel.
+            # There is no channel even without any share: the forbidden pairs are the reason.
             return FORBIDDEN
         if share < program.floor[x] - 2.0 * REFUSAL_MARGIN:
             symbol = _first_of_class(program, x)
@@ -50,7 +51,7 @@ def refusal(program: LeastCostProgram) -> str:
 
 
 def _refusal_of_all(program: LeastCostProgram) -> str:
-    """Each share works alone: the largest factor by which all of them work together."""
+    """The reason where each share works alone: the largest factor with which all work together."""
     reason = "stay: each of these shares works alone, but no private channel keeps all of them"
     factor = _largest_factor(program)
     if not factor:
@@ -67,9 +68,7 @@ def _refusal_of_all(program: LeastCostProgram) -> str:
 
 
 def _demanding_symbols(program: LeastCostProgram) -> list[int]:
-    """Classes with a share to keep, those first whose release as they are breaks the promise
-    most.
-    """
+    """Classes with a share to keep; first those whose unchanged release breaks the promise most."""
     units = np.eye(len(program.table.useful))
     if program.uncertain is None:
         excess = program.problem(0.0).columns.excess(units)
@@ -80,9 +79,9 @@ def _demanding_symbols(program: LeastCostProgram) -> list[int]:
 
 
 def _largest_share(program: LeastCostProgram, x: int) -> float:
-    """How often a class can stay at most, were it the only one with a share to keep.
+    """The largest probability that a class stays, if it is the only one with a share to keep.
 
-    The least probability that it changes: a program whose only costs are those of row x.
+    A program whose only costs are those of row x minimises the probability that it changes.
     """
     cost = np.zeros_like(program.cost)
     cost[x] = 1.0
@@ -100,7 +99,10 @@ def _largest_share(program: LeastCostProgram, x: int) -> float:
 
 
 def _largest_factor(program: LeastCostProgram) -> float:
-    """The largest factor of all shares for which there is a channel, from below, by bisection."""
+    """The largest factor of all shares for which there is a channel, from below, by bisection.
+
+    It is 0, for unknown, where the table is so large that bisection would take minutes.
+    """
     low = 0.0
     high = 1.0
     if len(program.joint.useful.names) > LARGE_FROM:

@@ -8,8 +8,6 @@ Invariant: the bound holds for any multipliers of the right signs, so it never r
 solver's own claim of optimality.
 """
 
-# cvxpy has no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import math
@@ -26,7 +24,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import SolverFailure
 from solvers import Array
 from solvers.assignment import SUPPORT, Assigned, Assignment, Multipliers, lower_bound
-from solvers.assignment_simplex import priced
+from solvers.assignment_uncertain import priced
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.programs.highs import SHARP
 from solvers.uncertain import UncertainSet
@@ -34,8 +32,8 @@ from solvers.uncertain import UncertainSet
 cp: Any = import_module("cvxpy")
 
 CLARABEL = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
-"""Tolerances of the interior point method. Sharper than the default
-(1e-8), for the audit of the integers is exact."""
+"""Tolerances of the interior point method, sharper than the default (1e-8): the audit of the
+integers is exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +50,14 @@ class Tangent:
 
 @dataclass(frozen=True, eq=False)
 class ConvexModel:
-    """The variable W (n, n) of cvxpy, with the cost and the user's constraints as functions of
-    it.
-    """
+    """The cvxpy variable W (n, n), with the cost and the user's constraints as functions of it."""
 
     w: Any
     cost: Any
     constraints: list[Any]
 
     def value(self, shares: Array) -> float:
-        """The cost of a channel, which becomes the value of W."""
+        """The cost of a channel; it sets W to the channel."""
         self.w.value = shares
         return float(self.cost.value)
 
@@ -88,7 +84,7 @@ class ConvexModel:
             is_equality = isinstance(constraint, cp.constraints.Equality)
             is_inequality = isinstance(constraint, cp.constraints.Inequality)
             if not is_equality and not is_inequality:
-                # A cone has no such tangent. Without the constraint the bound holds all the more.
+                # A cone has no such tangent. Without the constraint the bound is still valid.
                 continue
             dual = np.ravel(constraint.dual_value, order="F")
             if not is_equality:
@@ -113,7 +109,7 @@ def gradient(expression: Any, w: Any, prices: Array) -> Array | None:
     if jacobian is None:
         return None
     if isinstance(jacobian, float):
-        # cvxpy writes zero gradients as a number.
+        # cvxpy returns zero gradients as a number.
         values = np.zeros(w.size)
     else:
         values = np.ravel(jacobian @ prices)
@@ -123,7 +119,10 @@ def gradient(expression: Any, w: Any, prices: Array) -> Array | None:
 
 @dataclass(eq=False)
 class SeparatedRows:
-    """Rows of an uncertain set that columns broke so far; `margin` is how far inside they hold."""
+    """The rows of an uncertain set that columns have broken so far, each with its column.
+
+    `margin` is the slack with which the program keeps them.
+    """
 
     uncertain: UncertainSet
     margin: float
@@ -136,14 +135,14 @@ class SeparatedRows:
 
     @property
     def columns(self) -> NDArray[np.intp]:
-        """The column of W that each row is for, (k,)."""
+        """The column of W to which each row applies, (k,)."""
         columns = [y for y, _ in self.blocks]
         sizes = [len(block) for _, block in self.blocks]
         return np.repeat(columns, sizes)
 
 
 class Round:
-    """The cvxpy program of one round; with tangents their largest takes the place of the cost."""
+    """The cvxpy program of one round; with tangents, the largest of them replaces the cost."""
 
     def __init__(
         self,
@@ -194,6 +193,7 @@ class Round:
         return cp.sum(cp.multiply(scaled, self.model.w.T[columns]), axis=1)
 
     def _constraints(self) -> list[Any]:
+        """All constraints: of the assignment, of the promise, of tangents, and the user's."""
         w = self.model.w
         problem = self.problem
         constraints = [
@@ -309,9 +309,9 @@ class Round:
         problem = self.problem
         shares = np.where(problem.open, np.maximum(self.model.w.value, 0.0), 0.0)
         if not self.is_linear and not problem.keep:
-            # An interior point method leaves traces of a column that should be zero. Their
-            # proportions are noise and would break the promise, so the column goes, except where
-            # it is the largest of a row.
+            # An interior point method leaves traces in a column that should be zero. Their
+            # proportions are noise and would break the promise, so the column is emptied, except
+            # where it is the largest of a row.
             p = problem.masses
             traces = np.flatnonzero(p @ shares <= SUPPORT * p)
             needed = shares.argmax(axis=1)

@@ -1,7 +1,7 @@
-"""From the shares of a least-cost program to the integers of a channel, and exact figures of these.
+"""From the shares of a least-cost program to the integers of a channel, and their exact figures.
 
-Doubles leave traces of zeros and miss sums by some 1e-16, and the audit forgives neither. Hence
-several roundings are offered, best first, and the first that passes the exact audit is taken.
+Doubles leave traces of zeros and miss sums by some 1e-16, and the exact audit accepts neither. So
+several roundings are tried, best first, and the first that passes the audit is taken.
 """
 
 from __future__ import annotations
@@ -20,26 +20,25 @@ from mechdesign.tables.joint import Joint
 from solvers import Array
 
 NOISE = 1e-11
-"""Shares below this are what an interior point method leaves of a zero; they go to the largest of
-their row."""
+"""Shares below this are zeros of an interior point method; they go to the largest of their row."""
 
 MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
-"""Shares of the channel whose rows all are P(y), tried where integers miss a budget by a hair."""
+"""Shares of the channel whose rows are all P(y), tried where integers miss a budget by rounding."""
 
 BALANCED = 1e-16
-"""Deviation of a column's mass that a further step of balancing cannot make smaller."""
+"""Deviation of a column's mass that a further step of balancing cannot reduce."""
 
 BALANCING_STEPS = 2
-"""Newton's method squares the error, and the solver leaves some 1e-9 of it."""
+"""Newton's method squares the error, which is some 1e-9 after the solver."""
 
 
 def candidates(
     shares: Array, joint: Joint, limits: ChannelLimits, *, has_free_pairs: bool
 ) -> Iterator[Channel]:
-    """Channels that the shares W(y|x) (n, n) may be rounded to, best first.
+    """Channels to which the shares W(y|x) (n, n) may be rounded, best first.
 
-    `has_free_pairs` tells that every pair may occur: a mixture with a constant then keeps all
-    limits but `stay`.
+    `has_free_pairs` is whether every pair may occur: then a mixture with a constant keeps all
+    limits except `stay`.
     """
     p = joint.p_x
     noise = NOISE * shares.max(axis=1)[:, None]
@@ -51,8 +50,7 @@ def candidates(
     # With the traces: a rare symbol may owe its privacy to shares as small as noise.
     yield _rounded(shares, LARGEST_INTEGER, joint, limits)
     if has_free_pairs and not any(limits.stay):
-        # Any private channel will do. A constant one is private with room to spare, so a little
-        # of it makes up for what rounding breaks.
+        # A constant channel is private with slack, so a little of it compensates for rounding.
         masses = p @ cleaned
         if limits.keep:
             masses = p
@@ -67,17 +65,16 @@ def _rounded(
     """The nearest integers over a denominator, with exact row sums and exact `stay`."""
     normalised = shares / shares.sum(axis=1)[:, None]
     rows = np.rint(normalised * float(denominator)).astype(np.int64)
-    n = len(rows)
-    every = np.arange(n)
-    # The largest entry of a row takes up what rounding leaves of the sum: it changes least.
+    symbols = np.arange(len(rows))
+    # The largest entry of a row takes the rest of the sum: it changes least.
     top = np.argmax(rows, axis=1)
-    rows[every, top] = 0
-    rows[every, top] = denominator - rows.sum(axis=1)
+    rows[symbols, top] = 0
+    rows[symbols, top] = denominator - rows.sum(axis=1)
     for x, share in enumerate(limits.stay):
         # Rounding, or the tolerance of the program, may leave a symbol short of its share.
         short = math.ceil(share * denominator) - int(rows[x, x])
         while short > 0:
-            others = np.where(every == x, -1, rows[x])
+            others = np.where(symbols == x, -1, rows[x])
             y = int(np.argmax(others))
             moved = min(short, int(rows[x, y]))
             rows[x, [x, y]] += [moved, -moved]
@@ -107,7 +104,7 @@ def _balanced(shares: Array, p: Array) -> Array:
 
 
 def square(channel: Channel, joint: Joint) -> Array:
-    """W(y|x) with a column for every symbol, those that are never released included."""
+    """W(y|x) with a column for every symbol, also for those that are never released."""
     n = len(joint.useful)
     shares = np.zeros((n, n))
     columns = [joint.useful.names.index(label) for label in channel.outputs]

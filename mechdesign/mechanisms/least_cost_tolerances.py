@@ -12,26 +12,26 @@ LARGE_FROM = 300
 second solve would take minutes."""
 
 LARGE_MARGIN = 1e-7
-"""The first margin of large tables: what an interior point solution needs."""
+"""The first margin of large tables, which an interior point solution needs."""
 
 LARGEST_DEVIATION = Fraction(1, 10**12)
-"""How much an expected share may change where frequencies are kept: exact equality has no common
-denominator."""
+"""Largest change of an expected share where frequencies are preserved: integers over a common
+denominator cannot preserve them exactly."""
 
 REACHES = (20.0, 15.0, 12.0, 10.0, 8.0, 5.0)
-"""Nats beyond which a budget counts as so many, to be tried in turn: exp(-20) is more than the
-simplex method leaves of a zero, but symbols of a share of 1e-7 need more. Bounds hold for the
-budgets as they are."""
+"""Nats to which larger budgets are reduced, to be tried in turn. exp(-20) is larger than the error
+of a zero in the simplex method, but symbols of a share of 1e-7 need smaller reaches. Bounds hold
+for the budgets as they are."""
 
 SHARPEST_GAP = 1e-6
-"""Gap aimed at where no time limit is set, however large a gap was asked for."""
+"""Gap of a search without time limit, even where the request allows a larger one."""
 
 REFUSAL_MARGIN = 1e-9
-"""Margin of the programs behind a refusal, taken off the shares that it names, so that these
+"""Margin of the programs behind a refusal, and taken off the shares that it names, so that these
 work."""
 
 MOST_TRIED = 20
-"""Symbols tried alone to explain why none of the channels can stay as asked."""
+"""Symbols tried alone to explain why no channel keeps all shares."""
 
 BISECTIONS = 20
 """Halvings of all shares for the same explanation; six digits of the largest share."""

@@ -34,7 +34,7 @@ from mechdesign.mechanisms.averages import (
     NOTHING_TO_LIMIT,
     in_solver_unit,
     own_leakage,
-    with_average,
+    with_averages,
     with_own_lifts,
 )
 from mechdesign.mechanisms.optimal import ENTROPY_ERROR, optimal
@@ -150,7 +150,7 @@ def for_share(
         keep=float(share),
         lower_bound=least,
     )
-    return with_average(design, average)
+    return with_averages(design, [average])
 
 
 def _enough(task: _Task, found: list[_Optimum]) -> Rounded:

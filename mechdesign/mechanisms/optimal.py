@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias
@@ -50,7 +49,7 @@ ENTROPY_ERROR = 4e-15
 """Relative error bound of H(X) and of the quotients of the certificate."""
 
 MERGING_SHARE = 0.2
-"""Share of the time limit after which merging takes the quickest way to its end."""
+"""Share of the time limit after which merging finishes in the quickest way."""
 
 
 class NotRounded(SolverFailure):
@@ -102,6 +101,7 @@ def optimal(rules: Rules, search: Search) -> Design:
 
 def _release(rules: Rules) -> Rounded | None:
     """The channel that publishes X itself, if the exact audit allows it."""
+    # First in floating point, with a tolerance that favours trying: the audit decides.
     lifts = rules.sets(rules.joint)
     if not lifts.within(lifts.given_s, lifts.p_x, -1.0).all():
         return None
@@ -120,7 +120,7 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
     envelopes: list[Envelope] = []
     for margin in rules.margins:
         try:
-            solve = rules.solver(margin, search, beginning.end)
+            solve = rules.solver(margin, search, beginning.search_end)
             envelope = solve(
                 progress=search.shown(rules.joint),
                 start=start,
@@ -131,19 +131,23 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
             raise SolverFailure(f"{error}") from error
         except SolverError as error:
             if failure is not None and isinstance(error, NO_ROOM):
-                # The margin leaves nothing of the set; larger ones do not, either.
+                # The margin leaves nothing of the set, and larger ones would not, either.
                 break
             raise SolverFailure(
                 f"the optimum could not be computed: {error}"
             ) from error
         if beginning.interrupted:
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
+        out_of_time = envelope.status is EnvelopeStatus.TIME_LIMIT
+        if out_of_time and beginning.search_end < beginning.end:
+            envelope = _with_response(envelope, rules, search, beginning)
         try:
             # From classes of symbols back to symbols, then to integers.
             weights, points = rules.reduced.split(envelope.weights, envelope.points)
             return envelope, rules.rounded(weights, points)
         except RoundingFailure as error:
             failure = error
+            # The next margin starts from the columns of this one.
             start = envelope.pool
             dual = envelope.dual
             envelopes.append(envelope)
@@ -161,58 +165,115 @@ n)."""
 
 @dataclass(frozen=True)
 class _Beginning:
-    """Where a search begins, all of it on classes of symbols, and when it ends.
+    """The start of a search, all of it on classes of symbols, and its end.
 
-    `start` and `dual` are columns and prices of a neighbouring budget. `incumbents` is called by
-    the search if it needs channels to begin with. `interrupted` says that Ctrl-C came already.
+    `start` and `dual` are columns and prices of a neighbouring budget. `merged` gives the groups of
+    subset merging and the channels of all merging; it works once, when it is first needed.
+    `channels` are others. What lies between `search_end` and `end` is for the best response within
+    the groups, where the search has not closed the gap. `interrupted` is whether Ctrl-C came
+    already.
     """
 
     start: Points | None
     dual: Array | None
-    incumbents: Callable[[], list[Incumbent]]
+    merged: Callable[[], tuple[list[tuple[int, ...]], list[Incumbent]]]
+    channels: list[Incumbent]
+    search_end: float
     end: float
     interrupted: bool
 
+    def incumbents(self) -> list[Incumbent]:
+        """The channels that are known before the search."""
+        return [*self.merged()[1], *self.channels]
+
 
 def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
+    """Columns of a neighbouring budget, merged channels, and best responses within merged sets."""
     end = search.end(started, rules.search_share)
     p_x = rules.reduced.joint.p_x
     start: Points | None = None
     dual: Array | None = None
     channels: list[Incumbent] = []
     neighbour = search.start
-    # Another budget may have other classes; its columns then mean nothing here.
+    # Another budget may have other classes; its columns are then of no use here.
     if neighbour is not None and neighbour.points.shape[1] == len(p_x):
         channels.append((neighbour.weights, neighbour.points))
         start = neighbour.pool
         dual = neighbour.dual
+    # Merging takes time, so it is done at most once, and only if its channels are needed.
     merged = cache(lambda: _merged(rules, started, end))
+    search_end = end
     interrupted = False
-    if search.method != "vertices" and end < math.inf and rules.has_faces:
-        # Where time is short, the best response within the merged sets is the channel that is
-        # emitted.
+    # Where time is short, the best response within the merged sets is the channel that is emitted.
+    may_respond = search.method != "vertices" and end < math.inf and rules.has_faces
+    if may_respond and not rules.responds_first:
+        search_end -= rules.response_share * (end - started)
+    elif may_respond:
         groups, _ = merged()
         now = time.perf_counter()
-        if now < end:
-            until = now + rules.response_share * (end - now)
-            solve = rules.solver(rules.margins[0], search, until)
-            with suppress(SolverFailure):  # one incumbent less
-                weights, points, interrupted = respond(solve, p_x, groups, until)
-                channels.append((weights, points))
+        until = now + rules.response_share * (end - now)
+        found = _response_until(rules, search, groups, until)
+        if found is not None:
+            weights, points, interrupted = found
+            channels.append((weights, points))
+    if interrupted:
+        search_end = -math.inf
     return _Beginning(
         start=start,
         dual=dual,
-        incumbents=lambda: [*merged()[1], *channels],
-        end=-math.inf if interrupted else end,
+        merged=merged,
+        channels=channels,
+        search_end=search_end,
+        end=end,
         interrupted=interrupted,
+    )
+
+
+def _response_until(
+    rules: Rules,
+    search: Search,
+    groups: Sequence[Sequence[int]],
+    end: float,
+    most_lost: float = math.inf,
+) -> tuple[Array, Points, bool] | None:
+    """`respond` at the first margin; None without time, and where that fails: one channel less."""
+    if time.perf_counter() >= end:
+        return None
+    solve = rules.solver(rules.margins[0], search, end)
+    p_x = rules.reduced.joint.p_x
+    try:
+        return respond(solve, p_x, groups, end, most_lost=most_lost)
+    except SolverFailure:
+        return None
+
+
+def _with_response(
+    envelope: Envelope, rules: Rules, search: Search, beginning: _Beginning
+) -> Envelope:
+    """The envelope of a search that ran out of time, with the best response within the merged sets
+    where that one is the better channel.
+    """
+    groups, _ = beginning.merged()
+    found = _response_until(rules, search, groups, beginning.end, envelope.value)
+    if found is None:
+        return envelope
+    weights, points, interrupted = found
+    status = envelope.status
+    if interrupted:
+        status = EnvelopeStatus.INTERRUPTED
+    value = math.fsum((weights * points.entropies()).tolist())
+    pool = Points.concatenate([envelope.pool, points])
+    return replace(
+        envelope, status=status, weights=weights, points=points, value=value, pool=pool
     )
 
 
 def _merged(
     rules: Rules, started: float, end: float
 ) -> tuple[list[tuple[int, ...]], list[Incumbent]]:
-    """Groups of subset merging and channels of all merging, on classes: incumbents, so that no
-    limit leaves less.
+    """Groups of subset merging, and channels of all merging on classes.
+
+    As incumbents they make sure that no time limit leaves less than merging would.
     """
     reduced = rules.reduced
     until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
@@ -226,7 +287,8 @@ def _merged(
         for merge in (merge_all, merge_subsets):
             groups = list(merge(lifts, end=until).groups)
             if joint is reduced.joint:
-                subsets = groups  # those of merge_subsets remain
+                # Those of `merge_subsets`, which comes last, remain.
+                subsets = groups
             masses = [math.fsum(joint.p_x[list(group)].tolist()) for group in groups]
             points = Points.blocks(groups, joint.p_x)
             if joint is reduced.whole:
@@ -241,19 +303,23 @@ def respond(
     groups: Sequence[Sequence[int]],
     end: float,
     progress: Callable[[int], None] = lambda _: None,
-) -> tuple[Array, Points, bool]:
-    """The optimum within every set of a partition: weights (k,), posteriors (k, n), and whether
-    Ctrl-C came.
+    most_lost: float = math.inf,
+) -> tuple[Array, Points, bool] | None:
+    """The optimum within every set of a partition: weights (k,), posteriors (k, n), interrupted.
 
     A set's problem is that of the optimal channel on the face where only the set has mass, at the
     point P(X | T) (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged
-    set satisfies the notion. A set that cannot be improved on before `end` (of
-    `time.perf_counter`), or lies in the margin, stays one output.
+    set satisfies the notion. A set that is not improved before `end` (of `time.perf_counter`), or
+    lies in the margin, stays one output. The last result is whether Ctrl-C came. None if H(X|Y)
+    exceeds `most_lost` (nats).
     """
     weights: list[Array] = []
     parts: list[Points] = []
     interrupted = False
+    lost = 0.0
     for done, group in enumerate(groups):
+        if lost > most_lost:
+            return None
         members = np.array(group)
         mass = float(p_x[members].sum())
         envelope: Envelope | None = None
@@ -269,10 +335,13 @@ def respond(
             points = envelope.points
             if envelope.status is EnvelopeStatus.INTERRUPTED:
                 interrupted = True
+        lost += float(weights[-1] @ points.entropies())
         # Indices among the members become indices among all symbols.
         indices = members[points.indices].astype(np.int32)
         shape = (len(points), len(p_x))
         parts.append(Points(points.indptr, indices, points.data, shape))
+    if lost > most_lost:
+        return None
     return np.concatenate(weights), Points.concatenate(parts), interrupted
 
 
@@ -292,11 +361,11 @@ def _within_set(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
 
 
 def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
-    """Bounds in units of H(X), rounded so that they never claim too much."""
-    # I(X;Y) / H(X) = 1 - H(X|Y) / H(X), and the bound of the envelope is one on H(X|Y) from below.
+    """The certificate of an envelope in units of H(X), its bound rounded upwards."""
+    # I(X;Y) / H(X) = 1 - H(X|Y) / H(X), and the envelope bounds H(X|Y) from below.
     uncertainty = envelope.bound / entropy
-    # Downwards for either sign, then upwards once more for the difference: the bound must never
-    # claim too much.
+    # The quotient is rounded downwards for either sign, then the difference upwards: a bound on
+    # utility must never be too small.
     least = uncertainty * (1.0 - math.copysign(ENTROPY_ERROR, uncertainty))
     upper = min(1.0, math.nextafter(1.0 - least + ENTROPY_ERROR, 2.0))
     details: dict[str, int | float | str] = {
@@ -316,7 +385,7 @@ def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
 def _search_messages(
     envelope: Envelope, certificate: Certificate, search: Search
 ) -> tuple[str, ...]:
-    """Why the gap is not closed, if it is not."""
+    """The reason why the gap is not closed, if it is not."""
     if certificate.gap_nmi is not None and certificate.gap_nmi <= search.gap:
         return ()
     if envelope.status is EnvelopeStatus.OPTIMAL:

@@ -1,8 +1,8 @@
 """The envelope over a polytope by one method, and by another one where the first gets stuck.
 
-Listing vertices and generating columns fail on different tables: coordinates of probability 1e-9
-are lost in the rounding of one and not of the other. A search that stalls, or a back end that gives
-up, is therefore followed by the other method, and the better channel and the better bound are kept.
+Listing vertices and generating columns fail on different tables: rounding loses coordinates of
+probability 1e-9 in one and not in the other. So a search that stalls, or a back end that gives up,
+is followed by the other method, and the better channel and the better bound are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from solvers import Array, Envelope, EnvelopeStatus, Polytope, lower_envelope
 from solvers.errors import BackendFailure, TooManyVertices
 
 STUCK = (EnvelopeStatus.STALLED, EnvelopeStatus.BACKEND_FAILED)
-"""How a search ends that more time would not help."""
+"""Ends of a search that more time would not have avoided."""
 
 
 def envelope_by_any_method(
@@ -26,7 +26,7 @@ def envelope_by_any_method(
     Raises
     ------
     SolverError
-        As `lower_envelope` does by the first method, where the other one fails, too.
+        The error of the first method, where the other one fails, too.
     """
     started = time.perf_counter()
     try:

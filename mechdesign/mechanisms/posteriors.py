@@ -1,4 +1,4 @@
-"""From a notion and a table to the set of posteriors P(X|y) that the notion allows, as a polytope.
+"""The posteriors P(X|y) that a notion allows on a table, as a polytope.
 
 The lift of an output with posterior v is linear in v: l(., y) = A v with A[s, x] = P(s|x)/P(s)
 (Zarrabian et al. 2023, eq. (25) for ALIP). Of several tables (`auditing.demands`) the rows are
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,15 +45,16 @@ def posteriors(
 ) -> Polytope:
     """The posteriors v that the notion allows: {v >= 0, sum v = 1, bounds on A v}.
 
-    Sides beyond `reach` nats count as `reach` with a margin; without one their rows are there, but
-    hold for every v.
+    With a margin, sides beyond `reach` nats count as `reach`. Without a margin the polytope is for
+    bounds, so such sides have rows that hold for every v.
     """
     limits = notion.limits
     if limits.mean is not None:
         check_polytope(notion, joint)
         if len(joint.sensitive) == TWO_SECRETS:
             return _interval(joint, limits, margin)
-        return _l1(joint, min(limits.upper, reach), margin)  # l1 is 2 at most
+        # The l1-lift is 2 at most, so a reach takes nothing away.
+        return _l1(joint, min(limits.upper, reach), margin)
     # Lower and upper bound of all lifts, and the coefficient of the auxiliary variable t of LDP.
     blocks: list[tuple[float, float, float]] = []
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
@@ -78,8 +80,9 @@ def posteriors(
 
 
 def low_bound(budget: float, margin: float, reach: float = math.inf) -> float:
-    """exp(-budget), moved up by `margin` (of itself; of 1 with a `reach`) or down by `OUTWARDS`; or
-    0.
+    """exp(-budget), moved up by `margin` (of itself; of 1 with a `reach`) or down by `OUTWARDS`.
+
+    Without a margin, a budget beyond `reach` nats gives 0, which restricts nothing.
     """
     if math.isinf(budget):
         return -math.inf
@@ -99,8 +102,9 @@ def low_bound(budget: float, margin: float, reach: float = math.inf) -> float:
 def high_bound(
     budget: float, margin: float, reach: float = math.inf, most: float = math.inf
 ) -> float:
-    """exp(budget), moved down by `margin` or up by `OUTWARDS`; beyond `reach` nats, without margin,
-    `most`.
+    """exp(budget), moved down by `margin` or up by `OUTWARDS`.
+
+    Without a margin, a budget beyond `reach` nats gives `most`, which restricts nothing.
     """
     if math.isinf(budget):
         return math.inf
@@ -123,8 +127,9 @@ def has_polytope(notion: Notion, joint: Joint) -> bool:
 
 
 def check_polytope(notion: Notion, joint: Joint) -> None:
-    """Raise InputError unless the posteriors that the notion allows form a polytope, which all
-    objectives but information need.
+    """Raise InputError unless the posteriors that the notion allows form a polytope.
+
+    All objectives except information need one.
     """
     if has_polytope(notion, joint):
         return
@@ -135,8 +140,9 @@ def check_polytope(notion: Notion, joint: Joint) -> None:
 
 
 def check_optimum(notion: Notion, joint: Joint) -> None:
-    """Raise InputError unless the posteriors that the notion allows are convex, or can be covered
-    by convex sets, which optimal and subset-response need.
+    """Raise InputError unless the allowed posteriors are convex, or can be covered by convex sets.
+
+    `optimal` and `subset-response` need that.
     """
     reason = notion.limits.no_optimum
     if reason is None or len(joint.sensitive) == TWO_SECRETS:
@@ -150,7 +156,7 @@ def check_optimum(notion: Notion, joint: Joint) -> None:
 def _interval(joint: Joint, limits: MeanLimits, margin: float) -> Polytope:
     """{v : the lift of the rarer of two secrets lies in its interval}.
 
-    The lift of the other one is a function of it, the better known the rarer the first is.
+    The lift of the other secret is a function of it, which loses the fewest digits this way.
     """
     interval = lift_interval(joint, limits)
     if margin > 0.0:
@@ -169,9 +175,10 @@ def _interval(joint: Joint, limits: MeanLimits, margin: float) -> Polytope:
 def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
     """{v : sum_s P(s) |(A v)_s - 1| <= e^budget - 1}, which is twice the sum of the positive parts.
 
-    With d_s = P(s) ((A v)_s - 1) = sum_x (P(s|x) - P(s)) v_x, whose sum over s is zero: for few s a
-    row for each set of them (its complement gives the same row), -c/2 <= sum of its d_s <= c/2;
-    else |S| auxiliary variables t_s >= d_s with sum t_s <= c/2.
+    Let d_s = P(s) ((A v)_s - 1) = sum_x (P(s|x) - P(s)) v_x, whose sum over s is zero, and c =
+    e^budget - 1. For few s there is a row for each set of them, -c/2 <= sum of its d_s <= c/2 (its
+    complement gives the same row). Else there are |S| auxiliary variables t_s >= d_s with sum t_s
+    <= c/2.
     """
     given_x = joint.p / joint.p_x
     rows = given_x - joint.p_s[:, None]
@@ -199,8 +206,20 @@ def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
 
 
 class Rows:
-    """L (a row for each symbol of each table) and C (one for each table) in floating point, with
-    their budgets.
+    """The rows of several tables in floating point, with their budgets.
+
+    Attributes
+    ----------
+    lift, mass : arrays
+        L, a row for each symbol of each table, and C, one for each table (module docstring).
+    of : (rows of L,) array
+        The table of each row of L.
+    starts : (tables + 1,) array
+        The first row of each table.
+    differing : (tables,) array of bool
+        Where C is not 1.
+    lower, upper, ratio
+        Budgets of the rows of L, and of their quotients.
     """
 
     def __init__(self, demands: Sequence[Demand], joint: Joint) -> None:
@@ -209,7 +228,7 @@ class Rows:
         mass: list[list[float]] = []
         differing: list[bool] = []
         for demand in demands:
-            # Products of integers, each quotient rounded once: what is equal to 1 comes out as
+            # Products of integers, each quotient rounded once: a quotient of equal numbers is
             # exactly 1.
             sums = [sum(column) for column in zip(*demand.counts, strict=True)]
             whole = sum(sums)
@@ -238,10 +257,9 @@ class Rows:
         return bool(self.differing.any()) or math.isfinite(self.ratio)
 
     def polytope(self, margin: float, reach: float = math.inf) -> Polytope:
-        """{v : all rows}; an output may have no mass under rows without C = 1: their margin is a
-        factor.
+        """{v : all rows}; `reach` as in `posteriors`.
 
-        Of `reach` as in `posteriors`.
+        Under rows with C other than 1 an output may have no mass: their margin is a factor.
         """
         # Rows with C = 1 are bounds on L v.
         bounded = np.isfinite(self.lower) | np.isfinite(self.upper)
@@ -254,15 +272,16 @@ class Rows:
         # A constant on both sides gives homogeneous rows a scale: sum v = 1.
         positive, negative, far = self.opposed(~plain, reach)
         size = (positive + negative).max(axis=1, initial=0.0)
-        kept = (positive > negative).any(axis=1)
+        # Rows that hold for every v >= 0 restrict nothing.
+        binding = (positive > negative).any(axis=1)
         # Powers of two, so that adding the constant and its end rounds alike.
-        size = np.exp2(np.ceil(np.log2(size[kept])))
-        rows = (1.0 + margin) * positive[kept] - negative[kept] + size[:, None]
+        size = np.exp2(np.ceil(np.log2(size[binding])))
+        rows = (1.0 + margin) * positive[binding] - negative[binding] + size[:, None]
         ends = size
         if margin <= 0.0:
             ends = size * (1.0 + OUTWARDS)
             widest = np.maximum(ends, rows.max(axis=1, initial=0.0))
-            ends = np.where(far[kept], widest, ends)
+            ends = np.where(far[binding], widest, ends)
         return Polytope(
             np.vstack([self.lift[plain], rows]),
             np.concatenate([plain_lower, np.full(len(size), -np.inf)]),
@@ -272,8 +291,9 @@ class Rows:
     def opposed(
         self, chosen: NDArray[np.bool_], reach: float = math.inf
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """The sides of ``positive v <= negative v`` of chosen rows and all quotients, and which are
-        beyond `reach`.
+        """The sides of ``positive v <= negative v``, of chosen rows and all quotients.
+
+        The last result is which of them are beyond `reach`.
         """
         up = np.flatnonzero(chosen & np.isfinite(self.upper))
         low = np.flatnonzero(chosen & np.isfinite(self.lower))
@@ -288,23 +308,23 @@ class Rows:
         ]
         far = [self.upper[up] > reach, self.lower[low] > reach]
         if math.isfinite(self.ratio):
-            for a, b in zip(
-                self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True
-            ):
-                s, t = np.nonzero(~np.eye(b - a, dtype=np.bool_))
-                positive.append(self.lift[a + s])
-                negative.append(math.exp(min(self.ratio, reach)) * self.lift[a + t])
+            # Every ordered pair of symbols of each table.
+            for first, end in pairwise(self.starts.tolist()):
+                s, t = np.nonzero(~np.eye(end - first, dtype=np.bool_))
+                positive.append(self.lift[first + s])
+                factor = math.exp(min(self.ratio, reach))
+                negative.append(factor * self.lift[first + t])
                 far.append(np.full(len(s), self.ratio > reach))
         return np.vstack(positive), np.vstack(negative), np.concatenate(far)
 
     def needed(self, w: Array, unit: float) -> Array:
-        """The weight that each column of `w` (n, k) needs on all entries to satisfy every row in
-        spite of rounding.
+        """The weight on all entries that brings each column of `w` (n, k) inside, (k,).
 
-        Entries are wrong by up to `unit`. A row that fails by e and has c to spare at a constant
-        needs e / c.
+        Entries are wrong by up to `unit`. A row that fails by e, and has the slack c at a constant
+        column, needs the weight e / c.
         """
-        positive, negative, _ = self.opposed(np.ones(len(self.of), dtype=np.bool_))
+        all_rows = np.ones(len(self.of), dtype=np.bool_)
+        positive, negative, _ = self.opposed(all_rows)
         masses = w * self.p_x[:, None]
         spare = ((negative - positive) @ self.p_x)[:, None]
         size = ((positive + negative) @ self.p_x)[:, None]

@@ -61,6 +61,16 @@ MOST_VERTICES = 100_000
 MOST_ENTRIES = 40_000_000
 """Vertices times pairs of symbols: the memory of a Newton step, 8 bytes each."""
 
+MOST_DIRECT = 1200
+"""Chosen posteriors where there are more pairs of symbols than that: a Newton step factors a matrix
+of their size, in a tenth of a second."""
+
+HALVINGS = 50
+"""Bisections of the way from P_X to a unit vector."""
+
+LEAST_WAY = 1e-12
+"""Least share of such a way: the exact audit decides about outputs so near to P_X."""
+
 CHOSEN_SHARE = 0.5
 """Share of the time limit for choosing posteriors where all are too many."""
 
@@ -413,12 +423,13 @@ class _QueryProgram:
         """The weights, and a bound for the relaxation."""
         point = self._rules.joint.p_x
         outer = self._rules.relaxation
+        start: Array | None = None
         try:
             candidates = self._listed(inner)
             relaxed: Array | None = self._listed(outer)
         except (TooManyVertices, OutOfTime, BackendFailure):
             self.method = "columns"
-            candidates = self._chosen(inner)
+            candidates, start = self._chosen(inner)
             relaxed = None
         solution = least_variance(
             candidates,
@@ -427,6 +438,7 @@ class _QueryProgram:
             gap=self._search.gap,
             end=self._end,
             relaxation=relaxed,
+            start=start,
         )
         if relaxed is None:
             # Without all vertices there is no certificate but that of no noise at all.
@@ -441,8 +453,10 @@ class _QueryProgram:
             seconds = max(0.0, CHOSEN_SHARE * (self._end - time.perf_counter()))
         return vertices(polytope, max_vertices=max(1, most), time_limit=seconds).points
 
-    def _chosen(self, inner: Polytope) -> Array:
-        """The columns that the search for information has found, and the stars of the polytope."""
+    def _chosen(self, inner: Polytope) -> tuple[Array, Array]:
+        """The columns that the search for information has found, and one on the way to each symbol;
+        and weights that decompose P_X and tell all symbols apart.
+        """
         seconds = None
         if self._end < math.inf:
             seconds = max(0.0, CHOSEN_SHARE * (self._end - time.perf_counter()))
@@ -456,10 +470,41 @@ class _QueryProgram:
             time_limit=seconds,
         )
         n = len(point)
-        most = max(n, MOST_ENTRIES // (n * (n + 1) // 2))
+        pairs = n * (n + 1) // 2
+        most = MOST_ENTRIES // pairs
+        if pairs > MOST_DIRECT:
+            most = max(2 * n, MOST_DIRECT)
+        stars, star_weights = _stars(inner, point)
         used = envelope.points.toarray()
-        others = envelope.pool.toarray()[: max(0, most - len(used))]
-        return np.vstack([used, others, point[None, :]])
+        others = envelope.pool.toarray()[: max(0, most - len(used) - n)]
+        columns = np.vstack([used, stars, others])
+        # Half of each decomposition: the first keeps much, the second tells all symbols apart.
+        weights = np.zeros(len(columns))
+        weights[: len(used)] = 0.5 * envelope.weights
+        weights[len(used) : len(used) + n] = 0.5 * star_weights
+        return columns, weights
+
+
+def _stars(polytope: Polytope, point: Array) -> tuple[Array, Array]:
+    """The last members on the ways from P_X to the unit vectors, (n, n), and weights of P_X.
+
+    With shares r_x of the ways, weights in proportion to p_x / r_x give every symbol x its mass.
+    """
+    n = len(point)
+    low = np.zeros(n)
+    high = np.ones(n)
+    low[polytope.excess(np.eye(n)) <= 0.0] = 1.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        pulled = (1.0 - middle)[:, None] * point + np.diag(middle)
+        inside = polytope.excess(pulled) <= 0.0
+        low = np.where(inside, middle, low)
+        high = np.where(inside, high, middle)
+    # A star next to P_X itself, where the budget allows no way at all.
+    low = np.maximum(low, LEAST_WAY)
+    weights = point / low
+    weights /= weights.sum()
+    return (1.0 - low)[:, None] * point + np.diag(low), weights
 
 
 def total_variance(rounded: Rounded, queries: Queries, joint: Joint) -> float:

@@ -1,5 +1,5 @@
-"""What is asked of a design: one frozen `DesignRequest`, behind Python, the command line, job files
-and comparisons.
+"""The request for a design: one frozen `DesignRequest` behind Python, command line, jobs,
+comparisons.
 
 A new option is a field here with its line in the docstring, and its use in `designing`. The
 keywords of `mechdesign.design` are these fields; `cli/design.py` fills them in from the options of
@@ -43,12 +43,12 @@ from solvers import Envelope
 MECHANISMS = (OPTIMAL, *HEURISTICS)
 
 OBJECTIVES = (TRUTH, DISTANCE)
-"""Objectives with names, beside information, which is what mechanisms are for."""
+"""Objectives of least cost; the objective of mechanisms is information."""
 
 
 @dataclass(frozen=True, eq=False)
 class DesignRequest:
-    """A table, a promise, and everything else that decides which channel is designed.
+    """A table, a promise, and all options of a design.
 
     Parameters
     ----------
@@ -58,7 +58,8 @@ class DesignRequest:
     notion : Notion
     mechanism : {"optimal", "subset-response", "subset-merging", "complete-merging"}
     method : {"auto", "vertices", "columns"}
-        How the optimum is searched, of the whole table or of the sets of subset-response.
+        The method of the search for the optimum, of the whole table or of the sets of
+        subset-response.
     enumerate : {"auto", "pivot", "pycddlib", "pycddlib-exact"}
         The vertex enumeration back end, where the method is "vertices"; "auto" is the fastest. The
         exact one needs the full pycddlib, with GMP.
@@ -68,7 +69,7 @@ class DesignRequest:
         Seconds; the best verified channel so far is returned with its proven gap.
     fallback : bool
         Emit subset merging where the optimum fails, or is worse when its time is over; the result
-        says so in `fallback_from`. Without it SolverFailure is raised.
+        then has `fallback_from`. Without it SolverFailure is raised.
     workers : int
         Threads of the branch and bound.
     start : Design, optional
@@ -77,66 +78,68 @@ class DesignRequest:
         Called with each `mechdesign.core.progress.Step` of the search: its `str` is a line to show,
         its `figures` are the utility so far, the proven bound and their gap.
     confidence : float, optional
-        Level in [0.5, 1) at which the promise holds for the population that the counts are a sample
-        of: for every one in the Clopper-Pearson set of the counts (`tables.confidence`).
-        Independent records of one population and symbols that were fixed without looking at them;
-        ALIP, LIP, LDP, max-lift and min-lift.
+        Level in [0.5, 1) at which the promise holds for the population of which the counts are a
+        sample: for every population in the Clopper-Pearson set of the counts
+        (`tables.confidence`). It assumes independent records of one population and symbols fixed in
+        advance; for ALIP, LIP, LDP, max-lift and min-lift.
     known_shares : mapping, optional
-        P(s) of every sensitive symbol where it is known (a register, a census) and need not be
+        P(s) of every sensitive symbol where it is known (from a register, a census) and need not be
         estimated.
     unseen : int
-        With `confidence`: symbols of X that were on the list beforehand but occur in no record.
-        They are protected too if their records are released with the policy ``unknown="marginal"``.
+        With `confidence`: number of symbols of X that were listed in advance but have no record.
+        They are protected, too, if their records are released with the policy
+        ``unknown="marginal"``.
     bins : optional
-        As in `Joint.binned`, or "auto" for a column: as many bins as move the released medians
-        least at this budget.
+        As in `Joint.binned`; or "auto" for a column: the number of bins that moves the released
+        medians least at this budget.
     allow_identifier : bool
         Whether the useful column may have nearly as many symbols as there are records.
     protect_each : bool
-        Several sensitive columns are each protected for themselves, not their combinations.
+        Whether each of several sensitive columns is protected by itself, instead of their
+        combinations.
     budgets : mapping, optional
-        Sensitive symbols with an eps_l and an eps_u of their own, in place of those of the notion;
-        where each of several columns is protected and two have a symbol of one name, it is called
+        For some sensitive symbols (eps_l, eps_u) in place of those of the notion. Where each of
+        several columns is protected and two have a symbol of one name, it is written
         ``column=symbol``.
     after : sequence of Channel
-        Earlier releases of the same records, drawn independently: all together keep the promise.
+        Earlier releases of the same records, drawn independently; all together keep the promise.
     release : str or sequence of str, optional
-        The useful columns of the table that this channel releases, by default all; with `after` the
-        table has those of the earlier channels as well.
+        The useful columns of the table that this channel releases, by default all. With `after` the
+        table also has those of the earlier channels.
     objective : {"information", "truth", "distance", "frequencies", "prefix", "ranges", "task"}, \
             Queries, matrix or callable
-        Most information with free outputs; or least expected cost on the column's own symbols: most
-        records as they are, numbers moved least, or costs d(x, y) as an array in the order of the
-        symbols, or a pandas frame or a mapping of mappings with the symbols as labels. A callable
-        takes the cvxpy variable W (|X|, |X|) and the joint and returns a convex cost to minimise.
-        Or, with free outputs, what the released records are for: least total variance of the
-        estimated shares of all symbols ("frequencies"), of their cumulative sums ("prefix"), of all
-        intervals ("ranges") or of other linear queries (`Queries`); or most information about
-        another column ("task").
+        Most information, with free outputs. Or least expected cost on the column's own symbols:
+        most records unchanged ("truth"), numbers moved least ("distance"), or costs d(x, y) as an
+        array in the order of the symbols, or as a pandas frame or a mapping of mappings with the
+        symbols as labels. A callable takes the cvxpy variable W (|X|, |X|) and the joint and
+        returns a convex cost to minimise. Or, with free outputs, the purpose of the released
+        records: least total variance of the estimated shares of all symbols ("frequencies"), of
+        their cumulative sums ("prefix"), of all intervals ("ranges") or of other linear queries
+        (`Queries`); or most information about another column ("task").
     task : Joint, optional
         With objective "task": the table of that column and the useful one, as
         ``Joint.from_table(frame, sensitive=TASK, useful=..)``; its name where the table is a data
         frame.
     distance : {"absolute", "squared"}, optional
-        How numbers are compared, with objective "distance".
+        The distance between numbers, with objective "distance".
     keep_frequencies : bool
-        The expected share of every symbol stays (invariant PRAM), to within 1e-12.
+        Whether the expected share of every symbol is preserved (invariant PRAM), to within 1e-12.
     stay : number or mapping of symbol to number, optional
-        Least probability that a symbol is released as it is.
+        Least probability that a symbol is released unchanged.
     forbid : pairs (from, to)
-        Symbols that are never released one for the other.
+        Symbols of which the first is never released as the second.
     constraints : callable, optional
         Takes the cvxpy variable W and the joint and returns further convex constraints.
     average : mapping, optional
-        A budget on an average leakage over the outputs, beside the notion: ``{"mi": 0.05}`` in
-        nats, ``{"mi": "25%"}`` of what the column itself leaks; or "tv", "chi2", "maximal-leakage"
-        (nats).
-        An average promises nothing about one record. `mechdesign.design` needs no notion with it:
-        then the extreme lifts of the channel are the notion of the result.
+        Budgets on average leakages over the outputs, besides the notion: ``{"mi": 0.05}`` in nats,
+        ``{"mi": "25%"}`` of the leakage of the column itself; or "tv", "chi2", "maximal-leakage"
+        (nats); or several of them, ``{"mi": 0.02, "tv": 0.1}``. An average promises nothing about
+        one record. With it `mechdesign.design` needs no notion: then the extreme lifts of the
+        channel are the notion of the result.
     keep : number, optional
         With ``average={"mi": None}``: the channel that leaks least on average among those that keep
-        this share of the information, strictly between 0 and 1. (The smallest epsilon of a notion
-        that keeps a share is that of `budget_for`.)
+        this share of the information, strictly between 0 and 1. (For the smallest epsilon of a
+        notion that keeps a share see `budget_for`.)
 
     Raises
     ------
@@ -200,7 +203,8 @@ class DesignRequest:
             "forbid", self.forbid, "pairs, as in [('Sales', 'Tech')]"
         )
         object.__setattr__(self, "forbid", forbid)
-        search = self.search  # Search checks its own fields.
+        # `Search` checks its own fields, and converts them.
+        search = self.search
         object.__setattr__(self, "gap", search.gap)
         object.__setattr__(self, "time_limit", search.time_limit)
         if self.mechanism not in MECHANISMS:
@@ -219,7 +223,7 @@ class DesignRequest:
 
     @property
     def search(self) -> Search:
-        """How the optimum is searched."""
+        """The options of the search for the optimum."""
         start: Envelope | None = None
         if self.start is not None:
             start = self.start.envelope
@@ -247,9 +251,7 @@ class DesignRequest:
 
     @property
     def has_free_outputs(self) -> bool:
-        """Whether the outputs need not be the column's own symbols: for information, and for a
-        purpose.
-        """
+        """Whether outputs may be other than the column's symbols: for information or a purpose."""
         return self.least_cost.name == INFORMATION or self.has_purpose
 
     @property
@@ -260,6 +262,7 @@ class DesignRequest:
         return isinstance(self.objective, str) and self.objective in PURPOSES
 
     def _check_objective(self) -> None:
+        """Raise InputError unless objective, mechanism and restrictions fit together."""
         for_task = isinstance(self.objective, str) and self.objective == TASK
         if for_task is not (self.task is not None):
             raise InputError(
@@ -284,6 +287,7 @@ class DesignRequest:
             )
 
     def _check_purpose(self) -> None:
+        """Raise InputError for options that queries and tasks do not have."""
         if self.mechanism != OPTIMAL:
             raise InputError(
                 f"queries and tasks have a mechanism of their own: leave {self.mechanism} out"
@@ -303,6 +307,7 @@ class DesignRequest:
         task_joint(self.task, self.joint)
 
     def _check_average(self) -> None:
+        """Raise InputError for options that average budgets do not have."""
         if self.keep is None:
             averages_of(self.average, self.joint)
         else:
@@ -333,6 +338,7 @@ class DesignRequest:
             )
 
     def _check_population(self) -> None:
+        """Raise InputError unless the options about the population have a confidence level."""
         if self.confidence is not None:
             check_level(self.confidence)
             if self.joint.empty_sensitive:

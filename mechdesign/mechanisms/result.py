@@ -1,6 +1,4 @@
-"""What every mechanism returns: a verified channel, its utility, and the proof of how good it
-is.
-"""
+"""The result of every mechanism: a verified channel, its utility, and its certificate."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from solvers import Envelope
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """How far the emitted channel can be from the optimum of the stated budget.
+    """The proven distance of the emitted channel from the optimum at its budget.
 
     `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion; `gap_nmi` is
     that bound minus the NMI of the emitted integers. Both are None where no optimum was computed.
@@ -53,13 +51,12 @@ class Certificate:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What a channel and the releases before it come to for one record: exact joint budgets,
-    information in nats.
+    """The joint leakage of a channel and the releases before it; information in nats.
 
-    `before` and `together` are the joint leakage without and with this channel. `entropy` is that
-    of all useful `columns` that are released, `kept_before` and `kept` what the outputs tell of
-    them; None where there are too many combinations of outputs. `at_once` is the best single
-    channel of all these columns at the same promise.
+    `before` and `together` are the exact joint budgets without and with this channel. `entropy` is
+    that of all useful `columns` that are released, `kept_before` and `kept` the information of the
+    outputs about them; None where there are too many combinations of outputs. `at_once` is the best
+    single channel of all these columns at the same promise.
     """
 
     before: Composition
@@ -73,11 +70,10 @@ class Spending:
 
 @dataclass(frozen=True, kw_only=True)
 class LeastCost:
-    """What a channel of least cost costs, exactly and rounded against it, and what no channel can
-    cost less than.
+    """The cost of a channel of least cost, rounded against it, and a lower bound for all channels.
 
     `truth` is the expected share of records that keep their symbol, `frequency_deviation` the
-    largest change of an expected share.
+    largest change of an expected share. Both are exact up to that rounding.
     """
 
     objective: Objective
@@ -102,8 +98,8 @@ class QueryAccuracy:
     """N times the total variance of the estimates of linear queries, for N released records.
 
     `variance` is that of the best linear unbiased estimates from this channel; no channel that
-    keeps the promise comes below `variance_lower_bound`; `noise_free` is the variance where X
-    itself is released, which is that of sampling alone.
+    keeps the promise has less than `variance_lower_bound`; `noise_free` is the variance if X itself
+    is released, which is that of sampling alone.
     """
 
     name: str
@@ -123,7 +119,7 @@ class QueryAccuracy:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskUtility:
-    """I(T;Y) / I(T;X) for the task column T, rounded down, and what no channel can exceed."""
+    """I(T;Y) / I(T;X) for the task column T, rounded down, and its bound for every channel."""
 
     column: str
     task_kept: float
@@ -145,18 +141,28 @@ class TaskUtility:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Design(Displayed):
-    """A verified channel, its utility (nats) and what is known of the optimum.
+    """A verified channel, its utility (nats) and the certificate of its distance from the optimum.
 
-    `mechanism` is the one that made the channel, `method` how ('vertices', 'columns', 'release',
-    'partition'). `repaired` and `borrowed` speak of the watchdog's repair; `fallback_from` names
-    the mechanism that was asked for when another one had to answer. `verified` is False only for
-    the procedures `as_published`, without repair, where these violate the notion; their channels
-    cannot be saved. `used` are the budgets of a notion on averages itself (l1, chi2, alpha) that
-    the channel keeps to. `envelope` keeps the columns and prices of an optimum for a warm start at
-    a neighbouring budget. `confidence` is the set of populations for which the promise was
-    verified, None where it is one about the table. `spending` is there for a channel that was
-    designed after others, `least` for channels of least cost, `purpose` for one made for queries
-    or for a task.
+    Attributes
+    ----------
+    mechanism, method : str
+        The mechanism of the channel, and its method ('vertices', 'columns', 'release',
+        'partition').
+    repaired, borrowed
+        Results of the watchdog's repair.
+    fallback_from : str or None
+        The mechanism of the request, where another one had to take its place.
+    verified : bool
+        False only for the procedures `as_published`, without repair, where these violate the
+        notion; their channels cannot be saved.
+    used : Used or None
+        The budgets of a notion on averages (l1, chi2, alpha) that the channel keeps.
+    envelope : Envelope or None
+        The columns and prices of an optimum, for a warm start at a neighbouring budget.
+    confidence : ConfidenceSet or None
+        The set of populations for which the promise was verified; None for one about the table.
+    spending, least, purpose
+        Of a channel designed after others, of one of least cost, of one for queries or a task.
     """
 
     channel: Channel
@@ -199,8 +205,9 @@ class Design(Displayed):
 
     @cached_property
     def population(self) -> PopulationPromise | None:
-        """What holds for the population: for the set of the design, or at 95 %; None without counts
-        of records.
+        """The promise for the population: for the set of the design, or at 95 %.
+
+        None without counts of records.
         """
         joint = self.channel.joint
         if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
@@ -269,7 +276,7 @@ def finish(
 
 
 def _provenance(mechanism: str, method: str) -> dict[str, Any]:
-    """Where a channel comes from, as its file says it."""
+    """The origin of a channel, for its file."""
     return {
         "tool": "mechdesign",
         "version": __version__,

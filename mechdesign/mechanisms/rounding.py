@@ -1,16 +1,16 @@
-"""From a float design to a channel of integers that was verified exactly, or to a refusal.
+"""From a float design to a channel of integers that is verified exactly, or to a refusal.
 
 A design is a set of posteriors v_y with weights beta_y whose mean is P_X, up to floating-point
-errors. W(y|x) = beta_y v_y(x) / P_X(x), with every row divided by its own sum, so that P_X is met
-exactly whatever the error of the weights; rows become integers by largest remainders. What the
-errors and the rounding then break is repaired output by output: a failing output y gets a tiny
-weight a_y on every row,
+errors. Then W(y|x) = beta_y v_y(x) / P_X(x), with every row divided by its own sum, so that P_X is
+met exactly whatever the error of the weights. Rows become integers by largest remainders. Outputs
+that fail because of the errors or the rounding are repaired one by one: a failing output y gets a
+tiny weight a_y on every row,
 
     W'(y|x) = (1 - t) W(y|x) + a_y,    t = sum of the a_y,
 
 which moves its posterior towards P_X, hence its lifts towards 1, and leaves the posteriors of the
-others where they are. Every notion that is convex in the posterior survives this. Auditing has the
-last word.
+others where they are. A notion that is convex in the posterior stays satisfied where it was. The
+exact audit decides about the result.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ from solvers import Array, Points
 Index = NDArray[np.int64]
 
 LARGEST_NOISE = 1e-7
-"""How negative a weight or an entry of a posterior may be, and how far from 1 a posterior may sum:
-the feasibility tolerance of LP solvers. Negative entries are zeros; anything worse is not a
-solution."""
+"""Largest negative weight or entry of a posterior, and largest error of the sum of a posterior: the
+feasibility tolerance of LP solvers. Negative entries count as zeros; a larger error means that the
+output of the solver is no solution."""
 
 LARGEST_MISS = 1e-4
 """Largest total variation between P_X and the mean of the posteriors. Rows are renormalised, so a
-miss costs no exactness; but one this large is no rounding error, and the design is not what the
-solver claims."""
+smaller miss costs no exactness; a larger one is no rounding error."""
 
 TINY_LIFT = 1e-13
 """Entries of a posterior below this share of P(x) are noise of a linear solve and become zeros."""
@@ -63,15 +62,16 @@ NEGLIGIBLE_WEIGHT = 2.0**-40
 than 1e-10 of H(X), and rounding to 2**-53 would spoil its posterior."""
 
 GOLDEN = 0.5 * (5.0**0.5 - 1.0)
-"""Multiples of it, without their whole part, are coordinates without a pattern."""
+"""The fractional parts of its multiples are coordinates in general position."""
 
 UNCOVERED_MASS = 1e-9
-"""Inputs that no output covers are a solver's tolerance if they have together less mass than this;
-their rows become the distribution of the outputs, which adds P_X-like mass to every posterior."""
+"""Largest total mass of inputs that no output covers, within a solver's tolerance. Their rows
+become
+the distribution of the outputs, which adds P_X-like mass to every posterior."""
 
 
 class Judge(Protocol):
-    """The exact verdict on channels of a table, which rounding asks; `rules.Rules` is one."""
+    """The exact verdict on channels of a table, as rounding needs it; `rules.Rules` is one."""
 
     @property
     def joint(self) -> Joint:
@@ -87,19 +87,21 @@ class Judge(Protocol):
         ...
 
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
-        """A weight for each failing output that brings its lifts inside the limits in spite of
-        rounding.
-        """
+        """A weight for each failing output that brings its lifts inside, in spite of rounding."""
         ...
 
 
 class RoundingFailure(SolverFailure):
-    """No verified channel within reach of the design."""
+    """No verified channel is near enough to the design."""
 
 
 @dataclass(frozen=True)
 class FloatDesign:
-    """W(y|x) in floating point, sparse; rows sum to 1 up to rounding."""
+    """W(y|x) in floating point, sparse; rows sum to 1 up to rounding.
+
+    `x`, `y`, `w` are inputs, outputs and values of the positive entries, ordered by input and
+    output; `n` and `k` are the numbers of inputs and outputs. `merged` outputs were merged away.
+    """
 
     n: int
     k: int
@@ -110,7 +112,7 @@ class FloatDesign:
 
     @property
     def starts(self) -> Index:
-        """Where row x begins, (n+1,)."""
+        """The first entry of every row, and the number of entries, (n + 1,)."""
         return np.concatenate(([0], np.cumsum(np.bincount(self.x, minlength=self.n))))
 
     def mixed(self, added: Array) -> FloatDesign:
@@ -124,31 +126,18 @@ class FloatDesign:
 
 
 def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
-    """Check and clean what a solver returned."""
+    """Check the design of a solver and remove its noise."""
     n = len(p_x)
     beta = np.array(weights, dtype=np.float64)
     points = posteriors
     if not isinstance(points, Points):
         points = Points.from_dense(posteriors)
-    k, width = points.shape
-    if width != n:
-        raise RoundingFailure(
-            f"the solver's posteriors have shape {points.shape}, not (outputs, {n})"
-        )
+    _check_design(beta, points, n)
+    k = len(points)
     # Entry by entry: output y has probability v of symbol x.
     y = points.owner
     x = points.indices.astype(np.int64)
     v = points.data
-    if beta.shape != (k,):
-        raise RoundingFailure(
-            f"the solver returned {beta.size} weights for {k} posteriors"
-        )
-    if not (np.isfinite(beta).all() and np.isfinite(v).all()):
-        raise RoundingFailure("the solver's design contains NaN or infinities")
-    if min(beta.min(initial=0.0), v.min(initial=0.0)) < -LARGEST_NOISE:
-        raise RoundingFailure(
-            "the solver's design has a negative weight or probability"
-        )
     keep = (v > TINY_LIFT * p_x[x]) & (beta[y] > 0.0)
     y = y[keep]
     x = x[keep]
@@ -159,7 +148,8 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
         raise RoundingFailure("the solver's design has no output of positive weight")
     if np.abs(sums[used] - 1.0).max() > LARGEST_NOISE * n:
         raise RoundingFailure("the solver's posteriors do not sum to 1")
-    # Number the used outputs by the first input that gives them, the heavier one first.
+    # Number the used outputs by the first input that gives them, the heavier one first: the
+    # channel does not depend on the order in which the solver found them.
     first = np.full(k, n)
     np.minimum.at(first, y, x)
     ranked = used[np.lexsort((-beta[used], first[used]))]
@@ -179,8 +169,27 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     return _renormalised(y, x, q, p_x, outputs, len(ranked))
 
 
+def _check_design(beta: Array, points: Points, n: int) -> None:
+    """Raise RoundingFailure unless shapes fit, and entries are finite and not negative."""
+    k, width = points.shape
+    if width != n:
+        raise RoundingFailure(
+            f"the solver's posteriors have shape {points.shape}, not (outputs, {n})"
+        )
+    if beta.shape != (k,):
+        raise RoundingFailure(
+            f"the solver returned {beta.size} weights for {k} posteriors"
+        )
+    if not (np.isfinite(beta).all() and np.isfinite(points.data).all()):
+        raise RoundingFailure("the solver's design contains NaN or infinities")
+    if min(beta.min(initial=0.0), points.data.min(initial=0.0)) < -LARGEST_NOISE:
+        raise RoundingFailure(
+            "the solver's design has a negative weight or probability"
+        )
+
+
 def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
-    """The weights corrected by least squares where they miss P_X, if that makes them better."""
+    """The weights corrected by least squares where they miss P_X, if that improves them."""
     n = len(p_x)
     k = len(beta)
 
@@ -203,8 +212,10 @@ def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
 def _without_twins(
     y: Index, x: Index, v: Array, q: Array, k: int
 ) -> tuple[Index, Index, Array, int]:
-    """Merge outputs with the same posterior: found as neighbours on a line in general position,
-    then compared.
+    """Merge outputs with the same posterior.
+
+    Equal posteriors are neighbours after a projection on a line in general position, so only
+    neighbours are compared.
     """
     line = np.arange(1, int(x.max()) + 2) * GOLDEN % 1.0
     position = _totals(y, v * line[x], k)
@@ -239,6 +250,7 @@ def _renormalised(
         x = np.concatenate((x, np.repeat(bare, k)))
         q = np.concatenate((q, np.outer(p_x[bare], mass).ravel()))
         covered = _totals(x, q, n)
+    # One output after the other: merging one may make another one heavy enough.
     while True:
         w = q / covered[x]
         most = np.zeros(k)
@@ -246,8 +258,8 @@ def _renormalised(
         negligible = int(np.argmin(most))
         if most[negligible] > NEGLIGIBLE_WEIGHT or k == 1:
             return FloatDesign(n, k, *_added(x, y, k, w), before - k)
-        # Its heaviest symbol comes out nearly always elsewhere; the output that has most of it
-        # is the host.
+        # Its heaviest symbol is nearly always released as another output. Of these, the one with
+        # most of it takes the output in.
         entries = np.flatnonzero(y == negligible)
         heaviest = x[entries[np.argmax(q[entries])]]
         others = np.flatnonzero((x == heaviest) & (y != negligible))
@@ -257,13 +269,14 @@ def _renormalised(
 
 
 def _totals(index: Index, values: Array, size: int = 0) -> Array:
+    """Sums of the values at each index, as floats also where there are none."""
     return np.bincount(index, values, minlength=size).astype(np.float64)
 
 
 def _renumbered(y: Index, x: Index, q: Array) -> tuple[Index, Index, Array, int]:
     """Outputs numbered without gaps, entries at the same place added up; also their number."""
-    kept, y = np.unique(y, return_inverse=True)
-    return *_added(y, x, int(x.max()) + 1, q), len(kept)
+    used, y = np.unique(y, return_inverse=True)
+    return *_added(y, x, int(x.max()) + 1, q), len(used)
 
 
 def _added(
@@ -282,22 +295,21 @@ LARGEST_MIXING = 2e-9
 H(X)."""
 
 MOST_MIXED = 20_000_000
-"""Entries that mixing may add, one for each symbol and failing output: beyond it another design is
+"""Entries that mixing may add, one for each symbol and failing output; beyond it another design is
 cheaper."""
 
 MOST_REPAIRS = 6
-"""Rounds of repair: the first asks for what is known to be missing, each further one for ten times
+"""Rounds of repair: the first adds the weights that are missing, each further one ten times
 more."""
 
 
 @dataclass(frozen=True)
 class Rounded:
-    """A channel with its exact verdict, and what rounding did to the design.
+    """A channel with its exact verdict, and the changes that rounding made to the design.
 
-    The verdict is yes, except for a partition that was asked for with ``must_satisfy=False``.
-
-    `mixing` is t above (0: nothing had to be repaired), `merged` the number of outputs that were
-    merged into another one because they had the same posterior or hardly any mass.
+    The verdict is yes, except for a partition with ``must_satisfy=False``. `mixing` is t of the
+    module's text (0 without repairs), `merged` the number of outputs that were merged into another
+    one because they had the same posterior or hardly any mass.
     """
 
     channel: Channel
@@ -329,31 +341,27 @@ def round_channel(
     added = np.zeros(design.k)
     repairs = 0
     while True:
-        rows, kept = _integer_rows(design, added)
-        channel = Channel(
-            joint.useful,
-            output_labels(joint.useful.names, rows),
-            rows,
-            DENOMINATOR,
-            joint,
-        )
+        rows, outputs = _integer_rows(design, added)
+        channel = _channel_of(rows, joint)
         verdict = rules.verdict(channel)
         if verdict.satisfied:
             return Rounded(
                 channel, verdict, mixing=float(added.sum()), merged=design.merged
             )
         if not repairs:
-            # A small entry may be what keeps a lift above zero.
-            kept_small = _with_small_entries(design, rules)
-            if kept_small is not None:
-                return kept_small
+            # Small entries that rounding made zero may be all that keeps a lift above zero.
+            with_small = _with_small_entries(design, rules)
+            if with_small is not None:
+                return with_small
         failing = rules.failing(channel)
         needed = rules.needed(rows, failing)
-        at = kept[list(failing)]
+        at = outputs[list(failing)]
         added[at] = np.maximum(needed, 10.0 * added[at])
         repairs += 1
         too_many = np.count_nonzero(added) * design.n > MOST_MIXED
-        if not added.sum() <= limit or repairs > MOST_REPAIRS or too_many:
+        # Written so that NaN is too much, too.
+        too_heavy = not added.sum() <= limit
+        if too_heavy or too_many or repairs > MOST_REPAIRS:
             worst = verdict.worst
             raise RoundingFailure(
                 "the design breaks its budget by more than rounding can repair "
@@ -361,6 +369,12 @@ def round_channel(
                 f"{quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a "
                 "larger margin"
             )
+
+
+def _channel_of(rows: IntegerRows, joint: Joint) -> Channel:
+    """The channel of these rows, with readable labels."""
+    labels = output_labels(joint.useful.names, rows)
+    return Channel(joint.useful, labels, rows, DENOMINATOR, joint)
 
 
 def _with_small_entries(design: FloatDesign, rules: Judge) -> Rounded | None:
@@ -379,10 +393,8 @@ def _with_small_entries(design: FloatDesign, rules: Judge) -> Rounded | None:
     for row in np.flatnonzero(units).tolist():
         entries = values[starts[row] : starts[row + 1]]
         entries[int(np.argmax(entries))] -= units[row]
-    joint = rules.joint
     rows = IntegerRows((design.n, design.k), starts, design.y, values)
-    labels = output_labels(joint.useful.names, rows)
-    channel = Channel(joint.useful, labels, rows, DENOMINATOR, joint)
+    channel = _channel_of(rows, rules.joint)
     verdict = rules.verdict(channel)
     if not verdict.satisfied:
         return None
@@ -396,12 +408,13 @@ def partition_channel(
     shares: Mapping[int, Sequence[int]] | None = None,
     must_satisfy: bool = True,
 ) -> Rounded:
-    """The verified channel that publishes which group a symbol belongs to: exact, without any
-    rounding.
+    """The verified channel that publishes the group of a symbol; exact, without any rounding.
+
+    `shares` splits the output of some groups (by their position) into several, with these integers.
     """
     joint = rules.joint
     n = len(joint.useful)
-    # R(y) of a group, by the smallest of its symbols.
+    # The integers of a group that is split, by the smallest of its symbols.
     randomised: dict[int, list[int]] = {}
     for k, parts in (shares or {}).items():
         randomised[min(groups[k])] = list(parts)
@@ -420,10 +433,7 @@ def partition_channel(
         width += len(values)
         for x in group:
             pairs[x] = row
-    rows = IntegerRows.of_pairs(pairs, width)
-    channel = Channel(
-        joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint
-    )
+    channel = _channel_of(IntegerRows.of_pairs(pairs, width), joint)
     verdict = rules.verdict(channel)
     if must_satisfy and not verdict.satisfied:
         raise RoundingFailure(
@@ -444,10 +454,10 @@ def _integer_rows(
     x = mixed.x[positive]
     y = mixed.y[positive]
     values = values[positive]
-    # An output may have rounded away altogether; the others keep their order.
-    kept, y = np.unique(y, return_inverse=True)
+    # An output may have been rounded away altogether; the others keep their order.
+    outputs, y = np.unique(y, return_inverse=True)
     indptr = np.concatenate(([0], np.cumsum(np.bincount(x, minlength=mixed.n))))
-    return IntegerRows((mixed.n, len(kept)), indptr, y, values), kept
+    return IntegerRows((mixed.n, len(outputs)), indptr, y, values), outputs
 
 
 def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
@@ -457,16 +467,15 @@ def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
     values = whole.astype(np.int64)
     starts = design.starts
     missing = DENOMINATOR - np.add.reduceat(values, starts[:-1])
-    order = np.lexsort(
-        (whole - scaled, design.x)
-    )  # largest remainder first within each row
-    rank = np.arange(len(order)) - starts[design.x[order]]
-    values[order[rank < missing[design.x[order]]]] += 1
-    # Rows whose floats sum to more than 1, or to less by more than a unit each, settle it on
-    # their largest entry.
+    # The largest remainder first within each row.
+    order = np.lexsort((whole - scaled, design.x))
+    row_of = design.x[order]
+    rank = np.arange(len(order)) - starts[row_of]
+    values[order[rank < missing[row_of]]] += 1
+    # The floats of a row may sum to more than 1, or to less by more than a unit for each entry: the
+    # rest goes to its largest entry, which it changes least.
     missing = DENOMINATOR - np.add.reduceat(values, starts[:-1])
     for row in np.flatnonzero(missing).tolist():
-        values[starts[row] + int(np.argmax(values[starts[row] : starts[row + 1]]))] += (
-            missing[row]
-        )
+        entries = values[starts[row] : starts[row + 1]]
+        entries[int(np.argmax(entries))] += missing[row]
     return values

@@ -110,24 +110,37 @@ def _stratum_bound(
     seconds: float,
 ) -> float | None:
     """The bound as a share of H(X | k); None where the search proves nothing in time."""
-    table = records.crossed(stratum.rows, given)
-    if len(table) * len(table[0]) > MOST_CELLS:
+    rules = crossed_rules(records, given, stratum, notion, promise)
+    if rules is None:
         return None
-    present = [s for s, row in enumerate(table) if any(row)]
-    useful = Variable(("row",), tuple((str(x),) for x in range(len(table[0]))))
-    counts = tuple(tuple(table[s]) for s in present)
-    joint = Joint(records.sensitive.select(present), useful, counts)
-    if promise == RELATIVE and len(present) == 1:
-        return 1.0  # nothing to protect, nothing to lose
     try:
-        rules = Rules(
-            joint, notion, _demands(records, given, present, counts, notion, promise)
-        )
         found = optimal(rules, Search(gap=GAP, time_limit=seconds))
     except (MechdesignError, SolverError):
         # The bound is an extra: without it the design stands as it was verified.
         return None
     return found.certificate.upper_bound_nmi
+
+
+def crossed_rules(
+    records: Records, given: int, stratum: Stratum, notion: Notion, promise: str
+) -> Rules | None:
+    """The promise on the crossed columns of a stratum, whose symbols are the distinct rows in the
+    order of their codes; None where there is nothing to protect, or the table is too large.
+    """
+    table = records.crossed(stratum.rows, given)
+    if len(table) * len(table[0]) > MOST_CELLS:
+        return None
+    present = [s for s, row in enumerate(table) if any(row)]
+    if promise == RELATIVE and len(present) == 1:
+        return None
+    useful = Variable(("row",), tuple((str(x),) for x in range(len(table[0]))))
+    counts = tuple(tuple(table[s]) for s in present)
+    joint = Joint(records.sensitive.select(present), useful, counts)
+    try:
+        demands = _demands(records, given, present, counts, notion, promise)
+    except MechdesignError:
+        return None
+    return Rules(joint, notion, demands)
 
 
 def _demands(

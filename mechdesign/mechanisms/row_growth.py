@@ -30,6 +30,7 @@ from mechdesign.mechanisms.row_budgets import (
     shares_after,
 )
 from mechdesign.mechanisms.row_node import TRUTH, NodePrograms, NodeTable
+from mechdesign.mechanisms.row_task import RowTask, kept_of_task
 from mechdesign.tables.records import Records
 from solvers import Array
 
@@ -90,6 +91,7 @@ class Growth:
 
     parts: list[LevelParts]
     information: list[float]
+    task: list[float]
     truth: list[Array]
     stopped: float = 0.0
     in_time: bool = True
@@ -99,14 +101,15 @@ class Growth:
 class Grown:
     """A tree with what it keeps, in floating point.
 
-    `information` is I(X; Y | K) in nats, of all levels together and of each; `truth` the expected
-    share of unchanged cells of each column of each level (None with free outputs); `stopped` the
-    mass of prefixes that were not grown.
+    `information` is I(X; Y | K) in nats of each level, and `task` I(T; Y | K), zeros without a
+    task; `truth` the expected share of unchanged cells of each column of each level (None with free
+    outputs); `stopped` the mass of prefixes that were not grown.
     """
 
     tree: RowTree
     labels: tuple[tuple[str, ...], ...]
     information: tuple[float, ...]
+    task: tuple[float, ...]
     truth: dict[str, float] | None
     stopped: float
     in_time: bool
@@ -122,8 +125,10 @@ class RowGrowth:
         strata: Sequence[Stratum],
         objective: str,
         order: Sequence[int] | None = None,
+        task: RowTask | None = None,
     ) -> None:
         self.records = records
+        self.task = task
         self.strata = strata
         self.objective = objective
         count = len(records.groups) - given
@@ -195,7 +200,8 @@ class RowGrowth:
             for part, variable in zip(parts, self.levels, strict=True):
                 part.labels = {name: k for k, name in enumerate(variable.names)}
         truth = [np.zeros(len(cells)) for cells in self._equal]
-        return Growth(parts, [0.0] * len(self.levels), truth)
+        nothing = [0.0] * len(self.levels)
+        return Growth(parts, nothing, list(nothing), truth)
 
     def _grown(self, growth: Growth, roots: list[int]) -> Grown:
         """The finished tree with its figures."""
@@ -208,6 +214,7 @@ class RowGrowth:
             tree=self._assembled(growth.parts, roots),
             labels=tuple(tuple(part.labels) for part in growth.parts),
             information=tuple(growth.information),
+            task=tuple(growth.task),
             truth=by_column,
             stopped=growth.stopped,
             in_time=growth.in_time,
@@ -243,6 +250,9 @@ class RowGrowth:
         released = entropy(table.masses @ shares)
         # A constant tells nothing, and not the rounding of its logarithms.
         growth.information[level] += mass * max(released - within, 0.0)
+        if table.task is not None:
+            kept = kept_of_task(table.task, table.masses, shares)
+            growth.task[level] += mass * kept
         if self.objective == TRUTH:
             moved = mass * table.masses[:, None] * shares
             for k, equal in enumerate(self._equal[level]):
@@ -278,7 +288,16 @@ class RowGrowth:
         columns = joint.sum(axis=0)
         mass = float(columns.sum())
         lifts = joint / columns / prior[:, None]
-        return inputs, mass, NodeTable(lifts, columns / mass)
+        masses = columns / mass
+        if self.task is None:
+            return inputs, mass, NodeTable(lifts, masses)
+        # P(t, x, prefix) = sum over the rows with this symbol of P(row, prefix) P(t | row).
+        of_rows = self.task.given_row[:, prefix.rows] * prefix.weights
+        local = np.searchsorted(inputs, codes)
+        law = np.zeros((len(of_rows), len(inputs)))
+        for value, weights in enumerate(of_rows):
+            law[value] = np.bincount(local, weights, len(inputs))
+        return inputs, mass, NodeTable(lifts, masses, law / columns)
 
     def _children(self, prefix: Prefix, ways: Array, first: int) -> list[Prefix]:
         """The prefixes below: a column of `ways` (rows, outputs) for each, hanging from slots from

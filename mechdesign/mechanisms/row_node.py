@@ -10,7 +10,8 @@ so bounds of the lifts are linear inequalities in the column. Two objectives:
 
 - truth: the outputs are the symbols themselves, and the mass that becomes another symbol is least:
   a linear program;
-- information: outputs are free, and I(X; Y) at the node is largest: the envelope of `solvers`.
+- information: outputs are free, and I(X; Y) at the node is largest: the envelope of `solvers`; or
+  I(T; Y) of a task T, where the node knows its law.
 
 Floating-point answers become integers over 2^53. What rounding and the tolerance of a solver break
 is repaired output by output: a weight a_y on every row of a failing output y moves its lifts
@@ -37,6 +38,7 @@ from mechdesign.mechanisms.row_budgets import MARGIN, Bounds
 from mechdesign.mechanisms.row_pricing import PricedProgram
 from solvers import Array, Polytope, SolverError, lower_envelope
 from solvers.programs.highs import SHARP, highs_with
+from solvers.task import task_envelope
 
 TRUTH = "truth"
 INFORMATION = "information"
@@ -62,6 +64,9 @@ LARGEST_NODE = 3000
 ENVELOPE_GAP = 1e-6
 """Nats within which the envelope of a node is searched."""
 
+TASK_GAP = 1e-5
+"""The same for the task of a node, whose pricing takes longer."""
+
 ENVELOPE_SECONDS = 2.0
 """Longest that the envelope of one node may take."""
 
@@ -76,10 +81,13 @@ class NodeTable:
         A[s, x]; every entry finite.
     masses : (n,) array
         p(x), positive, summing to 1.
+    task : (|T|, n) array, optional
+        P(t | x) at the node, where the outputs should tell of T.
     """
 
     lifts: Array
     masses: Array
+    task: Array | None = None
 
     def own_lifts(self) -> Array:
         """(|S|,) array: the lifts of the node itself, which every mean of outputs has."""
@@ -152,6 +160,8 @@ class NodePrograms:
             return None
         if self.objective == TRUTH:
             return self._least_change(table, bounds, seconds)
+        if table.task is not None:
+            return self._task_envelope(table, table.task, bounds, seconds)
         return self._envelope(table, bounds, seconds)
 
     def _constant(self, table: NodeTable) -> Integers:
@@ -202,6 +212,26 @@ class NodePrograms:
                 table.masses,
                 gap=ENVELOPE_GAP,
                 time_limit=min(ENVELOPE_SECONDS, seconds),
+            )
+        except SolverError:
+            return None
+        posteriors = found.points.toarray()
+        return (found.weights[:, None] * posteriors / table.masses).T
+
+    def _task_envelope(
+        self, table: NodeTable, task: Array, bounds: Bounds, seconds: float
+    ) -> Array | None:
+        """W(y|x) of most information about the task."""
+        polytope = lift_polytope(table.lifts, bounds)
+        limit = min(ENVELOPE_SECONDS, seconds)
+        try:
+            found = task_envelope(
+                polytope,
+                polytope,
+                table.masses,
+                task,
+                gap=TASK_GAP,
+                end=time.perf_counter() + limit,
             )
         except SolverError:
             return None

@@ -10,6 +10,7 @@ from mechdesign.auditing.rows import RowAudit
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.display import ROW_RENDERER, Described
+from mechdesign.mechanisms.result import TaskUtility
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class RowDesign(Described):
         Column to expected share of unchanged cells; None with free outputs.
     achieved : Achieved
         Smallest doubles that bound all log-lifts of released rows.
+    purpose : TaskUtility or None
+        What is kept of the task, I(T; Y) / I(T; X), and a proven bound; with given columns both are
+        conditional on them.
     given_lift : Achieved or None
         The same for the given columns alone, against the whole table.
     """
@@ -61,6 +65,7 @@ class RowDesign(Described):
     records: int | None
     messages: tuple[str, ...]
     seconds: float
+    purpose: TaskUtility | None = None
 
     @property
     def achieved(self) -> Achieved:

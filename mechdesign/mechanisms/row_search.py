@@ -25,6 +25,7 @@ from mechdesign.core.errors import InputError, NotPrivate, SolverFailure, requir
 from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import about, quoted
 from mechdesign.mechanisms.binning import refuse_identifier
+from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.mechanisms.row_bound import RowBound, upper_bound
 from mechdesign.mechanisms.row_budgets import (
     TOTAL,
@@ -45,6 +46,7 @@ from mechdesign.mechanisms.row_splits import (
     best_split,
     own_shares,
 )
+from mechdesign.mechanisms.row_task import RowTask, task_utility
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records
@@ -95,6 +97,7 @@ class RowRequest:
     time_limit: float = TIME_LIMIT
     allow_identifier: bool = False
     progress: Steps | None = None
+    task: RowTask | None = None
 
     def __post_init__(self) -> None:
         require_type("notion", self.notion, Notion, "; write one, as in LIP(0.5)")
@@ -102,8 +105,8 @@ class RowRequest:
         check_promise(self.promise)
         if self.objective not in OBJECTIVES:
             raise InputError(
-                f"objective ({quoted(self.objective)}) must be truth or information for a release "
-                "of rows"
+                f"objective ({quoted(self.objective)}) must be truth, information or task for a "
+                "release of rows"
             )
         if self.order not in (GIVEN, BEST):
             raise InputError(f"order ({quoted(self.order)}) must be given or best")
@@ -131,6 +134,7 @@ def design_records(
     search = RowSearch(records, request, strata, begun)
     trial = search.best_trial()
     grown, channel, audit = search.verified(trial)
+    purpose = search.task_utility(grown)
     bound = upper_bound(
         search.records,
         request.given,
@@ -139,7 +143,7 @@ def design_records(
         request.promise,
         end=begun + BOUND_SHARE * request.time_limit,
     )
-    return search.finished(trial, grown, channel, audit, bound)
+    return search.finished(trial, grown, channel, audit, bound, purpose)
 
 
 def _check_records(records: Records, request: RowRequest) -> None:
@@ -205,14 +209,23 @@ class RowSearch:
         if order not in self._growths:
             request = self.request
             self._growths[order] = RowGrowth(
-                self.records, request.given, self.strata, request.objective, order
+                self.records,
+                request.given,
+                self.strata,
+                request.objective,
+                order,
+                request.task,
             )
         return self._growths[order]
 
     def value_of(self, grown: Grown) -> float:
-        """What a tree is worth: the kept share, and with the objective truth that of unchanged
-        cells, where the column with fewest of them counts for more than the others.
+        """What a tree is worth: the kept share, of the task where there is one, and with the
+        objective truth that of unchanged cells, where the column with fewest of them counts for
+        more than the others.
         """
+        task = self.request.task
+        if task is not None:
+            return math.fsum(grown.task) / task.most
         kept = 0.0
         if self.entropy > 0.0:
             kept = math.fsum(grown.information) / self.entropy
@@ -342,6 +355,7 @@ class RowSearch:
         channel: RowChannel,
         audit: RowAudit,
         bound: RowBound,
+        purpose: TaskUtility | None,
     ) -> RowDesign:
         """The design, its figures in the record of the channel."""
         information = math.fsum(grown.information)
@@ -355,6 +369,8 @@ class RowSearch:
             "truth": grown.truth,
             "stopped": grown.stopped,
         }
+        if purpose is not None:
+            utility |= {"task": purpose.column, **purpose.figures}
         certificate = {"upper_bound_nmi": upper, "trivial_mass": bound.trivial}
         record = replace(
             channel.record,
@@ -380,6 +396,26 @@ class RowSearch:
             records=count,
             messages=_messages(grown, bound, nmi),
             seconds=time.perf_counter() - self.begun,
+            purpose=purpose,
+        )
+
+    def task_utility(self, grown: Grown) -> TaskUtility | None:
+        """What the tree keeps of the task, with its bound; half of the time of the bounds is for
+        it.
+        """
+        request = self.request
+        if request.task is None:
+            return None
+        now = time.perf_counter()
+        return task_utility(
+            self.records,
+            request.given,
+            self.strata,
+            request.notion,
+            request.promise,
+            request.task,
+            math.fsum(grown.task),
+            end=0.5 * (now + self.end(BOUND_SHARE)),
         )
 
     @property

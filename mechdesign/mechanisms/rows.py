@@ -17,7 +17,7 @@ from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.row_budgets import TOTAL, check_promise, limits_of
 from mechdesign.mechanisms.row_keeping import keeping_rows
-from mechdesign.mechanisms.row_node import OBJECTIVES, TRUTH
+from mechdesign.mechanisms.row_node import INFORMATION, OBJECTIVES, TRUTH
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.mechanisms.row_search import (
     GIVEN,
@@ -25,10 +25,14 @@ from mechdesign.mechanisms.row_search import (
     RowRequest,
     design_records,
 )
+from mechdesign.mechanisms.row_task import RowTask, check_task_columns, row_task
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Groups, Records, checked_groups
 from mechdesign.tables.tally import Missing
+
+TASK = "task"
+"""The objective of a release that tells of another column."""
 
 
 def design_rows(
@@ -53,6 +57,7 @@ def design_rows(
     rare: int | None = None,
     fill: bool = False,
     slice_seed: int | None = None,
+    task: Any = None,
     progress: Steps | None = None,
 ) -> RowDesign | BoxDesign:
     """Compute a channel that releases several columns of a record together, proven private in exact
@@ -74,8 +79,9 @@ def design_rows(
         Columns that are released as they are.
     promise : {"total", "relative"}
         Whether lifts are measured against P(s) or, with given columns, against P(s|k).
-    objective : {"truth", "information"}
-        Own symbols and most cells unchanged; or free outputs and most information.
+    objective : {"truth", "information", "task"}
+        Own symbols and most cells unchanged; or free outputs and most information, about the rows
+        or about a task.
     order : {"given", "best"}
         Whether other orders of up to five levels are tried.
     least_mass : float, optional
@@ -106,6 +112,10 @@ def design_rows(
     slice_seed : int, optional
         With confidence: repeats the draw of the slice. It must be chosen without looking at the
         records; by default it is new.
+    task : str or Joint, optional
+        With the objective task: the column that the released rows should tell of, which is not
+        released itself; or, where `table` is a joint table, that of the task column and the same
+        useful columns.
     progress : callable, optional
         Called with each `Step`.
 
@@ -128,6 +138,8 @@ def design_rows(
     seconds = TIME_LIMIT
     if time_limit is not None:
         seconds = number("time_limit", time_limit, "of seconds")
+    task_columns = _task_columns(table, task, objective, confidence, keep)
+    check_task_columns(task_columns, sensitive_columns, groups)
 
     if confidence is not None:
         _check_for_boxes(promise, objective, order, least_mass, len(given_columns))
@@ -152,6 +164,14 @@ def design_rows(
         return design_boxes(counted, boxes)
 
     _refuse_without_confidence(cells, rare, fill, slice_seed)
+    counted = _counted(table, sensitive_columns, groups, weight, missing, bins)
+    of_task: RowTask | None = None
+    if task_columns:
+        source = task if isinstance(task, Joint) else table
+        told = _counted(source, task_columns, groups, weight, missing, bins)
+        of_task = row_task(counted, told, len(given_columns))
+        # Outputs are free; only what a node keeps most of is another thing.
+        objective = INFORMATION
     request = RowRequest(
         notion=notion,
         given=len(given_columns),
@@ -162,11 +182,52 @@ def design_rows(
         time_limit=seconds,
         allow_identifier=allow_identifier,
         progress=progress,
+        task=of_task,
     )
-    counted = _counted(table, sensitive_columns, groups, weight, missing, bins)
     if keep is not None:
         return keeping_rows(counted, request, keep, started=started)
     return design_records(counted, request, started=started)
+
+
+def _task_columns(
+    table: Any, task: Any, objective: str, confidence: float | None, keep: object
+) -> tuple[str, ...]:
+    """The columns of the task; none with another objective.
+
+    Raises
+    ------
+    InputError
+        If there is a task without the objective or the other way round, or an option that tasks do
+        not have.
+    """
+    if objective != TASK:
+        if task is None:
+            return ()
+        raise InputError(
+            "task names the column that the release should tell of: it needs the objective task"
+        )
+    if task is None:
+        raise InputError(
+            "the objective task needs the column that the release should tell of (--task COL)"
+        )
+    if confidence is not None:
+        raise InputError(
+            "tasks are designed for the table, not yet with a confidence level: leave one of them "
+            "out"
+        )
+    if keep is not None:
+        raise InputError(
+            "keep looks for a share of the information in the released columns, not of a task: "
+            "leave one of them out"
+        )
+    if isinstance(task, Joint):
+        return task.sensitive.columns
+    if isinstance(table, Joint):
+        raise InputError(
+            "with a joint table, task must be a Joint of the task column and the same useful "
+            "columns"
+        )
+    return _column_names(task)
 
 
 def _counted(

@@ -1,9 +1,8 @@
-"""What a promise asks of posteriors, of merged sets of symbols and of integers: all that designers
-know of it.
+"""A promise as designers see it: its limits on posteriors, on merged sets of symbols, on integers.
 
 It is about one table, or about several (`auditing.demands`): of several secrets, of the tables that
-earlier releases leave, with budgets of single symbols. `population` has that about a set of
-populations.
+earlier releases leave, with budgets of single symbols. `population` has the rules of a promise
+about a set of populations.
 """
 
 from __future__ import annotations
@@ -64,29 +63,28 @@ from solvers import (
 )
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-5, 1e-3, 1e-1)
-"""Margins tried in turn until the rounded channel passes the exact audit: the first is enough for
-nearly every table; at small budgets utility is steep in the budget, so the last ones are a last
-resort: the channels of clearly smaller budgets, which keep the promise, too."""
+"""Margins tried in turn until the rounded channel passes the exact audit. The first is enough for
+nearly every table. The last ones are a last resort: channels of clearly smaller budgets, which keep
+less, as utility is steep in the budget where budgets are small."""
 
 SPLITTING = 2e-15
 """Relative error, for each symbol, of an output that was split back from classes: its ends are
-differences of sums over all members. Smaller margins would only be tried in vain."""
+differences of sums over all members. Smaller margins would be tried in vain."""
 
 MEANS_FIRST = 16.0 * UNIT
-"""Weight that failing outputs get first under a notion on averages."""
+"""First weight of the repair of a failing output under a notion on averages."""
 
 LARGEST_STACKED_MIXING = 1e-3
-"""As `LARGEST_MIXING`, without margins: what earlier releases left may be little, and repair then
-costs more."""
+"""As `LARGEST_MIXING`, where there is no margin: earlier releases may have left little room, and
+repair then costs more."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """A notion on a table, or on the tables of `demands` over its useful symbols; also the judge of
-    its channels.
+    """A notion on a table, or on the tables of `demands` over its useful symbols.
 
-    The optimum is searched over classes of symbols that the promise cannot tell apart, unless
-    `by_symbol`.
+    It is also the judge of channels (`rounding.Judge`). The optimum is searched over classes of
+    symbols that the promise cannot tell apart, unless `by_symbol`.
     """
 
     joint: Joint
@@ -97,11 +95,20 @@ class Rules:
     """Share of the time limit that the search may take."""
     response_share: ClassVar[float] = 0.15
     """Share of what is left of it for the best response within merged sets: where a limit is short,
-    it is the better channel, and its columns are a start in any case."""
+    it is the better channel."""
+
+    @property
+    def responds_first(self) -> bool:
+        """Whether the best response within merged sets comes before the search, whose start it is
+        then, and not after a search that ran out of time: over polytopes it takes less time than
+        the search.
+        """
+        limits = self.notion.limits
+        return limits.mean is None or has_polytope(self.notion, self.joint)
 
     @property
     def has_faces(self) -> bool:
-        """Whether a set of symbols can be looked at for itself."""
+        """Whether the promise can be restricted to outputs of a set of symbols."""
         return True
 
     def verdict(self, channel: Channel) -> Audit:
@@ -116,18 +123,16 @@ class Rules:
         return failing_outputs(channel, self.joint, self.notion, self.demands)
 
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
-        """A weight for each failing output that brings its lifts inside the limits in spite of
-        rounding.
-        """
+        """A weight for each failing output that brings its lifts inside, in spite of rounding."""
         if self.notion.limits.mean is not None:
-            # Averages grow less simply; the next rounds ask for more.
+            # For averages there is no such formula: the next rounds of repair take ten times more.
             return np.full(len(failing), MEANS_FIRST)
         demands = self.demands or demands_of(self.joint, self.notion)
         return Rows(demands, self.joint).needed(columns_of(rows, failing), UNIT)
 
     @cached_property
     def reduced(self) -> Classes:
-        """Symbols that the promise cannot tell apart: with proportional columns in all tables."""
+        """Classes of symbols that the promise cannot tell apart (proportional in all tables)."""
         if self.by_symbol:
             return Classes.of_symbols(self.joint)
         if not self.demands:
@@ -151,14 +156,15 @@ class Rules:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether some rows compare two functions of an output that may have no mass: then they
-        have no margin.
+        """Whether some rows compare two functions of an output that may have no mass.
+
+        Such rows have no margin.
         """
         return self.rows is not None and self.rows.is_homogeneous
 
     @property
     def margins(self) -> tuple[float, ...]:
-        """How far inside the polytope of the notion the columns lie, to be tried in turn."""
+        """Margins of the columns inside the polytope of the notion, to be tried in turn."""
         if self.is_homogeneous:
             return (0.0,)
         if not self.reduced.is_reduced:
@@ -220,7 +226,7 @@ class Rules:
         p_x = self.reduced.joint.p_x
         method = search.method
         if method == "auto" and self.is_homogeneous:
-            # Homogeneous rows meet in far more than n at a vertex, and pivoting ties.
+            # At a vertex far more homogeneous rows are tight than needed: pivoting meets ties.
             method = "columns"
 
         def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
@@ -238,11 +244,11 @@ class Rules:
         return solve
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
-        """The certificate with a better bound, where the promise knows one."""
+        """The certificate with a better bound, where the rules have one; here the same."""
         return proof
 
     def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
-        """Merged sets of the symbols of the whole table, or of that of the classes."""
+        """Merged sets of symbols, of the whole table or of the table of classes."""
         if self.demands is None or self.rows is None:
             return merged_sets(joint.p, self.notion.limits, risk)
         if joint is self.reduced.joint:
@@ -258,7 +264,7 @@ class Rules:
 
 
 def check_sensitive(joint: Joint) -> None:
-    """Refuse a table whose sensitive column has a single symbol."""
+    """Raise InputError for a table whose sensitive column has a single symbol."""
     if len(joint.sensitive) > 1:
         return
     raise InputError(
@@ -276,8 +282,7 @@ def table_rules(
 ) -> Rules:
     """The rules of a promise about a table itself, not about a population.
 
-    `whole` is the table with the useful columns of the earlier channels too, where `after` names
-    some.
+    `whole` is the table that also has the useful columns of the earlier channels in `after`.
     """
     table = whole
     if table is None:
@@ -288,8 +293,9 @@ def table_rules(
 
 
 class StackedSets(MergedSets):
-    """Merged sets of symbols judged by all rows; `given_s` has L and C of a set, which add up over
-    its members.
+    """Merged sets of symbols judged by all rows of a promise about several tables.
+
+    `given_s` has L and C of a set (`posteriors.Rows`), which add up over its members.
     """
 
     def __init__(self, rows: Rows, joint: Joint) -> None:
@@ -311,9 +317,7 @@ class StackedSets(MergedSets):
         return used + ZERO_LIFT_RISK * zeros
 
     def _used(self, given_s: Array) -> tuple[Array, NDArray[np.intp]]:
-        """The largest log lift minus its budget, (k,), and how many lifts are zero that must not
-        be.
-        """
+        """The largest log lift minus its budget, (k,), and the number of forbidden zero lifts."""
         rows = self._rows
         # The rows of L come first, then those of C, one for each table; `rows.of` is the table
         # of each row of L.

@@ -1,7 +1,6 @@
-"""How hard a design is searched for: method, gap, time and threads, and what envelopes are asked
-for in consequence.
+"""Options of the search for an optimum (method, gap, time, threads), translated for the solvers.
 
-Lengths of time are seconds, moments those of `time.perf_counter`. Gaps are shares of H(X) here and
+Durations are seconds, and moments those of `time.perf_counter`. Gaps are shares of H(X) here and
 nats in `solvers`.
 """
 
@@ -23,7 +22,7 @@ from solvers import Envelope, Progress
 from solvers.enumeration.cdd import exact_available
 
 Solve: TypeAlias = Callable[..., Envelope]
-"""The optimum of all symbols, or of the `members` that it is given, at their P(X | T)."""
+"""Returns the optimum of all symbols, or of some `members` at their P(X | T)."""
 
 METHODS = ("auto", "vertices", "columns")
 
@@ -33,10 +32,10 @@ ENUMERATIONS = {
     "pycddlib": "cdd",
     "pycddlib-exact": "cdd-exact",
 }
-"""Vertex enumeration back ends: their names for users, and what `solvers.vertices` calls them."""
+"""Vertex enumeration back ends: their names for users, and those of `solvers.vertices`."""
 
 GAP_SHARE = 0.95
-"""Share of the gap asked of the envelope; the rest is for rounding the channel to integers."""
+"""Share of the gap for the envelope; the rest is for rounding the channel to integers."""
 
 LEAST_GAP = 1e-9
 """Gap in units of H(X) below which double precision proves nothing more."""
@@ -44,11 +43,11 @@ LEAST_GAP = 1e-9
 
 @dataclass(frozen=True)
 class Search:
-    """How the optimum is searched.
+    """The options of a search for the optimum.
 
-    `gap` is the difference of the proven upper bound and the NMI of the emitted integers at which
-    the search stops, `time_limit` its seconds, `workers` the threads of the branch and bound.
-    `start` is the envelope of a neighbouring budget, whose columns and prices are reused.
+    The search stops where the proven upper bound minus the NMI of the emitted integers is at most
+    `gap`, or after `time_limit` seconds; `workers` are the threads of the branch and bound. `start`
+    is the envelope of a neighbouring budget, whose columns and prices are reused.
     """
 
     method: str = "auto"
@@ -82,6 +81,7 @@ class Search:
         object.__setattr__(self, "workers", int(threads))
 
     def _check_method(self) -> None:
+        """Raise InputError unless method and enumeration back end exist and fit together."""
         if self.method not in METHODS:
             raise InputError(
                 f"method ({self.method!r}) must be one of {', '.join(METHODS)}"
@@ -103,15 +103,13 @@ class Search:
             )
 
     def end(self, started: float, share: float = 1.0) -> float:
-        """When a share of the time is over, on the clock of `time.perf_counter`."""
+        """The end of a share of the time, on the clock of `time.perf_counter`."""
         if self.time_limit is None:
             return math.inf
         return started + share * self.time_limit
 
     def options(self, joint: Joint, end: float) -> dict[str, Any]:
-        """Keywords that envelopes of every kind take: the gap in nats, the time that is left,
-        threads.
-        """
+        """Keywords of envelopes of every kind: the gap in nats, the remaining time, threads."""
         seconds = None
         if end < math.inf:
             seconds = max(0.0, end - time.perf_counter())

@@ -12,7 +12,6 @@ from .information import (
 from .mechanism_file import MechanismFile
 from .microaggregation import identifiable_partition
 from .noiseless import FibreCertificate, certify, composed_epsilon, design_quantizer
-from .optimise_thresholds import least_distortion, most_levels
 from .output_budgets import epsilon_for, outputs_allowed, promises
 from .policy import reporting_policy
 from .quantizers import Quantizer, uniform_quantizer
@@ -27,6 +26,8 @@ from .queries import (
     sum_query,
 )
 from .ranges import JointRange
+from .thresholds_by_error import least_distortion
+from .thresholds_by_levels import most_levels
 from .zero_error import capacity_bounds, one_shot_code
 
 __all__ = [

@@ -1,5 +1,4 @@
-"""The answers of a finite query, its fibres, and the gaps between answers, where a threshold can
-go.
+"""The answers of a finite query, its fibres, and the gaps between answers, where thresholds can go.
 
 A threshold separates two consecutive answers, so a quantiser of a finite query is a set of gaps:
 gap g lies between values[g] and values[g + 1] (docs/explanation/ranges-theory.md, 'Programs for
@@ -28,7 +27,7 @@ from mechdesign.nonstochastic.fibres import (
 from mechdesign.nonstochastic.queries import LinearQuery, Query, Stratum
 
 LARGEST_FIBRES = 20_000_000
-"""Members of all fibres together that are kept: 160 MB."""
+"""Most members of all fibres together, which take 160 MB."""
 
 Indices = NDArray[np.int64]
 
@@ -56,9 +55,8 @@ class GapProblem:
 
     @cached_property
     def intervals(self) -> Indices:
-        """The maximal fibres as gaps: (k, 2) rows, first gap and one past the last, both
-        increasing.
-        """
+        """(k, 2) first gap, and one past the last gap, of every maximal fibre; both increase."""
+        # Only a fibre of two or more answers has a gap.
         ends = np.concatenate([rows[:, [0, -1]] for rows in self.fibres])
         ends = np.unique(ends[ends[:, 1] > ends[:, 0]], axis=0)
         # By first gap, the longest first: a fibre is maximal if it ends beyond all those before it.
@@ -71,8 +69,10 @@ class GapProblem:
 
     @cached_property
     def runs(self) -> bool:
-        """Whether all fibres are runs of consecutive answers, so that counting thresholds is
-        exact.
+        """Whether all fibres are runs of consecutive answers.
+
+        Then a fibre has one output more than thresholds in it. Where a run misses answers, two
+        thresholds may go into the same hole, and the count is only a bound.
         """
         return all(bool((np.diff(rows, axis=1) <= 1).all()) for rows in self.fibres)
 
@@ -85,7 +85,7 @@ class GapProblem:
         first = self.intervals[:, 0]
         if first.size:
             # Maximal intervals increase in both ends: the last that starts at or before g reaches
-            # farthest.
+            # farthest. None may start there, which is place -1.
             place = np.searchsorted(first, np.arange(self.gaps), side="right") - 1
             ends = self.intervals[np.maximum(place, 0), 1]
             beyond = np.maximum(beyond, np.where(place >= 0, ends, 0))
@@ -96,6 +96,7 @@ class GapProblem:
         # A dictionary keeps the order of the fibres, which the rows of the program follow.
         binding: dict[tuple[int, ...], None] = {}
         for rows in self.fibres:
+            # Rows do not decrease, so different answers differ from the one before.
             answers = 1 + np.count_nonzero(np.diff(rows, axis=1), axis=1)
             for row in np.unique(rows[answers > outputs], axis=0):
                 binding[tuple(np.unique(row).tolist())] = None

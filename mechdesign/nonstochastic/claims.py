@@ -1,5 +1,4 @@
-"""The guarantee in a mechanism file, compared with what follows from its thresholds; nothing stated
-is believed.
+"""The guarantee in a mechanism file, compared with the one that follows from its thresholds.
 
 The outputs of one answer are counted again. The number of answers that one individual takes part
 in, and the sizes of their groups, depend on the data and cannot be recomputed from the file: they
@@ -34,12 +33,12 @@ from mechdesign.nonstochastic.output_budgets import (
 )
 
 LARGEST_SHARE = 10**9
-"""Answers of one individual: more than any file has records."""
+"""Most answers of one individual. No file has more records."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedMechanism:
-    """A mechanism file, its guarantee as recomputed, and where the file states another one.
+    """A mechanism file, its recomputed guarantee, and the claims of the file that disagree.
 
     Parameters
     ----------
@@ -107,7 +106,7 @@ def read_verified(path: PathLike) -> VerifiedMechanism:
     if verified.disagreements:
         raise InputError(
             f"{path}: {verified.disagreements[0]}; the file was edited, and `mechdesign audit` "
-            "tells all"
+            "lists every such claim"
         )
     return verified
 
@@ -117,8 +116,7 @@ def guarantee_record(
     answers_each: int | None,
     largest: Mapping[int, int] | None = None,
 ) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
-    """The guarantee that a mechanism file has to state, with its total budget (bits) and its
-    promises.
+    """The guarantee that a mechanism file has to state, its total budget (bits) and its promises.
 
     Parameters
     ----------
@@ -131,19 +129,10 @@ def guarantee_record(
     outputs = mechanism.outputs
     width: Fraction | None = None
     if isinstance(mechanism.domain, IntervalDomain) and mechanism.query != "count":
-        # The error of an estimate is bounded for values that fill the range.
+        # The bound on the error of an estimate holds for values that fill the range.
         width = mechanism.domain.hi - mechanism.domain.lo
     promised = promises(outputs, width)
-    # The outputs of several answers on one fibre are at most their product (Farokhi 2019, Theorem
-    # 6).
-    if largest:
-        outputs_of = {
-            m.individuals: m.certificate.outputs for m in mechanism.mechanisms
-        }
-        releases = [(outputs_of[size], times) for size, times in largest.items()]
-    else:
-        releases = [(outputs, answers_each or 1)]
-    total_epsilon = composed_epsilon(releases)
+    total_epsilon = _total_epsilon(mechanism, answers_each, largest)
     record = {
         "outputs": outputs,
         "answers_each": answers_each,
@@ -154,6 +143,25 @@ def guarantee_record(
     if largest:
         record["answers_by_size"] = [[size, largest[size]] for size in sorted(largest)]
     return record, total_epsilon, promised
+
+
+def _total_epsilon(
+    mechanism: MechanismFile,
+    answers_each: int | None,
+    largest: Mapping[int, int] | None,
+) -> float:
+    """Bits of all answers of one individual, or of one answer if their number is unknown.
+
+    The outputs of several answers on one fibre are at most their product (Farokhi 2019, Theorem 6).
+    """
+    if not largest:
+        return composed_epsilon([(mechanism.outputs, answers_each or 1)])
+    outputs_of: dict[int, int] = {}
+    for sized in mechanism.mechanisms:
+        outputs_of[sized.individuals] = sized.certificate.outputs
+    return composed_epsilon(
+        (outputs_of[size], times) for size, times in largest.items()
+    )
 
 
 def _answers_each(claimed: Mapping[str, Any]) -> tuple[int | None, list[str]]:
@@ -180,6 +188,7 @@ def _largest(
     sizes = {m.individuals for m in mechanism.mechanisms}
     largest: dict[int, int] = {}
     usable = True
+    # The entries come from a file: they may be no pairs, or have sizes that cannot be hashed.
     try:
         for size, times in stated:
             if size in sizes:
@@ -204,8 +213,8 @@ def _shape(mechanism: MechanismFile) -> list[str]:
     if repeated:
         size = repeated[0]
         faults.append(
-            f"there are {counts[size]} mechanisms for groups of {size}: which of them released an "
-            "answer is not told, and both together tell more"
+            f"there are {counts[size]} mechanisms for groups of {size}: the file does not say "
+            "which of them released an answer, and both together disclose more"
         )
     if mechanism.query == "identity" and set(counts) != {1}:
         faults.append(

@@ -20,11 +20,11 @@ from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 
 MOST_INTEGERS = 1_000_000
-"""Values of a domain of integers, which are kept one by one: some 200 MB."""
+"""Most values of a domain of integers. They are kept one by one, which takes some 200 MB."""
 
 
 def exact_number(name: str, value: object) -> Fraction:
-    """`value` as an exact rational; a float is what its bits say."""
+    """`value` as an exact rational; a float has the exact value of its bits."""
     try:
         return fraction_of(value)
     except InputError as error:
@@ -42,17 +42,21 @@ def doubles(name: str, values: Any) -> NDArray[np.float64]:
     """An array of numbers as doubles; text, which NumPy reads by rules of its own, is refused."""
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "O" and not any(
-            isinstance(v, str | bytes | bool) for v in array.reshape(-1)
-        ):
+        # Fractions, decimals and integers of any size come as objects.
+        if array.dtype.kind == "O" and not _has_text_or_truth(array):
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be numbers, all of one shape") from None
+    # An empty array of no declared type has the dtype of doubles or of objects.
     if array.size and array.dtype.kind not in "iuf":
         raise InputError(
             f"{name} must be numbers, not text or anything else; convert them first"
         )
     return array.astype(np.float64)
+
+
+def _has_text_or_truth(array: NDArray[np.object_]) -> bool:
+    return any(isinstance(value, str | bytes | bool) for value in array.reshape(-1))
 
 
 @dataclass(frozen=True)

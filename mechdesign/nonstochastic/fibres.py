@@ -24,26 +24,22 @@ import numpy as np
 
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain
 from mechdesign.nonstochastic.quantizers import EvenThresholds
-from mechdesign.nonstochastic.queries import (
-    LARGEST_INTEGER,
-    Integers,
-    LinearQuery,
-    Stratum,
-    reach,
-    sumset,
-)
+from mechdesign.nonstochastic.queries import LinearQuery, Stratum, reach
+from mechdesign.nonstochastic.sumsets import LARGEST_INTEGER, Integers, sumset
 
 CHUNK = 1 << 20
 """Answers that are placed into cells at a time: 8 MB."""
 
 MOST_ANSWERS = 2 * 10**9
-"""Answers that are placed into cells in all: some 100 s. Beyond it the bases are relaxed."""
+"""Most answers that are placed into cells, which takes some 100 s. Beyond it the bases are
+relaxed."""
 
 MOST_STEPS = 3_000_000
-"""Answers of one finite individual among others on intervals, placed one by one: some 5 s."""
+"""Most answers of one finite individual among others on intervals. They are placed one by one,
+which takes some 5 s."""
 
 MOST_COMPONENTS = 100_000
-"""Intervals of bases that are walked through one by one in exact arithmetic."""
+"""Most intervals of bases, which are walked through one by one in exact arithmetic."""
 
 Ends = tuple[Fraction, Fraction]
 
@@ -104,9 +100,9 @@ def base_sums(blocks: Sequence[Stratum], unit: int) -> Integers | None:
 def most_outputs(query: LinearQuery, thresholds: Sequence[Fraction]) -> Count:
     """The largest number of cells on a fibre of the query.
 
-    Exact (``outputs == attained``) unless the sums of the others are too many to list; then they
-    are relaxed to all real numbers between the smallest and the largest, which includes every
-    fibre.
+    Exact (``outputs == attained``) unless the sums of the others are too many to list. Then they
+    are relaxed to all real numbers between the smallest and the largest sum, so `outputs` is an
+    upper bound.
     """
     # Individuals of one block are alike, so one of each block stands for all of it.
     counts = [_most_in_block(query, k, thresholds) for k in range(len(query.blocks))]
@@ -128,6 +124,7 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
     bases = _components(rest)
     rises = 0
     if is_finite(block):
+        # Each value reaches each threshold at a base of its own, where all values are placed.
         rises = len(thresholds) * len(contributions(block)) ** 2
     if bases is not None and rises <= MOST_STEPS:
         outputs, base = _most_over(block, bases, thresholds)
@@ -159,7 +156,8 @@ def _most_even(block: Stratum, rest: list[Stratum], cuts: EvenThresholds) -> Cou
         most = 1 + min(last + 1, math.ceil((high - low) / cuts.step))
     if at_lowest >= most:
         return Count(at_lowest, at_lowest, 0, lo)
-    # The lowest threshold with as many below it is the earliest base that attains the maximum.
+    # The lowest threshold with as many below it is the earliest base that attains the maximum. The
+    # fibre begins above `most` - 1 thresholds, so the last of them has the index `most` - 2.
     return Count(most, most, 0, cuts[max(first, most - 2)] - high)
 
 
@@ -189,7 +187,8 @@ def _most_on_lattice(
     steps = [int(v * unit) for v in contributions(block)]
     if bases is None or max(abs(s) for s in steps) > LARGEST_INTEGER:
         return None
-    # An answer is on the same side of a clipped threshold as of the true one.
+    # All answers lie closer to 0 than `farthest`, so an answer is on the same side of a clipped
+    # threshold as of the true one.
     farthest = 2 * LARGEST_INTEGER
     clipped = {min(max(math.ceil(t * unit), -farthest), farthest) for t in thresholds}
     cuts = np.array(sorted(clipped), dtype=np.int64)
@@ -209,6 +208,7 @@ def _most_over_sums(
 ) -> Count:
     """The largest count over listed bases; without `skipping`, all cells between the ends count."""
     rows = max(1, CHUNK // step.size)
+    # The first of several bases with the same count is kept, so the witness is the smallest.
     attained = 0
     base = 0
     for start in range(0, bases.size, rows):
@@ -239,7 +239,8 @@ def _components(rest: list[Stratum]) -> list[Ends] | None:
     sums = base_sums(discrete, unit)
     if sums is None:
         return None
-    # Two neighbouring sums are in one component if the interval bridges them.
+    # Two neighbouring sums are in one component if the interval bridges them. Sums are whole
+    # multiples of the unit, so the width is rounded down.
     breaks = np.flatnonzero(np.diff(sums) > math.floor((hi - lo) * unit))
     if breaks.size >= MOST_COMPONENTS:
         return None
@@ -279,6 +280,7 @@ def _most_over(
     if not finite:
         rising = offsets[1:]
     rises = sorted({t - v for t in cuts for v in rising})
+    # Within a component the count is largest at its lower end, or where it has just risen.
     candidates: list[int] = []
     for first, last in zip(ends[::2], ends[1::2], strict=True):
         candidates.append(first)

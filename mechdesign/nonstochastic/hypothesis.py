@@ -37,6 +37,7 @@ class TestingProblem(Generic[Region]):
     __test__ = False  # its name starts as a test's does; pytest must not collect it
 
     def __post_init__(self) -> None:
+        # The size of a union has no meaning where one part is counted and the other measured.
         if _is_measured(self.alternative) != _is_measured(self.null):
             raise InputError(
                 "null and alternative must both be sets of outputs or both be regions"
@@ -76,8 +77,9 @@ class TestingProblem(Generic[Region]):
 
     @property
     def privacy(self) -> float:
-        """Priv = log |Y| - log |telling|, inf if no output settles the hypothesis (eq. (9),
-        (10)).
+        """Priv = log |Y| - log |telling|, eq. (9) and (10).
+
+        It is inf if no output settles the hypothesis.
         """
         telling = size(self.telling)
         if not telling:
@@ -103,6 +105,7 @@ class TestingProblem(Generic[Region]):
         At most log((1 + epsilon) / epsilon) for an epsilon-private policy (Proposition 1,
         corrected).
         """
+        # The ratio is largest for the hypothesis with fewer outputs.
         smaller = min(size(self.null), size(self.alternative))
         return self._log(size(self.outputs) / smaller)
 
@@ -111,6 +114,7 @@ class TestingProblem(Generic[Region]):
 
 
 def _is_measured(region: Any) -> bool:
+    """Whether the size of a region is its measure, and not the number of its members."""
     # Any type with a measure and the operators of sets is a region; frozensets have none.
     return not isinstance(region, frozenset | set)
 

@@ -1,12 +1,12 @@
-"""Entropy, information and leakage of ranges, also against guessing, and the overlap partition
-(bits).
+"""Entropy, information and leakage of ranges, and leakage against guessing (bits).
 
-Every function counts symbols (**bits**) and measures X unless its docstring names another variable;
+Every function counts symbols and measures X unless its docstring names another variable;
 ``joint.reverse`` swaps X and Y.
 
 Sources: Farokhi 2020, eq. (1) to (5); Farokhi 2019, eq. (1) to (9); Nair 2013 for maximin
-information; Farokhi and Ding 2020, whose Proposition 3(e) is false: L* of unrelated pairs is
-superadditive (docs/explanation/ranges-theory.md, 'Guessing').
+information. Leakage against guessing is that of Farokhi and Ding 2020, whose numbers the docstrings
+give. Its Proposition 3(e) is false: L* of unrelated pairs is superadditive
+(docs/explanation/ranges-theory.md, 'Guessing').
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def overlap_partition(joint: JointRange) -> tuple[int, NDArray[np.int64]]:
 
     n_x, n_y = joint.shape
     ones = np.ones(joint.n_pairs, dtype=np.int8)
+    # The nodes are all x, followed by all y.
     nodes = n_x + n_y
     graph = csr_array((ones, (joint.rows, joint.columns + n_x)), shape=(nodes, nodes))
     n_classes, labels = connected_components(graph, directed=False)
@@ -58,12 +59,11 @@ def overlap_partition(joint: JointRange) -> tuple[int, NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class RangeReport:
-    """All measures of a joint range, in one `unit` (bits): of X given Y, and `_reverse` of Y given
-    X.
+    """All measures of a joint range in bits: of X given Y, and `_reverse` of Y given X.
 
-    H0(X) is the log of the number of values, H0(X|Y) that of the largest conditional range [[X|y]];
-    the information I0(X;Y) = H0(X) - H0(X|Y) is the least gain over the outputs, and not symmetric.
-    The chain ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit
+    H0(X) is the log of the number of values, H0(X|Y) that of the largest conditional range [[X|y]].
+    The information I0(X;Y) = H0(X) - H0(X|Y) is the least gain over the outputs. It is not
+    symmetric. The chain ``maximin <= symmetric_leakage <= leakage_reverse`` holds
     (docs/explanation/ranges-theory.md, 'Measures of ranges').
     """
 
@@ -110,7 +110,8 @@ def brute_force_leakage(
 ) -> float:
     """L(U -> Y) = log2(|U| / min_y |U|y|) for U = feature(X), or for X itself (bits).
 
-    The factor by which the output saves guesses in the worst case (Definition 1).
+    Its power of two is the factor by which the output saves guesses in the worst case
+    (Definition 1).
     """
     if feature is not None:
         joint = joint.map_x(feature)
@@ -119,7 +120,10 @@ def brute_force_leakage(
 
 @dataclass(frozen=True)
 class WorstAttribute:
-    """The feature of X that `output` helps most to guess: it merges all values there (Remark 1)."""
+    """The feature of X that `output` helps most to guess (Remark 1).
+
+    It merges all values of X that are possible at the output, `merged`, and has `n_values` values.
+    """
 
     output: Hashable
     merged: frozenset[Hashable]
@@ -161,5 +165,6 @@ def largest_stochastic_leakage(joint: JointRange) -> float:
     """
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
+    # Unmatched inputs have -1.
     matching = maximum_bipartite_matching(joint.incidence, perm_type="column")
     return math.log2(int((np.asarray(matching) >= 0).sum()))

@@ -1,18 +1,17 @@
-"""Releases of ranges in the ledger, which adds up what all releases of a column of the same
-records tell.
-"""
+"""Releases of ranges in the ledger, which adds up the bits of all releases of the same records."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from mechdesign.formats.digests import Content
+from mechdesign.formats.census import Content
 from mechdesign.jobs.counted_outputs import enter_counted
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.nonstochastic.release_answers import RangeRelease
 
 WAY = {"query", "group_by", "range", "values", "outside", "mechanisms"}
-"""The fields of a mechanism file that tell one way of releasing a column from another."""
+"""The fields of a mechanism file that distinguish ways of releasing a column. A release in the same
+way has the same answers, and adds nothing."""
 
 
 def charged(
@@ -24,11 +23,12 @@ def charged(
     source: str,
     target: str,
 ) -> RangeRelease:
-    """Enter a release, and have the result tell of all releases of the column of these records.
+    """Enter a release; the result with the total of all releases of the column of these records.
 
     Parameters
     ----------
     ledger : Ledger
+        The ledger to enter it in.
     content : Content
         The hashes of the records.
     result : RangeRelease

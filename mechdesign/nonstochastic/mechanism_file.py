@@ -1,6 +1,4 @@
-"""The mechanism file, version 1: the quantisers of a query with its budget and certificates (JSON).
-
-Thresholds are exact fractions; evenly spaced ones are written as a first one, a step and a number.
+"""A mechanism: the quantisers of a query with its budget and certificates, written and read.
 
 A hash shows that a file was damaged, not that it was written honestly: the editor of a number can
 hash the file again. So the certificates are counted from the thresholds whenever a file is loaded;
@@ -9,156 +7,43 @@ hash the file again. So the certificates are counted from the thresholds wheneve
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
-
-from pydantic import (
-    Discriminator,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    Tag,
-    WithJsonSchema,
-)
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.core import documents
-from mechdesign.core.documents import FileDocument
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.records import Matching, Record
 from mechdesign.core.wording import quoted
-from mechdesign.nonstochastic import queries
 from mechdesign.nonstochastic.domains import (
-    MOST_INTEGERS,
     Domain,
     FiniteDomain,
     IntervalDomain,
 )
+from mechdesign.nonstochastic.mechanism_document import (
+    OUTSIDE,
+    SHORTEST_RUN,
+    MechanismDocument,
+    MechanismEntry,
+    Outside,
+    Spacing,
+)
+from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.output_budgets import outputs_allowed
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
 
 if TYPE_CHECKING:
     from mechdesign.jobs.options import ReleaseOptions
-    from mechdesign.nonstochastic.number_cells import NumbersRecipe
-
-FORMAT = "mechdesign.quantizer"
-VERSION = 1
-
-QUERY = Matching(
-    r"identity|mean|sum|count|median|min|max|quantile:0?\.0{0,15}[1-9][0-9]{0,15}",
-    "identity, mean, sum, count, median, min, max or quantile:P with 0 < P < 1 (such as "
-    "quantile:0.9)",
-)
-"""The queries of `mechdesign quantize`."""
-
-Outside: TypeAlias = Literal["refuse", "clip", "mark", "drop"]
-
-OUTSIDE: tuple[Outside, ...] = ("refuse", "clip", "mark", "drop")
-"""Treatments of a value outside the range: an error, the end of the range, an empty answer, or no
-record.
-"""
+    from mechdesign.nonstochastic.numbers_recipe import NumbersRecipe
 
 DISCLOSED_OUTSIDE: tuple[Outside, ...] = ("mark", "drop")
-"""Treatments that release that a value lies outside, which is one more output on every fibre:
-whatever the others are, one individual brings about one further answer, an empty one or that of the
-others alone.
-"""
+"""Treatments that disclose that a value lies outside. That is one more output on every fibre:
+whatever the others are, one individual can bring about one further answer, an empty one or that of
+the others alone."""
 
 DIVIDED = ("error", "lifted")
 """Splits of a total budget in which every size of group has a number of outputs of its own."""
-
-SHORTEST_RUN = 4
-"""Fewer thresholds are written one by one, even if they are evenly spaced."""
-
-LARGEST_RULE = 1_000_000
-"""Thresholds of a rule: ten times what a design makes; more would fill the memory of a reader."""
-
-LARGEST_GROUP = 10**12
-"""Individuals: more than any file of records has."""
-
-LARGEST_COUNT = 2**62
-"""Outputs: more than any design has."""
-
-_FRACTION = r"-?[0-9]{1,2000}(/0*[1-9][0-9]{0,2000})?"
-"""Doubles and their multiples have at most some hundred digits."""
-
-
-def _fraction(value: Any) -> Fraction:
-    """The exact number of a text in a file."""
-    if not isinstance(value, str) or not re.fullmatch(_FRACTION, value, re.ASCII):
-        raise InputError("must be an exact fraction as text, such as 7 or -3/8")
-    return Fraction(value)
-
-
-Exact = Annotated[
-    Fraction,
-    PlainValidator(_fraction),
-    PlainSerializer(str),
-    WithJsonSchema({"type": "string", "pattern": f"^{_FRACTION}$"}),
-]
-
-_Ends = Annotated[
-    tuple[Exact, Exact], Field(description="the two ends, the lower one first")
-]
-
-
-class _Spacing(Record):
-    """Evenly spaced thresholds, as a rule."""
-
-    first: Exact
-    step: Exact
-    number: Annotated[int, Field(ge=1, le=LARGEST_RULE)]
-
-
-def _thresholds_tag(value: Any) -> str:
-    """The kind of thresholds in a file: a rule, or a list."""
-    if isinstance(value, dict | _Spacing):
-        return "@rule"
-    return "@list"
-
-
-class _Mechanism(Record):
-    """The quantiser for one size of group, and its certificate."""
-
-    individuals: Annotated[int, Field(ge=1, le=LARGEST_GROUP)]
-    range: _Ends
-    thresholds: Annotated[
-        Annotated[tuple[Exact, ...], Tag("@list")] | Annotated[_Spacing, Tag("@rule")],
-        Discriminator(_thresholds_tag),
-    ]
-    released: tuple[Exact, ...] = ()
-    outputs: Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
-    witness: str
-
-
-class MechanismDocument(FileDocument):
-    """A mechanism file: quantisers and their guarantee, which every reader recomputes."""
-
-    FORMAT: ClassVar[str] = FORMAT
-    WHAT: ClassVar[str] = "mechanism file"
-    VERSIONS: ClassVar[tuple[int, ...]] = (VERSION,)
-
-    query: Annotated[str, QUERY]
-    column: str
-    group_by: tuple[str, ...]
-    range: _Ends
-    values: Annotated[
-        tuple[Exact, ...],
-        Field(
-            max_length=MOST_INTEGERS,
-            description="all values, if they are finitely many",
-        ),
-    ] = ()
-    outside: Outside = "refuse"
-    epsilon: Annotated[float, Field(allow_inf_nan=False)]
-    outputs_allowed: int
-    mechanisms: Annotated[tuple[_Mechanism, ...], Field(min_length=1)]
-    guarantee: dict[str, Any]
-    provenance: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -181,7 +66,7 @@ class MechanismFile:
     column, group_by
         Names of the columns that it was designed for.
     domain
-        The possible values of one individual; (0, 1) for counts.
+        The possible values of one individual; the interval (0, 1) for counts.
     epsilon
         The budget of one answer, in bits.
     mechanisms
@@ -227,7 +112,7 @@ class MechanismFile:
 
     @property
     def answer(self) -> str:
-        """The header of the answers."""
+        """The header of the answers, such as ``quantile_0.9_kwh``."""
         if self.query == "identity":
             return self.column
         return f"{self.query.replace(':', '_')}_{self.column}"
@@ -237,6 +122,7 @@ class MechanismFile:
         query = build_query(self.query, individuals, self.domain)
         certificate = certify(query, quantizer)
         if self.outside in DISCLOSED_OUTSIDE:
+            # Attained as well: the witness's individual may have a value outside.
             certificate = FibreCertificate(
                 certificate.outputs + 1,
                 certificate.attained + 1,
@@ -269,8 +155,8 @@ class MechanismFile:
         too_many = any(m.certificate.outputs > allowed for m in certified)
         # A divided budget is spent to the last output, by the product over all answers of an
         # individual.
-        newly_told = outside in DISCLOSED_OUTSIDE and outside != self.outside
-        if too_many or (self.divided and newly_told):
+        newly_disclosed = outside in DISCLOSED_OUTSIDE and outside != self.outside
+        if too_many or (self.divided and newly_disclosed):
             raise InputError(
                 f"to {outside} what lies outside the range is one more output than this mechanism "
                 f"has room for; design one with --outside {outside}"
@@ -283,6 +169,7 @@ class MechanismFile:
         values: tuple[Fraction, ...] = ()
         if isinstance(self.domain, FiniteDomain):
             values = self.domain.values
+        # Without validation: the numbers are exact already.
         return MechanismDocument.model_construct(
             query=self.query,
             column=self.column,
@@ -309,8 +196,8 @@ class MechanismFile:
 
     def recipe(self, options: ReleaseOptions) -> NumbersRecipe:
         """The recipe of a release of single records (for `sanitise` and `sanitise_file`)."""
-        # Imported here: a recipe needs the packages of jobs and this module.
-        from mechdesign.nonstochastic.number_cells import NumbersRecipe
+        # Imported here because of a circle: a recipe needs this module.
+        from mechdesign.nonstochastic.numbers_recipe import NumbersRecipe
 
         return NumbersRecipe.of(self, options)
 
@@ -330,7 +217,9 @@ class MechanismFile:
         return mechanism
 
 
-def loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
+def loaded(
+    path: PathLike,
+) -> tuple[MechanismFile, tuple[MechanismEntry, ...], list[str]]:
     """Read a file and count its outputs again.
 
     Returns
@@ -342,62 +231,23 @@ def loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[
 
     def recount(
         _: Any, document: MechanismDocument
-    ) -> tuple[MechanismFile, tuple[_Mechanism, ...], list[str]]:
+    ) -> tuple[MechanismFile, tuple[MechanismEntry, ...], list[str]]:
         mechanism, disagreements = _recounted(document)
         return mechanism, document.mechanisms, disagreements
 
     return documents.read_built(path, MechanismDocument, recount)
 
 
-def build_query(query: str, individuals: int, domain: Domain) -> queries.Query:
-    """The query of a mechanism file for a group of `individuals` records."""
-    match query:
-        case "identity":
-            return queries.identity_query(domain)
-        case "count":
-            return queries.count_query(individuals)
-        case "mean":
-            return queries.mean_query(individuals, domain)
-        case "sum":
-            return queries.sum_query(individuals, domain)
-        case "median":
-            return queries.median_query(individuals, domain)
-        case _:
-            rank, _ = ranks_of(query, individuals)
-            return queries.OrderStatistic(rank, individuals, domain)
-
-
-def ranks_of(query: str, individuals: int) -> tuple[int, int]:
-    """The places, from 1, in a sorted group, of the two values whose mean is the answer; (0, 0) for
-    other queries.
-
-    The P-quantile of n values is the smallest value that at least a share P of them does not
-    exceed: of rank ceil(P n).
-    """
-    if query == "median":
-        return (individuals + 1) // 2, individuals // 2 + 1
-    if query == "min":
-        share = Fraction(0)
-    elif query == "max":
-        share = Fraction(1)
-    elif query.startswith("quantile:"):
-        share = Fraction(query.partition(":")[2])
-    else:
-        return 0, 0
-    rank = max(1, math.ceil(share * individuals))
-    return rank, rank
-
-
-def _entry(sized: SizedQuantizer) -> _Mechanism:
+def _entry(sized: SizedQuantizer) -> MechanismEntry:
     """A quantiser as it is written."""
     cuts = sized.quantizer.thresholds
     if isinstance(cuts, EvenThresholds) and len(cuts) >= SHORTEST_RUN:
-        thresholds = _Spacing.model_construct(
+        thresholds = Spacing.model_construct(
             first=cuts.first, step=cuts.step, number=cuts.number
         )
     else:
         thresholds = tuple(cuts)
-    return _Mechanism.model_construct(
+    return MechanismEntry.model_construct(
         individuals=sized.individuals,
         range=(sized.quantizer.lo, sized.quantizer.hi),
         thresholds=thresholds,
@@ -412,6 +262,7 @@ def _domain(document: MechanismDocument) -> Domain:
     if not document.values:
         return IntervalDomain(*document.range)
     domain = FiniteDomain(document.values)
+    # Values of a table are doubles, and another value would never occur.
     as_doubles = tuple(Fraction(float(value)) for value in domain.values)
     if document.values != as_doubles or document.range != (domain.lo, domain.hi):
         raise InputError(
@@ -420,11 +271,11 @@ def _domain(document: MechanismDocument) -> Domain:
     return domain
 
 
-def _quantizer(entry: _Mechanism) -> Quantizer:
+def _quantizer(entry: MechanismEntry) -> Quantizer:
     """The quantiser of an entry; its constructor checks the thresholds."""
     lo, hi = entry.range
     cuts = entry.thresholds
-    if isinstance(cuts, _Spacing):
+    if isinstance(cuts, Spacing):
         cuts = EvenThresholds(cuts.first, cuts.step, cuts.number)
     return Quantizer(lo, hi, cuts, entry.released)
 

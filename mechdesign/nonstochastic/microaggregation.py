@@ -1,5 +1,4 @@
-"""The epsilon-identifiable map of least squared error: contiguous cells of at least n 2^-epsilon
-sorted values.
+"""The epsilon-identifiable map of least squared error, by a dynamic program over sorted values.
 
 Farokhi and Ding 2020 measure such maps; finding the best one is optimal univariate microaggregation
 (docs/explanation/ranges-theory.md, 'Microaggregation'). A cell is a slice [a, b) of the sorted
@@ -31,15 +30,14 @@ from mechdesign.nonstochastic.output_budgets import smallest_cell
 from mechdesign.tables.bin_splits import least_cells, row_minima
 
 LARGEST_VALUE = 1e120
-"""Squares of differences of larger values, summed, could leave the doubles."""
+"""Largest absolute value. Summed squares of differences of larger ones could leave the doubles."""
 
 NEAR = 256
-"""Further values whose sums are taken at once."""
+"""Number of values beyond a block whose sums are computed with those of the block."""
 
 FINE = 64
-"""Costs of weighted cells are cut off this many bits below the least that is not zero: totals are
-off by less than 2^-40 of themselves, however far apart the values are.
-"""
+"""Costs of weighted cells are cut off this many bits below the least positive one. So totals are
+off by less than 2^-40 of themselves, however far apart the values are."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -102,6 +100,7 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
     ordered = values[order]
     edges = best_edges(ordered, smallest)
     sizes = np.diff(edges).astype(np.int64)
+    # Back from the sorted order to that of the caller.
     cell_of = np.empty(values.size, dtype=np.int64)
     cell_of[order] = np.repeat(np.arange(sizes.size), sizes)
     centres = np.empty(sizes.size)
@@ -121,9 +120,11 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
 def squared_errors(values: Floats) -> Callable[[Indices, Indices], Any]:
     """The squared error of the cell values[start:end], as a function of end and start.
 
-    It is the sum of squares less the squared sum over the size, from cumulative sums of some more
-    digits than doubles have, of differences to a value in the middle.
+    It is the sum of squares less the squared sum over the size. Both come from cumulative sums, so
+    a cell of any size takes constant time.
     """
+    # Differences to a value in the middle are small, and a longdouble has some more digits: the
+    # subtraction below cancels most of them.
     away = (values - values[values.size // 2]).astype(np.longdouble)
     moments = np.append(np.longdouble(0), np.cumsum(away))
     squares = np.append(np.longdouble(0), np.cumsum(away**2))
@@ -131,19 +132,22 @@ def squared_errors(values: Floats) -> Callable[[Indices, Indices], Any]:
     def cost(end: Indices, start: Indices) -> Any:
         moment = moments[end] - moments[start]
         square = squares[end] - squares[start]
+        # Rounding can make the error of equal values negative.
         return np.maximum(square - moment**2 / np.maximum(end - start, 1), 0)
 
     return cost
 
 
 def best_edges(values: Floats, smallest: int) -> list[int]:
-    """Edges 0 = e_0 < .. = n of the cells [e_i, e_i+1) of sorted values with least squared
-    error.
+    """Edges 0 = e_0 < .. = n of the cells [e_i, e_i+1) with least squared error.
+
+    `values` are sorted, and every cell has at least `smallest` of them.
     """
     size = values.size
     if smallest == 1:
         return list(range(size + 1))
     if size < 2 * smallest:
+        # Two cells would need more values.
         return [0, size]
     best = np.full(size + 1, np.inf)
     best[0] = 0.0
@@ -190,12 +194,14 @@ def best_cells(
     masses = np.append(0, np.cumsum(weight))
     moments = np.append(0, np.cumsum(weight * x))
     squares = np.append(0, np.cumsum(weight * x**2))
+    # The least cost that is not zero is at least 1 / the total mass.
     shift = FINE + int(masses[-1]).bit_length()
 
     def cost(end: Indices, start: Indices) -> Any:
         mass = masses[end] - masses[start]
         moment = moments[end] - moments[start]
         square = squares[end] - squares[start]
+        # The squared error times 2^shift, rounded down; without mass it is 0.
         return ((square * mass - moment**2) << shift) // np.where(mass > 0, mass, 1)
 
     return least_cells(cost, len(values), cells)[-1][0]

@@ -1,5 +1,4 @@
-"""Noiseless privacy, certified exactly, of one release and of several, and quantisers for a budget
-(Farokhi 2019).
+"""Noiseless privacy (Farokhi 2019): exact certificates, and quantisers for a budget.
 
 A mechanism is epsilon-noiselessly private if its output takes at most 2^epsilon values as the data
 of any one individual vary, for all data of the others (Definitions 1 and 2). A certificate is that
@@ -18,7 +17,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 from mechdesign.core.balls import log2_of_powers_above
 from mechdesign.core.errors import InputError, SolverFailure
@@ -96,16 +95,17 @@ def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
     elif query.middle > 1:
         witness = f"{position}; {individual}"
     else:
-        # The answer is the individual's own value, so the places of the others say all.
+        # The answer is the individual's own value, so the places of the others are the witness.
         witness = position
     return FibreCertificate(count.outputs, count.attained, witness)
 
 
 Layout = Literal["uniform", "widest", "levels"]
-LAYOUTS: tuple[Layout, ...] = ("uniform", "widest", "levels")
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 LARGEST_LEVELS = 100_000
-"""Cells of a design: no release needs more than five digits, and thresholds are kept one by one."""
+"""Most cells of a design: no release needs more than five digits, and thresholds are kept one by
+one."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Qu
     j + K - 1 cannot be closer than S, so the first of group ceil(R / S) + 1 would be above hi.
     """
     groups = math.ceil((hi - lo) / sensitivity)
-    # All groups lie inside the range if the first one fits into what the others leave of it.
+    # All groups lie inside the range if the first one fits into what the others leave of it. There
+    # its thresholds are in the middle of K - 1 equal parts.
     room = (hi - lo) - (groups - 1) * sensitivity
     within = [room * (2 * b + 1) / (2 * (outputs - 1)) for b in range(outputs - 1)]
     cuts: list[Fraction] = []
@@ -170,6 +171,7 @@ def lay_out(
         return uniform_quantizer(lo, hi, uniform_levels(outputs, sensitivity, span))
     if layout == "levels":
         return _most(lo, hi, sensitivity, outputs)
+    # Cells of width S / (K - 1) would be wider than K equal ones.
     if span / outputs < sensitivity / (outputs - 1):
         return uniform_quantizer(lo, hi, outputs)
     # As many thresholds at this spacing as fit inside (lo, hi), the end cells equal.
@@ -216,10 +218,9 @@ def design_quantizer(
 
 
 def composed_epsilon(releases: Iterable[tuple[int, int]]) -> float:
-    """Bits of several releases together, rounded upwards: log2 of the product of their outputs
-    (Theorem 6).
+    """Bits of several releases together, rounded upwards (Theorem 6).
 
-    Post-processing adds nothing (Theorem 7).
+    It is log2 of the product of their outputs. Post-processing adds nothing (Theorem 7).
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""Budgets in bits and the outputs that they allow, and the promises that follow from a number of
-outputs.
+"""Budgets in bits, the numbers of outputs that they allow, and the promises that follow.
 
 Only K = floor(2^epsilon) matters (docs/explanation/ranges-theory.md, 'How many outputs one
 individual can bring about'); interval arithmetic computes it exactly. All promises follow from K,
@@ -20,7 +19,8 @@ from mechdesign.core.wording import quoted
 from mechdesign.nonstochastic.domains import check_whole, exact_number
 
 LARGEST_EPSILON = 10_000
-"""In bits. 2^epsilon is kept as an integer; the sum of a thousand generous releases still fits."""
+"""Largest budget, in bits. 2^epsilon is kept as an integer, and the total budget of a thousand
+generous releases still fits."""
 
 WORTH_A_NOTICE = Fraction(1, 10**6)
 """2^epsilon within this (relative) below an integer is most likely meant to be that integer."""
@@ -38,7 +38,7 @@ class Allowance:
     notice: str
 
 
-def _check(epsilon: object) -> Fraction:
+def _exact_budget(epsilon: object) -> Fraction:
     """A budget as an exact number of bits from 0 to `LARGEST_EPSILON`."""
     try:
         value = fraction_of(epsilon)
@@ -66,11 +66,13 @@ def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
     """
     import flint
 
+    # The result has as many bits as its exponent and scale say; the others decide its floor.
     bits = FIRST_BITS + abs(int(exponent)) + scale.bit_length()
     while True:
         with precision(bits):
             exact = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator))
             power = (exact * flint.arb.const_log2()).exp()
+            # None while the ball reaches over an integer.
             floor = (power * scale).floor().unique_fmpz()
         if floor is not None:
             return int(floor)
@@ -90,8 +92,9 @@ def outputs_allowed(epsilon: object) -> int:
     InputError
         If it is not a number, negative (fewer than one output) or above `LARGEST_EPSILON`.
     """
-    value = _check(epsilon)
+    value = _exact_budget(epsilon)
     if value.denominator == 1:
+        # An integer, which no ball could tell from the numbers just below it.
         return 1 << value.numerator
     return _floor_of_power(value)
 
@@ -114,14 +117,14 @@ def epsilon_for(outputs: int) -> float:
 
 def allowance(epsilon: object) -> Allowance:
     """The outputs that `epsilon` bits allow, with a notice where 2^epsilon is rounded down."""
-    value = _check(epsilon)
+    value = _exact_budget(epsilon)
     outputs = outputs_allowed(value)
     if value.denominator == 1:
         return Allowance(value, outputs, "")
     if outputs >= LARGEST_NAMED:
         notice = "2^epsilon is not an integer; it is rounded down"
         return Allowance(value, outputs, notice)
-    # In millionths: enough to tell a budget such as log2(3), rounded, from one that means no
+    # 2^epsilon in millionths tells a budget such as log2(3), rounded, from one that means no
     # integer.
     scaled = _floor_of_power(value, WORTH_A_NOTICE.denominator)
     if scaled >= (outputs + 1) * (WORTH_A_NOTICE.denominator - 1):
@@ -138,8 +141,7 @@ def allowance(epsilon: object) -> Allowance:
 
 
 def share_of(total_epsilon: object, answers: int) -> int:
-    """The largest K with K^answers <= floor(2^total_epsilon): the outputs of each answer by equal
-    shares.
+    """The outputs of each answer by equal shares: the largest K with K^answers <= 2^total_epsilon.
 
     The outputs of all answers that one individual takes part in multiply (Farokhi 2019, Theorem 6).
     Of all divisions of a total, equal shares have the largest smallest number of outputs.
@@ -151,8 +153,9 @@ def share_of(total_epsilon: object, answers: int) -> int:
 
 def smallest_cell(symbols: int, epsilon: object) -> int:
     """The least size of a cell of an epsilon-identifiable map, ``ceil(symbols * 2^-epsilon)``."""
-    value = _check(epsilon)
+    value = _exact_budget(epsilon)
     if value.denominator == 1:
+        # The negative of a floor of a negative is a ceiling, in integers of any size.
         return max(1, -(-symbols // (1 << value.numerator)))
     # symbols * 2^-epsilon is irrational, so its ceiling is its floor plus one.
     return _floor_of_power(-value, symbols) + 1
@@ -167,6 +170,34 @@ class RangePromise:
     bound: float
     unit: str
     meaning: str
+
+
+_PAIR_TEST = "test of two values"
+
+_IN_BITS = (
+    ("leakage", "Theorem 1", "non-stochastic leakage L0(Y;X_i), and so I* and L0s"),
+    (
+        "capacity",
+        "Theorem 2",
+        "zero-error capacity of repeated releases, per release",
+    ),
+    (
+        "hypothesis test",
+        "Theorem 3",
+        "performance of any test on x_i, the others known",
+    ),
+    (
+        _PAIR_TEST,
+        "sharper than Theorem 3",
+        "performance of a test between two values of x_i: two outputs at most can tell",
+    ),
+    (
+        "maximal leakage",
+        "Theorem 5",
+        "stochastic maximal leakage under any prior",
+    ),
+)
+"""The promises in bits: name, theorem of Farokhi 2019, and meaning."""
 
 
 def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
@@ -184,46 +215,16 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
     # is; one output settles nothing.
     pair_bits = -math.inf
     if outputs > 1:
-        pair_bits = 1.0
-    promised = [
-        RangePromise(
-            name="leakage",
-            theorem="Theorem 1",
-            bound=bits,
-            unit="bits",
-            meaning="non-stochastic leakage L0(Y;X_i), and so I* and L0s",
-        ),
-        RangePromise(
-            name="capacity",
-            theorem="Theorem 2",
-            bound=bits,
-            unit="bits",
-            meaning="zero-error capacity of repeated releases, per release",
-        ),
-        RangePromise(
-            name="hypothesis test",
-            theorem="Theorem 3",
-            bound=bits,
-            unit="bits",
-            meaning="performance of any test on x_i, the others known",
-        ),
-        RangePromise(
-            name="test of two values",
-            theorem="sharper than Theorem 3",
-            bound=min(bits, pair_bits),
-            unit="bits",
-            meaning="performance of a test between two values of x_i: two outputs at most can tell",
-        ),
-        RangePromise(
-            name="maximal leakage",
-            theorem="Theorem 5",
-            bound=bits,
-            unit="bits",
-            meaning="stochastic maximal leakage under any prior",
-        ),
-    ]
+        pair_bits = min(bits, 1.0)
+    promised: list[RangePromise] = []
+    for name, theorem, meaning in _IN_BITS:
+        bound = bits
+        if name == _PAIR_TEST:
+            bound = pair_bits
+        promised.append(RangePromise(name, theorem, bound, "bits", meaning))
     if width is not None:
         exact_width = exact_number("width", width)
+        # A value that is known already has no error to bound.
         if exact_width > 0:
             promised.append(_estimation_error(outputs, exact_width))
     return tuple(promised)
@@ -239,6 +240,7 @@ def _estimation_error(outputs: int, width: Fraction) -> RangePromise:
     return RangePromise(
         name="estimation error",
         theorem="Theorem 4, corrected",
+        # A lower bound, so it is rounded down.
         bound=math.nextafter(least, 0.0),
         unit="units of the column",
         meaning=(

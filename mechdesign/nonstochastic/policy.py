@@ -1,5 +1,4 @@
-"""The reporting policy against a test of a hypothesis that moves values least, by an integer
-program.
+"""The reporting policy that protects a hypothesis and moves values least, by an integer program.
 
 A policy reports every value as one of the values (Farokhi 2020, Definitions 3 and 4; its Theorem 4
 constructs one policy, which is not the best). A report is ambiguous if both hypotheses can bring it
@@ -23,13 +22,13 @@ from mechdesign.nonstochastic.solver_failures import solver_failures
 from solvers.programs.highs import Program, SparseRows, solve_program
 
 TIME_LIMIT = 30.0
-"""Seconds; then the best policy so far is taken."""
+"""Seconds of the search, which then returns the best policy so far."""
 
 LARGEST_POLICY = 20_000
-"""Pairs of a value and a report that the program has: some seconds to a minute."""
+"""Most pairs of a value and a report in a program, which then takes some seconds to a minute."""
 
 LARGEST_RATIO = 10_000
-"""Numerator and denominator of epsilon, which are coefficients of the program."""
+"""Largest numerator and denominator of epsilon. They are coefficients of the program."""
 
 Indices = NDArray[np.int64]
 
@@ -81,6 +80,7 @@ def reporting_policy(
     reporting = arcs.source[taken]
     reports = np.zeros(arcs.size, dtype=np.int64)
     reports[reporting] = arcs.report[taken]
+    # Counted again, because the solver's tolerances may hide a missing report or a broken promise.
     all_reported = np.unique(reporting).size == arcs.size
     if all_reported and _is_private(reports, holds, epsilon):
         return reports, solution.optimal
@@ -155,6 +155,7 @@ class _Arcs:
         """Least squared distance (scaled to at most 1 a pair) subject to epsilon-privacy."""
         rows = SparseRows()
         for k in range(self.size):
+            # Value k has exactly one report.
             reports = np.flatnonzero(self.source == k).tolist()
             rows.add(reports, [1.0] * len(reports), 1.0, 1.0)
             for side in (0, 1):
@@ -171,6 +172,7 @@ class _Arcs:
         columns = self._slack + 1
         costs = np.zeros(columns)
         costs[: self._used] = squared / (squared.max() or 1.0)
+        # More than any policy costs, so it is used only where no policy keeps the promise.
         costs[self._slack] = self.size + 1.0
         most = np.ones(columns)
         most[self._slack] = math.inf
@@ -182,11 +184,13 @@ class _Arcs:
     def _add_use(
         self, rows: SparseRows, k: int, side: int, holds: NDArray[np.bool_]
     ) -> None:
-        """Report k is used by a side iff a pair of it is taken, and ambiguous only if both use
-        it.
+        """Report k is used by a side iff a pair of it is taken, and ambiguous only if both use it.
+
+        A side is the values that are possible without the hypothesis (0) or with it (1).
         """
         used = self._used + side * self.size + k
         into = np.flatnonzero((self.report == k) & holds[self.source, side]).tolist()
+        # used <= the sum of the pairs, ambiguous <= used, and each pair <= used.
         rows.add([used, *into], [1.0, *[-1.0] * len(into)], -math.inf, 0.0)
         rows.add([used, self._ambiguous + k], [1.0, -1.0], 0.0, math.inf)
         for arc in into:

@@ -5,264 +5,47 @@ answers that one individual takes part in. With a budget for one answer, nothing
 needed; a budget for all answers of one individual takes a pass over the table of its own.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
-import math
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.core.rationals import fraction_of, fraction_of_text
+from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import quoted
 from mechdesign.formats.opening import Source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD
-from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.dividing import divided
-from mechdesign.nonstochastic.domains import Domain, IntervalDomain, finite, interval
+from mechdesign.nonstochastic.domains import Domain, finite, interval
 from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
     DIVIDED,
-    OUTSIDE,
-    QUERY,
     MechanismFile,
-    Outside,
 )
 from mechdesign.nonstochastic.mechanism_jobs import (
-    RECORDS,
-    Answering,
-    Asked,
+    ReleaseArguments,
     release_table,
 )
-from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.nonstochastic.output_budgets import (
     allowance,
     epsilon_for,
     outputs_allowed,
     share_of,
 )
+from mechdesign.nonstochastic.quantize_options import (
+    QuantizeOptions,
+    check_options,
+    nearest_double,
+    parse_range,
+)
 from mechdesign.nonstochastic.release_answers import RangeRelease
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuantizeOptions:
-    """The query of a release, its range and its budget; the names are those of the command line.
-
-    Parameters
-    ----------
-    column, query, group_by
-        The column of numbers, a query of `QUERY`, and the columns that name the group.
-    epsilon
-        Bits of one answer; not used with a total budget.
-    range_text
-        ``lo,hi``, the smallest and largest value that a cell could have.
-    domain
-        All values that a cell can have, or their probabilities by value.
-    equals
-        The value that a count counts.
-    individual
-        The column that identifies individuals.
-    thresholds
-        "optimal" or "most", or a list; otherwise they follow from the layout.
-    split
-        The division of a total budget among answers.
-    """
-
-    column: str
-    epsilon: object
-    query: str = "identity"
-    group_by: tuple[str, ...] = ()
-    range_text: str | None = None
-    equals: str | None = None
-    individual: str | None = None
-    outside: Outside = "refuse"
-    layout: str = "widest"
-    split: str | None = None
-    domain: Sequence[float] | Mapping[float, object] | None = None
-    thresholds: str | Sequence[float] | None = None
-    missing: str = "refuse"
-
-
-def check_options(options: QuantizeOptions) -> None:
-    """Raise InputError if options are unknown or contradict each other."""
-    if re.fullmatch(QUERY.pattern, options.query, re.ASCII) is None:
-        raise InputError(f"query ({quoted(options.query)}) must be {QUERY.requirement}")
-    _check_outside(options)
-    if options.layout not in LAYOUTS:
-        raise InputError(
-            f"layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}"
-        )
-    _check_split(options)
-    if options.query == "identity" and options.group_by:
-        raise InputError(
-            "--group-by needs a --query of groups (mean, sum, count, median ..): the identity "
-            "releases record by record"
-        )
-    counts = options.query == "count"
-    if counts and options.domain is not None:
-        raise InputError("--domain is not for --query count: a record counts as 0 or 1")
-    if options.equals is not None and not counts:
-        raise InputError(f"--equals is for --query count, not for {options.query}")
-    if counts and options.range_text is not None:
-        raise InputError("--range is not for --query count: a record counts as 0 or 1")
-    _check_columns(options)
-
-
-def _check_outside(options: QuantizeOptions) -> None:
-    """Raise InputError if values outside the range cannot be treated so."""
-    outside = options.outside
-    if outside not in OUTSIDE:
-        raise InputError(
-            f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
-        )
-    if options.query == "count" and outside in DISCLOSED_OUTSIDE:
-        raise InputError(
-            f"a record counts as 0 or 1: there is nothing outside to {outside}"
-        )
-
-
-def _check_split(options: QuantizeOptions) -> None:
-    """Raise InputError if a total budget cannot be divided so."""
-    split = options.split
-    if split not in (None, "levels", *DIVIDED):
-        raise InputError(
-            f"split ({quoted(split)}) must be one of levels, {', '.join(DIVIDED)}"
-        )
-    if split not in DIVIDED:
-        return
-    # The errors that are weighed are those of the widest layout (`dividing.worst_errors`).
-    if options.layout != "widest" or options.thresholds is not None:
-        raise InputError(
-            f"--split {split} weighs the errors of --layout widest: leave out --thresholds and "
-            "other layouts"
-        )
-    if options.outside == "drop":
-        raise InputError(
-            f"--split {split} goes by the sizes of groups, which would depend on values: "
-            "--outside drop is not for it"
-        )
-
-
-def _check_columns(options: QuantizeOptions) -> None:
-    """Raise InputError if a column has two roles, or the name of a column of the output."""
-    other_columns = list(options.group_by)
-    if options.individual:
-        other_columns.append(options.individual)
-    if options.column in other_columns:
-        raise InputError(
-            f"the column {quoted(options.column)} cannot be released and be a group or "
-            "individual too"
-        )
-    if options.query == "identity":
-        return
-    output_columns = (RECORDS, f"{options.query.replace(':', '_')}_{options.column}")
-    clash = [name for name in options.group_by if name in output_columns]
-    if clash:
-        raise InputError(
-            f"the group column {', '.join(map(quoted, clash))} has the name of a column of the "
-            "output; rename it"
-        )
-
-
-def parse_range(text: str | None, query: str) -> IntervalDomain:
-    """``lo,hi`` as the doubles nearest to what was typed."""
-    if text is None:
-        raise InputError(
-            f"the sensitivity of {query} cannot be bounded: --range lo,hi is missing, the "
-            "smallest and largest value that anybody's cell could have (not those of this file, "
-            "which would disclose them)"
-        )
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise InputError(f"--range {quoted(text)} must be two numbers, lo,hi")
-    ends: list[float] = []
-    for part in parts:
-        if not re.fullmatch(NUMBER, part, re.ASCII) or not math.isfinite(float(part)):
-            raise InputError(
-                f"--range {quoted(text)}: {quoted(part)} is not a finite number"
-            )
-        ends.append(float(part))
-    if ends[0] > ends[1]:
-        raise InputError(
-            f"--range {quoted(text)} is reversed; give lo,hi with lo <= hi"
-        )
-    if not math.isfinite(ends[1] - ends[0]):
-        raise InputError(
-            f"--range {quoted(text)} is wider than any double; use a larger unit"
-        )
-    return interval(ends[0], ends[1])
-
-
-def nearest_double(epsilon: object) -> object:
-    """The nearest double of a budget that was typed; anything but text stays as it is."""
-    if not isinstance(epsilon, str):
-        return epsilon
-    try:
-        return float(fraction_of_text(epsilon))
-    except (InputError, OverflowError):
-        raise InputError(
-            f"epsilon ({quoted(epsilon)}) must be a number of bits, 0 or more"
-        ) from None
-
-
-def compare_budgets(
-    source: PathLike,
-    options: QuantizeOptions,
-    epsilons: Sequence[float],
-    *,
-    text: TextOptions | None = None,
-    progress: Progress | None = None,
-) -> list[dict[str, Any]]:
-    """The promises of a release for each budget, and its errors, which depend on the data.
-
-    The releases are written into a folder of their own and forgotten.
-    """
-    if source == STANDARD:
-        raise InputError(
-            "the data are read once for each budget: name a file, not standard input"
-        )
-    records: dict[str, Any] = {}
-    if options.query == "identity":
-        # As a further column: then neither a telling order nor a telling column is refused.
-        records["into"] = "in cells"
-    rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
-        target = Path(folder, Path(source).name)
-        for epsilon in epsilons:
-            release = quantise_table(
-                source,
-                target,
-                replace(options, epsilon=epsilon),
-                records=records,
-                text=text,
-                progress=progress,
-                force=True,
-            )
-            rows.append(_curve_row(epsilon, release))
-    return rows
-
-
-def _curve_row(epsilon: float, release: RangeRelease) -> dict[str, Any]:
-    """Promises and errors of a release with a budget."""
-    quantizers = [sized.quantizer for sized in release.mechanism.mechanisms]
-    return {
-        "epsilon": epsilon,
-        "outputs": release.mechanism.guarantee["outputs"],
-        "total_epsilon": release.total_epsilon,
-        "levels": max(quantizer.levels for quantizer in quantizers),
-        "possible_error": float(max(q.worst_error for q in quantizers)),
-        "worst_error": release.worst_error,
-        "mean_error": release.mean_error,
-        "relative_error": release.relative_error,
-    }
+from mechdesign.nonstochastic.table_answers import Answering
 
 
 def quantise_table(
@@ -271,7 +54,7 @@ def quantise_table(
     options: QuantizeOptions,
     *,
     total_epsilon: object = None,
-    **writing: Unpack[Asked],
+    **writing: Unpack[ReleaseArguments],
 ) -> RangeRelease:
     """Release a quantised column (identity), or a quantised answer for each group.
 
@@ -328,10 +111,11 @@ def _undesigned(options: QuantizeOptions) -> MechanismFile:
             points = finite(map(float, options.domain))
             provenance["points"] = [float(value) for value in points.values]
     if isinstance(options.domain, Mapping):
-        provenance["weights"] = []
+        # In the order of the values, as `finite` sorts them.
+        weights: list[float] = []
         for value in sorted(options.domain):
-            share = fraction_of(options.domain[value])
-            provenance["weights"].append(float(share))
+            weights.append(float(fraction_of(options.domain[value])))
+        provenance["weights"] = weights
     if isinstance(options.thresholds, str):
         provenance["layout"] = options.thresholds
     elif options.thresholds is not None:
@@ -366,9 +150,7 @@ def _with_budget(
 
 
 class _TotalBudget:
-    """The design for a budget of all answers of one individual, which depends on the groups of a
-    table.
-    """
+    """The design for a budget of all answers of one individual, by the groups of a table."""
 
     def __init__(
         self, mechanism: MechanismFile, options: QuantizeOptions, total_epsilon: object
@@ -382,22 +164,23 @@ class _TotalBudget:
         """The mechanism for the groups of a table."""
         mechanism = self._mechanism
         answering = Answering(mechanism, table)
-        groups = answering.who(self._options.individual or "")
-        answers = answering.most(groups) or 1
+        groups = answering.members(self._options.individual or "")
+        answers = answering.most_answers(groups) or 1
         total = nearest_double(self._total_epsilon)
         share = share_of(total, answers)
-        # The records of an identity are groups of one, so equal shares are the only division.
-        # Where only the output outside the range fits into a share, there is nothing to divide.
-        split = self._options.split
-        fits = share > int(mechanism.outside in DISCLOSED_OUTSIDE)
-        if split in DIVIDED and mechanism.query != "identity" and fits:
+        if self._is_split(share):
             by_size, notice = divided(
-                mechanism, groups, outputs_allowed(total), share, str(split)
+                mechanism,
+                groups,
+                outputs_allowed(total),
+                share,
+                str(self._options.split),
             )
             self.notices.append(notice)
             share = max(sized.certificate.outputs for sized in by_size.mechanisms)
             if share > 1:
                 return by_size
+        # With one output for each answer nothing would be released.
         if share == 1:
             raise InputError(
                 f"{self._total_epsilon} bits for {answers} answers are less than one bit for each: "
@@ -409,3 +192,63 @@ class _TotalBudget:
             f"outputs: {share}^{answers} in all"
         )
         return replace(mechanism, epsilon=epsilon_for(share))
+
+    def _is_split(self, share: int) -> bool:
+        """Whether the budget is divided by size of group, not by equal shares."""
+        # The records of an identity are groups of one, so equal shares are the only division.
+        if self._options.split not in DIVIDED or self._mechanism.query == "identity":
+            return False
+        # Where only the output outside the range fits into a share, there is nothing to divide.
+        return share > int(self._mechanism.outside in DISCLOSED_OUTSIDE)
+
+
+def compare_budgets(
+    source: PathLike,
+    options: QuantizeOptions,
+    epsilons: Sequence[float],
+    *,
+    text: TextOptions | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """The promises of a release for each budget, and its errors, which depend on the data.
+
+    The releases are written into a folder of their own and forgotten.
+    """
+    if source == STANDARD:
+        raise InputError(
+            "the data are read once for each budget: name a file, not standard input"
+        )
+    records: dict[str, Any] = {}
+    if options.query == "identity":
+        # As a further column: then no disclosure by the order or by other columns is refused.
+        records["into"] = "in cells"
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+        target = Path(folder, Path(source).name)
+        for epsilon in epsilons:
+            release = quantise_table(
+                source,
+                target,
+                replace(options, epsilon=epsilon),
+                records=records,
+                text=text,
+                progress=progress,
+                force=True,
+            )
+            rows.append(_curve_row(epsilon, release))
+    return rows
+
+
+def _curve_row(epsilon: float, release: RangeRelease) -> dict[str, Any]:
+    """Promises and errors of a release with a budget."""
+    quantizers = [sized.quantizer for sized in release.mechanism.mechanisms]
+    return {
+        "epsilon": epsilon,
+        "outputs": release.mechanism.guarantee["outputs"],
+        "total_epsilon": release.total_epsilon,
+        "levels": max(quantizer.levels for quantizer in quantizers),
+        "possible_error": float(max(q.worst_error for q in quantizers)),
+        "worst_error": release.worst_error,
+        "mean_error": release.mean_error,
+        "relative_error": release.relative_error,
+    }

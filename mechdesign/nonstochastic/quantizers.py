@@ -29,7 +29,8 @@ from mechdesign.nonstochastic.domains import (
 )
 
 MOST_LEVELS = 1_000_000
-"""Cells of a uniform quantiser, whose thresholds are kept one by one: some 200 MB."""
+"""Most cells of a uniform quantiser. Where thresholds are kept one by one, these take some
+200 MB."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def _increases(numbers: Sequence[Fraction]) -> bool:
 def _normalised(
     thresholds: tuple[Fraction, ...] | EvenThresholds,
 ) -> tuple[Fraction, ...] | EvenThresholds:
-    """Exact thresholds, as a rule if evenly spaced: then equal quantisers compare equal."""
+    """Exact thresholds, as `EvenThresholds` if evenly spaced: so equal quantisers compare equal."""
     if isinstance(thresholds, EvenThresholds):
         if thresholds.number >= SHORTEST_EVEN and thresholds.step > 0:
             return thresholds
@@ -83,8 +84,7 @@ def _normalised(
 
 @dataclass(frozen=True)
 class Quantizer:
-    """Cells of [lo, hi] cut at `thresholds`; all cells are closed below, the last one on both
-    sides.
+    """Cells of [lo, hi] cut at `thresholds`: all closed below, and the last one also above.
 
     Parameters
     ----------
@@ -112,9 +112,10 @@ class Quantizer:
         object.__setattr__(self, "lo", ends.lo)
         object.__setattr__(self, "hi", ends.hi)
         object.__setattr__(self, "thresholds", cuts)
-        if self.released and (
-            len(self.released) != self.levels or not _increases(self.released)
-        ):
+        if not self.released:
+            return
+        # Numbers that are equal would merge cells, and the certificate counts them apart.
+        if len(self.released) != self.levels or not _increases(self.released):
             raise InputError(
                 f"{self.levels} cells need as many released numbers, increasing strictly"
             )
@@ -150,9 +151,10 @@ class Quantizer:
 
     @cached_property
     def _cuts(self) -> NDArray[np.float64]:
-        return np.array(
-            [quotient_above(*t.as_integer_ratio()) for t in self.thresholds]
-        )
+        """The smallest double at or above each threshold."""
+        # A double is at or above a threshold iff it is at or above this one.
+        cuts = [quotient_above(*t.as_integer_ratio()) for t in self.thresholds]
+        return np.array(cuts)
 
     @property
     def widest_cell(self) -> Fraction:
@@ -197,6 +199,7 @@ class Quantizer:
         if not isinstance(cuts, EvenThresholds):
             least = [math.ceil(t / unit) for t in cuts]
             return lambda multiple: bisect_right(least, multiple)
+        # With unit u/v, first a/b and step s/t:
         # (m u/v - a/b) / (s/t) = (m u b t - a v t) / (v b s)
         u, v = unit.as_integer_ratio()
         a, b = cuts.first.as_integer_ratio()
@@ -238,6 +241,7 @@ class Quantizer:
         return np.array([float(m) for m in self.midpoints])[self.cells(answers)]
 
     def _outside_message(self, count: int) -> str:
+        """The message about answers outside the range."""
         # Without the value, which is an individual's: messages end up in logs.
         verb = "lies" if count == 1 else "lie"
         return (

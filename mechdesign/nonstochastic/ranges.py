@@ -22,7 +22,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 
 LARGEST_ENUMERATION = 5_000_000
-"""Pairs of a product that are enumerated: some 10 s and 1 GB at most."""
+"""Most pairs of a product that are enumerated, which takes some 10 s and 1 GB."""
 
 Indices = NDArray[np.int64]
 
@@ -33,6 +33,7 @@ def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
         array = cast("NDArray[Any]", values)
         if array.ndim != 1:
             raise InputError(f"{name} must have one dimension, not {array.ndim}")
+        # Python's own values: NumPy's would print as np.int64(1) and the like.
         values = array.tolist()
     members: list[Any] = list(values)
     if not members:
@@ -63,6 +64,7 @@ def log_ratio(ratio: Fraction, unit: str) -> float:
     """
     if ratio == 0:
         return -math.inf
+    # Python divides integers of any size and rounds once.
     if Fraction(1, 2) < ratio < 2:
         nats = math.log1p((ratio.numerator - ratio.denominator) / ratio.denominator)
         if unit == "bits":
@@ -124,6 +126,7 @@ class JointRange:
         keys = np.sort(i * np.int64(len(y_symbols)) + j)
         is_new = np.concatenate(([True], keys[1:] != keys[:-1]))
         i, j = np.divmod(keys[is_new], np.int64(len(y_symbols)))
+        # An empty conditional range would make the leakage of the pair infinite.
         for name, symbols, codes in (("x", x_symbols, i), ("y", y_symbols, j)):
             absent = np.flatnonzero(np.bincount(codes, minlength=len(symbols)) == 0)
             if absent.size:
@@ -140,6 +143,7 @@ class JointRange:
         """From the pairs (x, y) that can occur together; repeated pairs count once."""
         members = list(pairs)
         for pair in members:
+            # Callers without a type checker may pass anything.
             values: object = pair
             if not isinstance(values, (tuple, list)) or len(pair) != 2:
                 raise InputError(f"pairs must hold (x, y) tuples, not {quoted(pair)}")
@@ -239,6 +243,7 @@ class JointRange:
                     f"value {quoted(value)} is not in the range of the variable conditioned on"
                 )
         condition = [self.x_index[value] for value in x]
+        # [[Y|x1, x2, ..]] is the union of the conditional ranges.
         compatible = self.columns[np.isin(self.rows, condition)]
         return frozenset(self.y_symbols[j] for j in compatible.tolist())
 

@@ -1,7 +1,7 @@
-"""The result of a release through a mechanism, and the sums that it is made of.
+"""The result of a release through a mechanism, and the sums behind it.
 
-`Tally` moves values into the range, has the thresholds for every size of group, and adds up errors
-batch by batch; `RangeRelease` is the result, with the mechanism and its guarantee.
+`Tally` moves values into the range, holds the thresholds for every size of group, and adds up
+errors batch by batch. `RangeRelease` is the result, with the mechanism and its guarantee.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.documents import versions
-from mechdesign.nonstochastic.answering import BadCell, Numbers
 from mechdesign.nonstochastic.claims import guarantee_record
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.groups import Groups
 from mechdesign.nonstochastic.mechanism_file import DISCLOSED_OUTSIDE, MechanismFile
+from mechdesign.nonstochastic.number_columns import BadCell, Numbers
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.sizes import sized_quantizer
 
 LISTED_SIZES = 5
-"""Sizes of groups that a notice lists."""
+"""Most sizes of groups that a notice lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,13 +150,13 @@ class Tally:
         BadCell
             If a value lies outside and the mechanism refuses it.
         """
+        # Texts that are no numbers have NaN; no record in use has one of them.
         values = np.nan_to_num(numbers.values, nan=self._lo)
         values = np.clip(values, self._lo, self._hi)
         if self._members is not None:
             # The nearest member of the domain: midpoints separate them.
             midpoints = (self._members[1:] + self._members[:-1]) / 2
             values = self._members[np.searchsorted(midpoints, values)]
-        # NaN is the value of no record of the batch: it was refused or dropped before.
         is_moved = (values != numbers.values) & ~np.isnan(numbers.values)
         outside = is_moved[numbers.codes]
         if not outside.any():
@@ -179,10 +179,11 @@ class Tally:
             "with a wider range",
         )
 
-    def tell(
+    def add_errors(
         self, answers: NDArray[np.float64], errors: NDArray[np.float64], times: Any
     ) -> None:
-        """Add the errors of answers, each of which occurs so many times."""
+        """Add the errors of exact answers, each of which occurs so many times."""
+        # An answer that does not occur may be NaN.
         occurring = times > 0
         amounts = np.abs(answers[occurring])
         errors = errors[occurring]
@@ -233,6 +234,8 @@ class Tally:
             "answers": self.answers,
             "output_sha256": sha256,
         }
+        # A file may have thresholds for sizes that this table has not: its guarantee is of those
+        # in use.
         used = tuple(self.sized[size] for size in sorted(self._used))
         mechanism = replace(self.mechanism, mechanisms=used, provenance=provenance)
         guarantee, total_epsilon, _ = guarantee_record(

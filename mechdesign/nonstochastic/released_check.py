@@ -4,13 +4,11 @@ Every answer must be the released number of a cell, and no group may have two. W
 release is repeated and compared.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,17 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import encode
+from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.nonstochastic.mechanism_jobs import RECORDS, apply_mechanism
+from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 from mechdesign.nonstochastic.sizes import released_number
+from mechdesign.nonstochastic.table_answers import RECORDS
 
 LONGEST_SIZE = 15
-"""Digits of the size of a group: more would be more records than any file has."""
+"""Most digits of the size of a group. No file has more records."""
+
+
+RELEASED_AGAIN = "released again"
+"""The name of the column of repeated answers, which is not in any file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +90,90 @@ def check_quantised(
     return CheckedRelease(answers=answers, wrong=tuple(faults), same=same)
 
 
-RELEASED_AGAIN = "released again"
-"""A column that no file has."""
+def _faults(
+    mechanism: MechanismFile, table: Source, column: str
+) -> tuple[list[str], int]:
+    """A sentence for each kind of fault of the answers, and the number of answers."""
+    identity = mechanism.query == "identity"
+    if identity:
+        names = [column]
+    else:
+        names = [mechanism.answer, *mechanism.group_by, RECORDS]
+    for name in names:
+        require_column(name, table.header)
+    allowed = _allowed_answers(mechanism)
+    faults: Counter[str] = Counter()
+    groups: set[tuple[str, ...]] = set()
+    answers = 0
+    for batch in table.batches(encode=names):
+        answers += batch.num_rows
+        columns = [encode(batch.column(name), name) for name in names]
+        for cells, times in _distinct_rows(columns):
+            if identity:
+                fault = _answer_fault(cells[0], 1, allowed)
+            else:
+                fault = _answer_fault(cells[0], _size(cells[-1]), allowed)
+                if not fault:
+                    fault = _repetition_fault(cells[1:-1], times, groups)
+            if fault:
+                faults[fault] += times
+    sentences: list[str] = []
+    for fault, times in faults.items():
+        sentences.append(f"{times:,} of {answers:,} answers: each {fault}")
+    return sentences, answers
+
+
+def _allowed_answers(mechanism: MechanismFile) -> dict[int, set[str]]:
+    """The texts of all answers that the cells give, by size of group."""
+    allowed: dict[int, set[str]] = {}
+    for sized in mechanism.mechanisms:
+        answers: set[str] = set()
+        for cell in range(sized.quantizer.levels):
+            number = released_number(mechanism.query, sized.quantizer, cell)
+            # As a release writes it.
+            answers.add(repr(float(number)))
+        if mechanism.outside == "mark":
+            answers.add("")
+        allowed[sized.individuals] = answers
+    return allowed
+
+
+def _distinct_rows(columns: Sequence[Encoded]) -> Iterator[tuple[list[str], int]]:
+    """The distinct rows of a batch, in which a missing cell is empty, and how often each occurs."""
+    codes = np.stack([column.codes for column in columns])
+    distinct, counts = np.unique(codes, axis=1, return_counts=True)
+    # The code -1 of a missing cell leads to the empty text at the end.
+    texts_of = [(*column.texts, "") for column in columns]
+    for row, times in zip(distinct.T.tolist(), counts.tolist(), strict=True):
+        cells = [texts[code] for texts, code in zip(texts_of, row, strict=True)]
+        yield cells, times
+
+
+def _answer_fault(answer: str, size: int, allowed: dict[int, set[str]]) -> str:
+    """What is wrong with an answer of a group of some size; empty if nothing is."""
+    if size not in allowed:
+        return "is said to be of a group of a size for which there are no thresholds"
+    if answer not in allowed[size]:
+        return "is not what any cell gives"
+    return ""
+
+
+def _repetition_fault(
+    group: Sequence[str], times: int, groups: set[tuple[str, ...]]
+) -> str:
+    """The fault of a second answer for a group; a group without a fault joins `groups`."""
+    key = tuple(group)
+    if times > 1 or key in groups:
+        return "is a second answer for its group"
+    groups.add(key)
+    return ""
+
+
+def _size(text: str) -> int:
+    """The size of a group; -1 for a text that is none."""
+    if text.isascii() and text.isdigit() and len(text) <= LONGEST_SIZE:
+        return int(text)
+    return -1
 
 
 def _same_records(
@@ -118,21 +203,6 @@ def _same_records(
     return np.array_equal(numbers_again, numbers, equal_nan=True)
 
 
-def _same_groups(
-    mechanism: PathLike,
-    released: PathLike,
-    data: PathLike,
-    column: str | None,
-    equals: str | None,
-    text: TextOptions | None,
-) -> bool:
-    """Whether the answers of groups released again are the same file."""
-    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
-        again = Path(folder) / Path(released).name
-        apply_mechanism(mechanism, data, again, column=column, equals=equals, text=text)
-        return again.read_bytes() == Path(released).read_bytes()
-
-
 def _sorted_numbers(
     path: PathLike, column: str, text: TextOptions | None
 ) -> NDArray[np.float64]:
@@ -147,80 +217,16 @@ def _sorted_numbers(
     return np.sort(np.concatenate(parts))
 
 
-def _allowed_answers(mechanism: MechanismFile) -> dict[int, set[str]]:
-    """The texts of all answers that the cells give, by size of group."""
-    allowed: dict[int, set[str]] = {}
-    for sized in mechanism.mechanisms:
-        answers: set[str] = set()
-        for cell in range(sized.quantizer.levels):
-            number = released_number(mechanism.query, sized.quantizer, cell)
-            answers.add(repr(float(number)))
-        if mechanism.outside == "mark":
-            answers.add("")
-        allowed[sized.individuals] = answers
-    return allowed
-
-
-def _faults(
-    mechanism: MechanismFile, table: Source, column: str
-) -> tuple[list[str], int]:
-    """A sentence for each kind of fault of the answers, and the number of answers."""
-    identity = mechanism.query == "identity"
-    if identity:
-        names = [column]
-    else:
-        names = [mechanism.answer, *mechanism.group_by, RECORDS]
-    for name in names:
-        require_column(name, table.header)
-    allowed = _allowed_answers(mechanism)
-    faults: Counter[str] = Counter()
-    groups: set[tuple[str, ...]] = set()
-    answers = 0
-    for batch in table.batches(encode=names):
-        answers += batch.num_rows
-        columns = [encode(batch.column(name), name) for name in names]
-        codes = np.stack([cells.codes for cells in columns])
-        distinct, counts = np.unique(codes, axis=1, return_counts=True)
-        for row, times in zip(distinct.T.tolist(), counts.tolist(), strict=True):
-            cells = [
-                encoded.texts[code] if code >= 0 else ""
-                for code, encoded in zip(row, columns, strict=True)
-            ]
-            if identity:
-                fault = _answer_fault(cells[0], 1, allowed)
-            else:
-                fault = _answer_fault(cells[0], _size(cells[-1]), allowed)
-                fault = fault or _repetition_fault(cells[1:-1], times, groups)
-            if fault:
-                faults[fault] += times
-    sentences: list[str] = []
-    for fault, times in faults.items():
-        sentences.append(f"{times:,} of {answers:,} answers: each {fault}")
-    return sentences, answers
-
-
-def _answer_fault(answer: str, size: int, allowed: dict[int, set[str]]) -> str:
-    """What is wrong with an answer of a group of some size; empty if nothing is."""
-    if size not in allowed:
-        return "is said to be of a group of a size for which there are no thresholds"
-    if answer not in allowed[size]:
-        return "is not what any cell gives"
-    return ""
-
-
-def _repetition_fault(
-    group: Sequence[str], times: int, groups: set[tuple[str, ...]]
-) -> str:
-    """The fault of a second answer for a group; a group without a fault joins `groups`."""
-    key = tuple(group)
-    if times > 1 or key in groups:
-        return "is a second answer for its group"
-    groups.add(key)
-    return ""
-
-
-def _size(text: str) -> int:
-    """The size of a group; -1 for a text that is none."""
-    if text.isascii() and text.isdigit() and len(text) <= LONGEST_SIZE:
-        return int(text)
-    return -1
+def _same_groups(
+    mechanism: PathLike,
+    released: PathLike,
+    data: PathLike,
+    column: str | None,
+    equals: str | None,
+    text: TextOptions | None,
+) -> bool:
+    """Whether the answers of groups released again are the same file."""
+    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+        again = Path(folder) / Path(released).name
+        apply_mechanism(mechanism, data, again, column=column, equals=equals, text=text)
+        return again.read_bytes() == Path(released).read_bytes()

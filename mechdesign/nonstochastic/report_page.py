@@ -81,8 +81,10 @@ class _Page:
 
     @cached_property
     def errors(self) -> list[tuple[int, float]]:
-        """For other budgets: outputs, and the largest error of the largest groups, by the same
-        rule.
+        """Other numbers of outputs, each with the largest error of the largest groups.
+
+        The thresholds are laid out by the rule of the mechanism; the list is empty where they are
+        not laid out, or where their number changes nothing.
         """
         mechanism = self.verified.mechanism
         if mechanism.provenance.get("layout") not in LAYOUTS:
@@ -92,6 +94,7 @@ class _Page:
             return []
         fewest = 1
         if mechanism.outside in DISCLOSED_OUTSIDE:
+            # One output is that a value lies outside.
             fewest = 2
         most = min(2 * self.verified.allowed, MOST_OUTPUTS)
         errors: list[tuple[int, float]] = []

@@ -1,5 +1,4 @@
-"""Texts, JSON records, cells and curves of quantised releases, mechanism files and measures of
-ranges.
+"""Texts, JSON records, cells and curves of quantised releases, mechanisms and measures of ranges.
 
 The texts are macros of ``reports.txt.jinja``. Records are what the commands print with --json.
 """
@@ -23,7 +22,6 @@ from mechdesign.nonstochastic.output_budgets import (
 from mechdesign.nonstochastic.release_answers import RangeRelease
 from mechdesign.nonstochastic.sizes import released_number
 from mechdesign.report import wording
-from mechdesign.report.plots import new_figure, save_figure, settings
 
 
 def text_of(macro: str, *facts: Any, **options: Any) -> str:
@@ -171,23 +169,3 @@ def curve_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         lines.append(",".join(map(str, row.values())))
     return "\n".join(lines) + "\n"
-
-
-CURVES = (("possible_error", "--"), ("worst_error", "-"), ("mean_error", "-"))
-"""The errors of a plot, and their line styles; the possible one does not depend on the data."""
-
-
-def save_curve(
-    rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool
-) -> None:
-    """Draw error against budget."""
-    budgets = [row["epsilon"] for row in rows]
-    with settings():
-        figure = new_figure(figsize=(6.5, 4.3), layout="constrained")
-        axes = figure.subplots()
-        for name, style in CURVES:
-            errors = [row[name] for row in rows]
-            axes.plot(budgets, errors, style, marker=".", label=name.replace("_", " "))
-        axes.set(xlabel="epsilon of an answer, bits", ylabel="error", ylim=(0, None))
-        axes.legend()
-    save_figure(figure, path, overwrite=overwrite)

@@ -1,5 +1,4 @@
-"""Thresholds for groups of any size, by the rule of a mechanism, and the released numbers of their
-cells.
+"""Thresholds for groups of any size, by the rule of a mechanism, and the numbers of their cells.
 
 The rule is in the provenance of the mechanism: a layout of cells, listed thresholds, or optimal
 ones. The result is certified whatever the rule is.
@@ -20,21 +19,20 @@ from mechdesign.nonstochastic.mechanism_file import (
     DISCLOSED_OUTSIDE,
     MechanismFile,
     SizedQuantizer,
-    build_query,
 )
+from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, lay_out
-from mechdesign.nonstochastic.optimise_thresholds import most_levels, thresholds_for
 from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import LinearQuery, Query
+from mechdesign.nonstochastic.thresholds_by_error import thresholds_for
+from mechdesign.nonstochastic.thresholds_by_levels import most_levels
 
 THRESHOLDS = ("optimal", "most", "given")
-"""Ways to place thresholds other than a layout of equal cells: of least squared error, the most, or
-listed ones.
-"""
+"""Ways to place thresholds beside the layouts: least squared error, the most, or listed ones."""
 
 LARGEST_DOUBLE = Fraction(sys.float_info.max)
-"""Released numbers are doubles."""
+"""Largest answer: released numbers are doubles."""
 
 
 def sized_quantizer(
@@ -71,6 +69,7 @@ def sized_quantizer(
     allowed = _allowed(mechanism)
     outputs = _cells_allowed(mechanism, allowed)
     if layout in LAYOUTS:
+        # An individual cannot move the answer farther than its whole range.
         sensitivity = min(query.sensitivity, hi - lo)
         quantizer = lay_out(lo, hi, sensitivity, outputs, cast("Layout", layout))
     elif layout == "given":
@@ -82,6 +81,7 @@ def sized_quantizer(
         quantizer = replace(optimal, lo=lo, hi=hi)
         if notice and notices is not None:
             notices.append(notice)
+    # The exact count has the last word, whatever the rule promises.
     sized = mechanism.certified(size, quantizer)
     if sized.certificate.outputs > allowed:
         raise InputError(
@@ -111,7 +111,8 @@ def _cells_allowed(mechanism: MechanismFile, allowed: int) -> int:
             "allows no other: raise it to 1 bit or more"
         )
     if mechanism.query == "count":
-        # An individual that counts as 0 or 1 has two answers, and finer cells cannot separate more.
+        # An individual counts as 0 or 1, so a fibre has two answers, and finer cells separate no
+        # more.
         return min(cells, 2)
     return cells
 
@@ -119,6 +120,7 @@ def _cells_allowed(mechanism: MechanismFile, allowed: int) -> int:
 def _listed(query: Query, thresholds: Sequence[object]) -> Quantizer:
     """The listed thresholds that lie in the range of the answers."""
     lo, hi = query.range
+    # A threshold outside of the range of smaller groups separates nothing there.
     exact = [exact_number("a threshold", t) for t in thresholds]
     return Quantizer(lo, hi, tuple(t for t in exact if lo < t <= hi))
 
@@ -131,6 +133,7 @@ def _optimal(
     points = mechanism.provenance.get("points")
     domain = mechanism.domain
     if points:
+        # The thresholds of an interval are optimal for the values that were named in it.
         domain = finite(points)
     if not isinstance(query, LinearQuery) or not isinstance(domain, FiniteDomain):
         raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from mechdesign.core.errors import SolverFailure
@@ -10,8 +10,8 @@ from solvers.errors import BackendFailure
 
 
 @contextmanager
-def solver_failures() -> Iterator[None]:
-    """Within this block a failure of a solver is a `SolverFailure`."""
+def solver_failures() -> Generator[None]:
+    """Raise a failure of a solver within the block as a `SolverFailure`."""
     try:
         yield
     except BackendFailure as error:

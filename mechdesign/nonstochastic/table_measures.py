@@ -1,5 +1,4 @@
-"""The measures of this package on the columns of a file: ranges, hypotheses, policies and
-partitions (bits).
+"""Measures of ranges on the columns of a file, as the records that commands print (bits).
 
 The ranges are those of the file: the pairs (x, y) that occur in its records.
 """
@@ -25,74 +24,20 @@ from mechdesign.formats.distinct import Numbering
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic import information
-from mechdesign.nonstochastic.answering import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
+from mechdesign.nonstochastic.number_columns import BadCell, numbers_of, usable_records
 from mechdesign.nonstochastic.policy import reporting_policy
 from mechdesign.nonstochastic.ranges import Indices, JointRange
 from mechdesign.nonstochastic.zero_error import capacity_bounds
 from mechdesign.tables.reading import columns_named
 
 LISTED = 6
-"""Values of the worst attribute that are named."""
+"""Most values of the worst attribute that are named."""
 
 Columns = Mapping[str, Sequence[str]]
 """Columns by name, one text per record."""
-
-
-def read_text_columns(
-    path: PathLike,
-    roles: Mapping[str, str | Sequence[str]],
-    missing: str = "refuse",
-    *,
-    text: TextOptions | None = None,
-) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
-    """Read the columns of some roles.
-
-    Parameters
-    ----------
-    roles
-        The columns of each role, as they were named.
-    missing
-        The treatment of a record with an empty cell: refuse, symbol or drop.
-
-    Returns
-    -------
-    The columns by name, one text per record, and the names of the columns of each role.
-    """
-    with open_source(path, text) as source:
-        with errors_naming(source.name):
-            resolved: dict[str, tuple[str, ...]] = {}
-            for role, names in roles.items():
-                resolved[role] = columns_named(names, source.header)
-        # Each column once, though several roles may have it; a dictionary keeps their order.
-        distinct: dict[str, None] = {}
-        for names in resolved.values():
-            distinct.update(dict.fromkeys(names))
-        columns_read = list(distinct)
-        numberings = {name: Numbering() for name in columns_read}
-        parts: dict[str, list[Indices]] = {name: [] for name in columns_read}
-        for _, _, columns in usable_records(source, columns_read, missing):
-            for name, column in zip(columns_read, columns, strict=True):
-                parts[name].append(numberings[name].number([column]))
-    if not parts[columns_read[0]]:
-        raise InputError(
-            f"{source.name}: no records are left; a range needs at least one value"
-        )
-    cells: dict[str, list[str]] = {}
-    for name, numbering in numberings.items():
-        texts = [combination[0] for combination in numbering.texts]
-        codes = np.concatenate(parts[name]).tolist()
-        cells[name] = [texts[code] for code in codes]
-    return cells, resolved
-
-
-def _cross(table: Columns, names: Sequence[str]) -> list[Hashable]:
-    """The values of a column, or the tuples of several."""
-    if len(names) == 1:
-        return list(table[names[0]])
-    return list(zip(*(table[name] for name in names), strict=True))
 
 
 def measure_table(
@@ -155,73 +100,15 @@ def measure_table(
     return record
 
 
-def _text(value: Any) -> str:
-    """A symbol as text; that of crossed columns as a tuple."""
-    if isinstance(value, tuple):
-        return f"({', '.join(map(str, value))})"
-    return str(value)
-
-
-def _zero_error(joint: JointRange) -> dict[str, Any]:
-    """The bounds of the zero-error capacity, and the best code, as a record."""
-    bounds = capacity_bounds(joint)
-    record: dict[str, Any] = {
-        "lower": bounds.lower,
-        "upper": bounds.upper,
-        "uses": bounds.uses,
-        "theta": bounds.theta,
-        "codewords": None,
-        "codewords_upper_bound": None,
-        "proof": None,
-    }
-    if bounds.code is not None:
-        record["codewords"] = bounds.code.size
-        record["codewords_upper_bound"] = bounds.code.upper_bound
-        record["proof"] = bounds.code.proof
-    return record
-
-
-def _feature(
-    table: Columns, joint: JointRange, x: Sequence[str], names: Sequence[str]
-) -> dict[str, Any]:
-    """The leakage of a feature of X, which must be a function of it."""
-    feature_of: dict[Hashable, Hashable] = {}
-    for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
-        if feature_of.setdefault(private, value) != value:
-            raise InputError(
-                f"the feature {', '.join(names)} is no function of {', '.join(x)}: "
-                f"{quoted(private)} occurs with {quoted(feature_of[private])} and "
-                f"{quoted(value)}; put its columns into x"
-            )
-    mapped = joint.map_x(feature_of.__getitem__)
-    return {
-        "columns": tuple(names),
-        "values": mapped.x_total,
-        "leakage": information.range_leakage(mapped),
-        "one_shot": mapped.largest_x == 1,
-    }
-
-
-def _holding(table: Columns, column: str, value: str) -> list[int]:
-    """For each record 1 if the hypothesis holds, else 0; both must occur."""
-    holds = [int(text == value) for text in table[column]]
-    if len(set(holds)) == 1:
-        often = "always" if holds[0] else "never"
-        raise InputError(
-            f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be "
-            "tested"
-        )
-    return holds
-
-
 def tested_hypothesis(
     table: Columns, y: Sequence[str], column: str, value: str
 ) -> dict[str, Any]:
-    """The privacy of outputs against the hypothesis that a column has a value, and the best test, a
-    consistent one.
+    """The privacy of outputs against the hypothesis that a column has a value, and the best test.
 
-    `yes` and `no` are the outputs at which the best test accepts and rejects the hypothesis.
+    `yes` and `no` are the outputs at which the best test accepts and rejects the hypothesis. It
+    decides nowhere else, so it is never wrong (a consistent test).
     """
+    # The outputs without the hypothesis, and with it: the place is that of the truth value.
     compatible: tuple[set[str], set[str]] = (set(), set())
     holds = _holding(table, column, value)
     for output, held in zip(_cross(table, y), holds, strict=True):
@@ -245,18 +132,6 @@ def tested_hypothesis(
     }
 
 
-def _numbers(path: PathLike, texts: Sequence[str], name: str) -> NDArray[np.float64]:
-    """The numbers of a column."""
-    try:
-        numbers = numbers_of(encode(texts, name), name)
-    except BadCell:
-        raise InputError(
-            f"{os.fspath(path)}: the column {quoted(name)} must hold a finite number in every "
-            "record; correct the others, or name another column"
-        ) from None
-    return numbers.values[numbers.codes]
-
-
 def policy_table(
     path: PathLike,
     x: Sequence[str],
@@ -267,8 +142,7 @@ def policy_table(
     missing: str = "refuse",
     text: TextOptions | None = None,
 ) -> dict[str, Any]:
-    """The policy that reports the numbers of some columns privately against a test, and moves them
-    least.
+    """The policy that reports some columns privately against a test, and moves their numbers least.
 
     Parameters
     ----------
@@ -280,17 +154,18 @@ def policy_table(
         The largest distance of a report from its value.
     """
     ratio = exact_number("epsilon", epsilon)
-    reach = math.inf
+    farthest = math.inf
     if within is not None:
-        reach = float(exact_number("within", within))
+        farthest = float(exact_number("within", within))
     roles = {"x": x, "hypothesis": hypothesis[:1]}
     cells, resolved = read_text_columns(path, roles, missing, text=text)
     columns = [_numbers(path, cells[name], name) for name in resolved["x"]]
     points, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     holds = np.zeros((len(points), 2), dtype=np.bool_)
     holds[place, _holding(cells, *hypothesis)] = True
-    report, optimal = reporting_policy(points, holds, ratio, reach)
+    report, optimal = reporting_policy(points, holds, ratio, farthest)
     distance = np.sqrt(((points - points[report]) ** 2).sum(axis=1))
+    # The test is measured on the records as reported, not taken from the program.
     names = [", ".join(map(repr, point)) for point in points.tolist()]
     released = {
         "report": [names[k] for k in report[place].tolist()],
@@ -338,6 +213,7 @@ def partition_column(
             }
         )
         start += size
+    # The cells may be larger than the budget demands.
     smallest = int(partition.sizes.min())
     return {
         "x": column,
@@ -348,3 +224,129 @@ def partition_column(
         "distortion": partition.distortion,
         "cells": cells,
     }
+
+
+def read_text_columns(
+    path: PathLike,
+    roles: Mapping[str, str | Sequence[str]],
+    missing: str = "refuse",
+    *,
+    text: TextOptions | None = None,
+) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
+    """Read the columns of some roles.
+
+    Parameters
+    ----------
+    roles
+        The columns of each role, as they were named.
+    missing
+        The treatment of a record with an empty cell: refuse, symbol or drop.
+
+    Returns
+    -------
+    The columns by name, one text per record, and the names of the columns of each role.
+    """
+    with open_source(path, text) as source:
+        with errors_naming(source.name):
+            resolved: dict[str, tuple[str, ...]] = {}
+            for role, names in roles.items():
+                resolved[role] = columns_named(names, source.header)
+        # Each column once, though several roles may have it; a dictionary keeps their order.
+        distinct: dict[str, None] = {}
+        for names in resolved.values():
+            distinct.update(dict.fromkeys(names))
+        columns_read = list(distinct)
+        numberings = {name: Numbering() for name in columns_read}
+        parts: dict[str, list[Indices]] = {name: [] for name in columns_read}
+        for _, _, columns in usable_records(source, columns_read, missing):
+            for name, column in zip(columns_read, columns, strict=True):
+                parts[name].append(numberings[name].number([column]))
+    if not parts[columns_read[0]]:
+        raise InputError(
+            f"{source.name}: no records are left; a range needs at least one value"
+        )
+    cells: dict[str, list[str]] = {}
+    for name, numbering in numberings.items():
+        texts = [combination[0] for combination in numbering.texts]
+        codes = np.concatenate(parts[name]).tolist()
+        cells[name] = [texts[code] for code in codes]
+    return cells, resolved
+
+
+def _cross(table: Columns, names: Sequence[str]) -> list[Hashable]:
+    """The values of a column, or the tuples of several."""
+    if len(names) == 1:
+        return list(table[names[0]])
+    return list(zip(*(table[name] for name in names), strict=True))
+
+
+def _text(value: Any) -> str:
+    """A symbol as text; that of crossed columns as a tuple."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(str, value))})"
+    return str(value)
+
+
+def _zero_error(joint: JointRange) -> dict[str, Any]:
+    """The bounds of the zero-error capacity, and the best code, as a record."""
+    bounds = capacity_bounds(joint)
+    record: dict[str, Any] = {
+        "lower": bounds.lower,
+        "upper": bounds.upper,
+        "uses": bounds.uses,
+        "theta": bounds.theta,
+        "codewords": None,
+        "codewords_upper_bound": None,
+        "proof": None,
+    }
+    if bounds.code is not None:
+        record["codewords"] = bounds.code.size
+        record["codewords_upper_bound"] = bounds.code.upper_bound
+        record["proof"] = bounds.code.proof
+    return record
+
+
+def _feature(
+    table: Columns, joint: JointRange, x: Sequence[str], names: Sequence[str]
+) -> dict[str, Any]:
+    """The leakage of a feature of X, which must be a function of it."""
+    # Brute-force guessing is of functions of X: U - X - Y is a Markov chain.
+    feature_of: dict[Hashable, Hashable] = {}
+    for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
+        if feature_of.setdefault(private, value) != value:
+            raise InputError(
+                f"the feature {', '.join(names)} is no function of {', '.join(x)}: "
+                f"{quoted(private)} occurs with {quoted(feature_of[private])} and "
+                f"{quoted(value)}; put its columns into x"
+            )
+    mapped = joint.map_x(feature_of.__getitem__)
+    return {
+        "columns": tuple(names),
+        "values": mapped.x_total,
+        "leakage": information.range_leakage(mapped),
+        "one_shot": mapped.largest_x == 1,
+    }
+
+
+def _holding(table: Columns, column: str, value: str) -> list[int]:
+    """For each record 1 if the hypothesis holds, else 0; both must occur."""
+    holds = [int(text == value) for text in table[column]]
+    if len(set(holds)) == 1:
+        often = "always" if holds[0] else "never"
+        raise InputError(
+            f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be "
+            "tested"
+        )
+    return holds
+
+
+def _numbers(path: PathLike, texts: Sequence[str], name: str) -> NDArray[np.float64]:
+    """The numbers of a column."""
+    try:
+        numbers = numbers_of(encode(texts, name), name)
+    except BadCell:
+        raise InputError(
+            f"{os.fspath(path)}: the column {quoted(name)} must hold a finite number in every "
+            "record; correct the others, or name another column"
+        ) from None
+    return numbers.values[numbers.codes]

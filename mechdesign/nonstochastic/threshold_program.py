@@ -1,5 +1,4 @@
-"""The integer program of thresholds: which gaps of a finite query get one, within a budget of
-outputs.
+"""The integer program of thresholds: the gaps of a finite query that get one, within a budget.
 
 Binaries t_g place a threshold in gap g. Two consecutive members a < b of a fibre get different
 outputs iff a threshold lies between them: z_ab = max of t_g over a <= g < b. The outputs on a fibre
@@ -21,14 +20,15 @@ from mechdesign.nonstochastic.answer_gaps import GapProblem
 from solvers.programs.highs import Program, Solution, SparseRows
 
 LARGEST_PROGRAM = 2_000_000
-"""Non-zero entries of a program that is handed to the solver: some 100 MB there."""
+"""Most non-zero entries of a program, which take the solver some 100 MB."""
 
 Floats = NDArray[np.float64]
 
 
 class Separation:
-    """Binary t_g for each gap, and z_ab for the pairs of consecutive members of fibres.
+    """The columns and rows of the program, which grow pair by pair.
 
+    The columns are a binary t_g for each gap, then z_ab for pairs of consecutive members of fibres.
     A pair of neighbours (b = a + 1) is t_a itself. The z are not declared integer: once the t are
     integers the rows leave them no other value, and branching on the t alone was faster.
     """
@@ -44,8 +44,10 @@ class Separation:
         No row bounds z_ab from above: the budget alone limits it, and only from above, so the
         smallest z decides.
         """
+        # Between neighbours lies one gap only.
         if b == a + 1:
             return a
+        # Many fibres have the same pair.
         column = self._pairs.get((a, b))
         if column is None:
             column = self._gaps + len(self._pairs)
@@ -99,5 +101,6 @@ def budget_model(problem: GapProblem, outputs: int) -> Separation:
     model = Separation(problem.gaps)
     for fibre in problem.binding(outputs):
         columns = [model.column(a, b) for a, b in itertools.pairwise(fibre)]
+        # One output, and one more for every separated pair.
         model.rows.add(columns, [1.0] * len(columns), -math.inf, outputs - 1.0)
     return model

@@ -8,9 +8,6 @@ checked, covers are exact fractions, and the theta number is enclosed in balls. 
 docs/explanation/ranges-theory.md.
 """
 
-# Python-flint has no complete types.
-# pyright: basic
-
 from __future__ import annotations
 
 import math
@@ -21,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.core.balls import log2_above, precision, upper
+from mechdesign.core.balls import log2_above, precision
+from mechdesign.core.balls import upper as upper_end
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.ranges import JointRange, product
@@ -30,33 +28,39 @@ from solvers.programs.highs import INTEGRALITY, Program, SparseRows, solve_progr
 from solvers.programs.theta import theta_matrix
 
 LARGEST_PROGRAM = 200_000
-"""Pairs (non-zeros) of a channel given to HiGHS; beyond it an answer would take minutes."""
+"""Most pairs (non-zeros) of a channel that HiGHS gets; beyond it an answer would take minutes."""
 
 COVER_UNITS = 2**40
 """A float cover is rounded up to multiples of one over this, and then proven exactly."""
 
 LARGEST_THETA = 64
-"""Inputs of a channel whose theta number is computed: some 5 s for 64 of them."""
+"""Most inputs of a channel whose theta number is computed, which takes some 5 s for 64."""
 
 BALL_BITS = 128
 """Precision of the residue that proves a largest eigenvalue: far more than that of its doubles."""
 
 LARGEST_POWER = 4_000
-"""Pairs of several uses together whose codes are searched for: the MILP takes seconds."""
+"""Most pairs of several uses together whose codes are searched for: the MILP takes seconds."""
 
 MOST_USES = 3
-"""More uses at once helped no small channel that was tried, and cost the power of it."""
+"""Most uses of the channel in one word. More helped no small channel that was tried, and the
+program grows exponentially with them."""
 
 POWER_TIME = 10.0
-"""Seconds for the codes of several uses; the best set so far is a code all the same."""
+"""Seconds for the codes of several uses. The best set so far is a code all the same."""
 
 SIMPLE_DENOMINATOR = 5040
-"""Optimal covers of small channels have small denominators (5/2 for the pentagon)."""
+"""Largest denominator of a simple cover. Optimal covers of small channels have small denominators
+(5/2 in all for the pentagon), and 5040 = 7! is divisible by the first ten integers."""
 
 
 @dataclass(frozen=True)
 class OneShotCode:
-    """The largest set of inputs that one use of the channel never confuses."""
+    """The largest set of inputs that one use of the channel never confuses.
+
+    `proof` is the source of `upper_bound` where the code meets it: ``"cover"`` for the fractional
+    cover, ``"solver"`` for the bound of the MILP. It is ``"none"`` where the code is smaller.
+    """
 
     codewords: tuple[Hashable, ...]
     upper_bound: int
@@ -77,8 +81,8 @@ class OneShotCode:
 class CapacityBounds:
     """Bounds of the zero-error capacity in bits per use, `lower` <= C0 <= `upper`.
 
-    `code` is the best code, of words of `uses` inputs; `cover` and `theta` are bounds of 2^C0, None
-    if not computed.
+    `code` is the best code found, of words of `uses` inputs. `cover` and `theta` are upper bounds
+    of 2^C0. Each is None if it was not computed.
     """
 
     lower: float
@@ -87,6 +91,45 @@ class CapacityBounds:
     cover: Fraction | None
     uses: int = 1
     theta: float | None = None
+
+
+def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityBounds:
+    """Lower and upper bounds of the zero-error capacity C0, in bits per use.
+
+    A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact fractional
+    cover. Where they do not meet, codes of several uses and the theta number (for at most
+    `LARGEST_THETA` inputs) are tried. A larger channel gets maximin information as lower bound, and
+    the smaller of L0(Y;X) and L*(X -> Y) as upper bound.
+    """
+    if joint.n_pairs > LARGEST_PROGRAM:
+        # One input of each class of the overlap partition is a code.
+        classes, _ = overlap_partition(joint)
+        lower, _ = _enclosed_log2(Fraction(classes))
+        _, upper = _enclosed_log2(min(_by_outputs(joint), _by_maximal_leakage(joint)))
+        return CapacityBounds(lower, upper, code=None, cover=None)
+    code = one_shot_code(joint, time_limit=time_limit)
+    cover = fractional_cover(joint)
+    uses = 1
+    lower, _ = _enclosed_log2(Fraction(code.size))
+    _, upper = _enclosed_log2(cover)
+    theta: float | None = None
+    if code.size < cover and joint.shape[0] <= LARGEST_THETA:
+        theta = theta_bound(joint)
+        _, theta_upper = _enclosed_log2(Fraction(theta))
+        upper = min(upper, theta_upper)
+    for length in range(2, MOST_USES + 1):
+        if lower >= upper or joint.n_pairs**length > LARGEST_POWER:
+            break
+        longer = one_shot_code(
+            joint, uses=length, time_limit=min(time_limit, POWER_TIME)
+        )
+        # More bits per use than the best code so far.
+        if longer.size > code.size ** (length / uses):
+            code = longer
+            uses = length
+            lower, _ = _enclosed_log2(Fraction(longer.size), length)
+    # The enclosures of one and the same number overlap by a rounding.
+    return CapacityBounds(lower, max(upper, lower), code, cover, uses, theta)
 
 
 def one_shot_code(
@@ -122,7 +165,7 @@ def one_shot_code(
             f"the channel has {power.n_pairs:,} pairs, more than the {LARGEST_PROGRAM:,} of a "
             "MILP; use capacity_bounds, which falls back on leakages"
         )
-    values, bound = _solve(power, integer=True, time_limit=time_limit)
+    values, bound = _largest_packing(power, time_limit)
     inputs = np.flatnonzero(values > 0.5)
     used = np.isin(power.rows, inputs)
     # Checked without the solver: no output belongs to two codewords.
@@ -130,6 +173,7 @@ def one_shot_code(
         raise SolverFailure(
             "HiGHS returned inputs that share an output; give it a longer time_limit"
         )
+    # The cover is exact, so it is the better proof of the two.
     by_cover = math.floor(fractional_cover(power))
     by_solver = math.floor(bound + INTEGRALITY)
     if inputs.size == by_cover:
@@ -149,17 +193,54 @@ def fractional_cover(joint: JointRange) -> Fraction:
         raise InputError(
             f"the channel has {joint.n_pairs:,} pairs, more than {LARGEST_PROGRAM:,}; use leakages"
         )
-    proposed, _ = _solve(joint, integer=False)
-    weights = [max(weight, 0.0) for weight in proposed.tolist()]
+    weights = np.maximum(_smallest_cover(joint), 0.0).tolist()
+    # Rounding to simple fractions recovers an optimum exactly where that has small denominators.
+    # Rounding up always gives a cover.
     simple = [Fraction(w).limit_denominator(SIMPLE_DENOMINATOR) for w in weights]
     fine = [Fraction(math.ceil(w * COVER_UNITS), COVER_UNITS) for w in weights]
-    # 2^L0(Y;X) and 2^L*(X -> Y) bound it as well, and need no solver.
+    # Two leakages bound the cover as well, and need no solver.
     totals = [_by_outputs(joint), _by_maximal_leakage(joint)]
     for cover in (simple, fine):
         total = _covering_total(joint, cover)
         if total is not None:
             totals.append(total)
     return min(totals)
+
+
+def theta_bound(joint: JointRange) -> float:
+    """A proven upper bound on the theta number of the confusability graph of a channel.
+
+    Clarabel proposes a matrix M. Whatever t and F are, its largest eigenvalue is at most t + |R|,
+    where R = t I - M - F F' has the Frobenius norm |R|, which is enclosed in balls.
+    """
+    import flint
+
+    size = joint.shape[0]
+    # The program has size^2 variables.
+    if size > LARGEST_THETA:
+        raise InputError(
+            f"the channel has {size} inputs, and {LARGEST_THETA} is the most for a theta number"
+        )
+    # Two inputs are confused where their rows of the incidence have an output in common.
+    incidence = joint.incidence.astype(np.int64)
+    confused = np.argwhere(np.triu((incidence @ incidence.T).toarray() > 0, 1))
+    with solver_failures():
+        matrix = theta_matrix(size, confused)
+    # With t the largest eigenvalue in doubles and F = V sqrt(t I - values), R is zero but for
+    # rounding.
+    values, vectors = np.linalg.eigh(matrix)
+    top = float(values[-1])
+    with precision(BALL_BITS):
+        proposed = flint.arb_mat(matrix.tolist())
+        factor = flint.arb_mat((vectors * np.sqrt(top - values)).tolist())
+        diagonal = flint.arb_mat((np.eye(size) * top).tolist())
+        residue = diagonal - proposed - factor * factor.transpose()
+        squares = flint.arb(0)
+        for entry in residue.entries():
+            squares += abs(entry).upper() ** 2
+        bound = upper_end(squares.sqrt() + top)
+    # Without a proof (a ball that bounds nothing) all inputs remain.
+    return min(bound, float(size))
 
 
 def _by_outputs(joint: JointRange) -> Fraction:
@@ -173,7 +254,10 @@ def _by_maximal_leakage(joint: JointRange) -> Fraction:
 
 
 def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None:
-    """Total weight, scaled so that the least covered input is covered once; None if it is not."""
+    """Total weight of a cover, scaled so that the least covered input is covered once.
+
+    It is None if an input is not covered at all.
+    """
     covered = [Fraction(0)] * joint.shape[0]
     for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
         covered[i] += cover[j]
@@ -183,73 +267,6 @@ def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None
     return sum(cover, Fraction(0)) / least
 
 
-def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityBounds:
-    """Lower and upper bounds of the zero-error capacity C0, in bits per use.
-
-    A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact fractional
-    cover; where they do not meet, codes of several uses and the theta number (for at most
-    `LARGEST_THETA` inputs) are tried. A larger one gets maximin information, and the smaller of
-    L0(Y;X) and L*(X -> Y), both of which bound C0.
-    """
-    if joint.n_pairs > LARGEST_PROGRAM:
-        classes, _ = overlap_partition(joint)
-        lower, _ = _enclosed_log2(Fraction(classes))
-        _, upper = _enclosed_log2(min(_by_outputs(joint), _by_maximal_leakage(joint)))
-        return CapacityBounds(lower, upper, code=None, cover=None)
-    code = one_shot_code(joint, time_limit=time_limit)
-    cover = fractional_cover(joint)
-    uses = 1
-    lower, _ = _enclosed_log2(Fraction(code.size))
-    _, upper = _enclosed_log2(cover)
-    theta: float | None = None
-    if code.size < cover and joint.shape[0] <= LARGEST_THETA:
-        theta = theta_bound(joint)
-        _, by_theta = _enclosed_log2(Fraction(theta))
-        upper = min(upper, by_theta)
-    for more in range(2, MOST_USES + 1):
-        if lower >= upper or joint.n_pairs**more > LARGEST_POWER:
-            break
-        longer = one_shot_code(joint, uses=more, time_limit=min(time_limit, POWER_TIME))
-        # More bits per use than the best code so far.
-        if longer.size > code.size ** (more / uses):
-            code = longer
-            uses = more
-            lower, _ = _enclosed_log2(Fraction(longer.size), more)
-    return CapacityBounds(lower, max(upper, lower), code, cover, uses, theta)
-
-
-def theta_bound(joint: JointRange) -> float:
-    """A proven upper bound on the theta number of the confusability graph of a channel.
-
-    Clarabel proposes a matrix M. Whatever t and F are, its largest eigenvalue is at most t + |R|,
-    where R = t I - M - F F' has the Frobenius norm |R|, which is enclosed in balls.
-    """
-    import flint
-
-    size = joint.shape[0]
-    if size > LARGEST_THETA:
-        raise InputError(
-            f"the channel has {size} inputs, and {LARGEST_THETA} is the most for a theta number"
-        )
-    incidence = joint.incidence.astype(np.int64)
-    confused = np.argwhere(np.triu((incidence @ incidence.T).toarray() > 0, 1))
-    with solver_failures():
-        matrix = theta_matrix(size, confused)
-    values, vectors = np.linalg.eigh(matrix)
-    top = float(values[-1])
-    with precision(BALL_BITS):
-        proposed = flint.arb_mat(matrix.tolist())
-        factor = flint.arb_mat((vectors * np.sqrt(top - values)).tolist())
-        diagonal = flint.arb_mat((np.eye(size) * top).tolist())
-        residue = diagonal - proposed - factor * factor.transpose()
-        squares = flint.arb(0)
-        for entry in residue.entries():
-            squares += abs(entry).upper() ** 2
-        bound = upper(squares.sqrt() + top)
-    # Without a proof (a ball that bounds nothing) all inputs remain.
-    return min(bound, float(size))
-
-
 def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
     """Bounds of log2(value) / uses, equal where value is a power of two and uses is 1."""
     # 0.0 - 0.0 is 0.0, where a minus sign would print -0.0.
@@ -257,41 +274,41 @@ def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
     high = log2_above(value)
     if uses == 1:
         return low, high
+    # A quotient of doubles is off by less than the step to the next double.
     return math.nextafter(low / uses, 0.0), math.nextafter(high / uses, math.inf)
 
 
-def _solve(
-    joint: JointRange, *, integer: bool, time_limit: float = math.inf
-) -> tuple[Any, float]:
-    """Largest packing of the inputs (integer) or smallest cover (continuous), and HiGHS's bound or
-    the weight.
-
-    A packing takes inputs, at most one compatible with each output; a cover takes outputs with
-    weights, at least one in all for each input. They are dual linear programs.
-    """
-    if integer:
-        side = joint.reverse
-        lower, upper = -math.inf, 1.0
-    else:
-        side = joint
-        lower, upper = 1.0, math.inf
-    n_rows, n_columns = side.shape
-    rows = SparseRows(
-        lower=[lower] * n_rows,
-        upper=[upper] * n_rows,
-        starts=np.searchsorted(side.rows, np.arange(n_rows + 1)).tolist(),
-        columns=side.columns.tolist(),
-        values=[1.0] * side.n_pairs,
-    )
-    ones = np.ones(n_columns)
-    if integer:
-        program = Program(-ones, 0.0 * ones, ones, rows, ones > 0.0)
-    else:
-        program = Program(ones, 0.0 * ones, ones, rows, None)
+def _largest_packing(joint: JointRange, time_limit: float) -> tuple[Any, float]:
+    """The largest set of inputs that share no output, by MILP: (|X|,) indicators, and its bound."""
+    most_one_input = _sums_of_neighbours(joint.reverse, -math.inf, 1.0)
+    ones = np.ones(joint.shape[0])
+    # Every variable is an integer between 0 and 1.
+    program = Program(-ones, 0.0 * ones, ones, most_one_input, ones > 0.0)
     with solver_failures():
         solution = solve_program(program, time_limit=time_limit)
-    bound = solution.bound
-    if integer:
-        # The program minimises the negative number of inputs.
-        bound = -bound
-    return solution.x, bound
+    # The program minimises the negative number of inputs.
+    return solution.x, -solution.bound
+
+
+def _smallest_cover(joint: JointRange) -> Any:
+    """The (|Y|,) weights of outputs, of least total, that give every input a weight of 1 or more.
+
+    This is the dual of the linear relaxation of `_largest_packing` (Shannon 1956).
+    """
+    one_or_more = _sums_of_neighbours(joint, 1.0, math.inf)
+    ones = np.ones(joint.shape[1])
+    program = Program(ones, 0.0 * ones, ones, one_or_more, None)
+    with solver_failures():
+        return solve_program(program, time_limit=math.inf).x
+
+
+def _sums_of_neighbours(joint: JointRange, lower: float, upper: float) -> SparseRows:
+    """For every x, bounds on the sum of a variable over the outputs y of [[Y|x]]."""
+    n_rows = joint.x_total
+    return SparseRows(
+        lower=[lower] * n_rows,
+        upper=[upper] * n_rows,
+        starts=np.searchsorted(joint.rows, np.arange(n_rows + 1)).tolist(),
+        columns=joint.columns.tolist(),
+        values=[1.0] * joint.n_pairs,
+    )

@@ -1,9 +1,8 @@
-"""Random numbers that belong to records: the same key and the same record give the same number,
-always.
+"""Random numbers that belong to records: one key and one record always give the same number.
 
-A job that is resumed, split, reordered or run on a cluster draws for each record what it would have
-drawn in one run on one machine, because the number of a record depends on nothing but the key and
-what identifies the record: its row number, or the text of an identifier column.
+The number of a record depends on the key and on what identifies the record alone: its row number,
+or the text of an identifier column. So a job that is resumed, split, reordered or run on a cluster
+draws the same for each record as one run on one machine.
 """
 
 from __future__ import annotations
@@ -32,16 +31,19 @@ ROWS = "rows"
 IDENTIFIERS = "identifiers"
 
 _BLOCK = 16
-_WORDS_PER_BLOCK = 2
+"""Bytes of a block of AES."""
+
 _WORD_BYTES = 8
+_WORDS_PER_BLOCK = 2
+
 _PERSON = 16
+"""Bytes of the personalisation of BLAKE2b."""
 
 
 class Key:
-    """A secret of 32 bytes from which all draws of a job follow; whoever has it can undo the
-    release.
+    """A secret of 32 bytes from which all draws of a job follow; with it a release can be undone.
 
-    It never shows its bytes: neither `repr` nor a message tells them.
+    Its bytes appear neither in its `repr` nor in any message.
 
     Parameters
     ----------
@@ -78,16 +80,14 @@ class Key:
 
     @classmethod
     def insecure(cls, seed: int) -> Key:
-        """For tests and demonstrations only: a key made from a number. Whoever guesses
-        it undoes the release.
-        """
-        return cls(
-            hashlib.sha256(f"mechdesign insecure seed {int(seed)}".encode()).digest()
-        )
+        """A key made from a number, for tests and demonstrations only: a guess undoes a release."""
+        text = f"mechdesign insecure seed {int(seed)}"
+        return cls(hashlib.sha256(text.encode()).digest())
 
     def derived(self, *labels: str) -> Key:
-        """A key for one purpose (keyed BLAKE2b of the labels): it tells nothing of this
-        key or of other purposes.
+        """A key for one purpose: keyed BLAKE2b of the labels.
+
+        It discloses nothing of this key or of keys for other purposes.
         """
         digest = hashlib.blake2b(
             key=self.secret, digest_size=KEY_BYTES, person=b"mechdesign key"
@@ -110,15 +110,13 @@ class RowNumbers:
         return self.count
 
     def source(self, key: Key) -> Draws:
-        """AES-256 in counter mode: the word at the place of the row number, found
-        without those before it.
-        """
+        """AES-256 in counter mode: the word at the place of the row number."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         def words(attempt: int, at: Integers) -> Words:
             if attempt or not len(at):
                 return words_at(_attempt(key, attempt), at + self.first)
-            # First words come in runs, which one stream gives faster.
+            # First words are asked for in runs, which one stream gives faster.
             first = self.first + int(at[0])
             # A block has the words of two rows; a run may begin with the second of them.
             block = (first // _WORDS_PER_BLOCK).to_bytes(_BLOCK, "big")
@@ -133,9 +131,7 @@ class RowNumbers:
 
 @dataclass(frozen=True)
 class NumberedRecords:
-    """Records with any row numbers in any order: each gets what `RowNumbers` gives the
-    same number.
-    """
+    """Records with any row numbers in any order; each has the word of `RowNumbers`."""
 
     kind: ClassVar[str] = ROWS
     numbers: Integers
@@ -161,9 +157,7 @@ class NumberedRecords:
 
 @dataclass(frozen=True)
 class Identifiers:
-    """Records that a column, or several crossed ones, identify: texts, or pyarrow
-    arrays of them.
-    """
+    """Records identified by a column, or several crossed ones, of texts or as pyarrow arrays."""
 
     kind: ClassVar[str] = IDENTIFIERS
     columns: Sequence[Any]
@@ -186,8 +180,9 @@ class Identifiers:
         return len(self.columns[0])
 
     def source(self, key: Key) -> Draws:
-        """Keyed BLAKE2b of the identifier; crossed ones have the length before every
-        part, lest two read alike.
+        """Keyed BLAKE2b of the identifier.
+
+        Of crossed columns every part has its length before it: ("ab", "c") is not ("a", "bc").
         """
 
         def words(attempt: int, at: Integers) -> Words:
@@ -198,7 +193,7 @@ class Identifiers:
                     # Rejected words are few and anywhere.
                     texts.append(column.take(arrow_integers(at)))
                 elif len(at):
-                    # First words come in runs, which need no copy.
+                    # First words are asked for in runs, which need no copy.
                     texts.append(column[int(at[0]) : int(at[-1]) + 1])
                 else:
                     texts.append(column)
@@ -211,7 +206,7 @@ class Identifiers:
         return Draws(len(self), words)
 
     def named(self, position: int) -> str:
-        """How a message calls one of them."""
+        """The identifier of one record, for a message."""
         return quoted(", ".join(column[position].as_py() for column in self.columns))
 
     def some(self, at: Integers) -> Identifiers:
@@ -220,14 +215,14 @@ class Identifiers:
 
 
 Records: TypeAlias = RowNumbers | NumberedRecords | Identifiers
-"""What identifies the records of a batch; `source` gives one integer for each, in their
-order, by calls of `below`.
-"""
+"""Identification of the records of a batch; `source` gives their integers, in order."""
 
 
 class Draws:
-    """Integers for records in their order; `words(attempt, at)` has the 64-bit words of
-    those at positions `at`.
+    """Integers for records in their order, one for each.
+
+    `words(attempt, at)` returns 64-bit words for the records at positions `at`, other ones for
+    every attempt.
     """
 
     def __init__(self, count: int, words: Callable[[int, Integers], Words]) -> None:
@@ -236,12 +231,11 @@ class Draws:
         self._next = 0
 
     def below(self, bound: int, size: int) -> Integers:
-        """Independent integers for the next `size` records, uniform in [0, bound), for 1 <= bound
-        <= 2**62.
+        """Independent integers for the next `size` records, uniform in [0, bound); bound <= 2**62.
 
-        A power of two takes the leading bits. Other bounds reject the words of the last, incomplete
-        multiple of `bound` below 2**64; the record of a rejected word takes its next one, so that
-        no other record is touched.
+        For a power of two they are the leading bits. Other bounds reject the words of the last,
+        incomplete multiple of `bound` below 2**64. The record of a rejected word takes its own next
+        word, so the numbers of other records do not change.
         """
         first = self._next
         self._next += size
@@ -270,9 +264,7 @@ class Draws:
 
 
 def words_at(key: Key, numbers: Integers) -> Words:
-    """The words of AES-256 in counter mode at any places; a counter block holds those
-    of two neighbouring rows.
-    """
+    """The words of AES-256 in counter mode at any places; a block has those of two rows."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     blocks = np.zeros((len(numbers), _WORDS_PER_BLOCK), dtype=">u8")
@@ -289,7 +281,7 @@ def words_at(key: Key, numbers: Integers) -> Words:
 
 
 def _attempt(key: Key, attempt: int) -> Key:
-    """The key of a record's first word, and those of the further ones that it needs if
-    words are rejected.
-    """
-    return key.derived("attempt", str(attempt)) if attempt else key
+    """The key of a record's first word (attempt 0), or of a further one after a rejection."""
+    if attempt == 0:
+        return key
+    return key.derived("attempt", str(attempt))

@@ -1,5 +1,7 @@
-"""Further rows of integers for records that a channel has no row for: unknown symbols
-and missing cells.
+"""Rows of integers for records without a row in the channel: unknown symbols and missing cells.
+
+A policy chooses these rows: an output of the channel, or the marginal P(y). They are appended to
+the rows of the channel, and one sampler draws from all.
 """
 
 from __future__ import annotations
@@ -30,21 +32,19 @@ OUTPUT = "output:"
 NORMALISATIONS = ("none", "NFC", "NFD", "NFKC", "NFKD")
 
 FINE = 2**53
-"""Denominator of probabilities that are made here, from exact fractions and to the
-nearest integer.
-"""
+"""Denominator to which exact fractions are rounded here."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What to do with a record that the channel has no row for; it is never passed through.
+    """The treatment of records without a row in the channel; they are never passed through.
 
     Parameters
     ----------
     unknown : str
-        For a symbol that the channel does not know: ``refuse``, ``output:LABEL`` (publish this
-        output of the channel), or ``marginal`` (draw from P_Y under the table, as for a record of
-        which nothing is known).
+        For a symbol that the channel does not have: ``refuse``, ``output:LABEL`` (publish this
+        output of the channel), or ``marginal`` (draw from P_Y under the table, as for a record
+        about which nothing is known).
     null : str
         The same for a missing or empty cell, unless the channel has the empty symbol.
     normalise : str
@@ -62,18 +62,21 @@ class Policy:
     normalise: str = "none"
 
     def __post_init__(self) -> None:
-        for name in ("unknown", "null"):
-            value = getattr(self, name)
-            if value not in (REFUSE, MARGINAL) and not (
-                str(value).startswith(OUTPUT) and value != OUTPUT
-            ):
-                raise InputError(
-                    f"{name} ({quoted(value)}) must be refuse, marginal or output:LABEL"
-                )
+        _check_rule("unknown", self.unknown)
+        _check_rule("null", self.null)
         if self.normalise not in NORMALISATIONS:
             raise InputError(
                 f"normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}"
             )
+
+
+def _check_rule(name: str, rule: str) -> None:
+    """Raise InputError unless the value is one of the three forms of a rule."""
+    has_label = str(rule).startswith(OUTPUT) and rule != OUTPUT
+    if rule not in (REFUSE, MARGINAL) and not has_label:
+        raise InputError(
+            f"{name} ({quoted(rule)}) must be refuse, marginal or output:LABEL"
+        )
 
 
 def normal_form(text: str, form: str) -> str:
@@ -92,7 +95,7 @@ def normalised(variable: Variable, form: str) -> Variable:
         symbols.append(tuple(normal_form(part, form) for part in symbol))
     twice = repeated(symbols)
     if twice is not None:
-        # Two rows of the channel for one text would leave open which one draws.
+        # With two rows for one text, a record would have no definite row.
         first = symbols.index(twice)
         second = symbols.index(twice, first + 1)
         names = variable.names
@@ -113,11 +116,10 @@ def normalised_cells(column: Encoded, form: str) -> Encoded:
 
 
 def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
-    """The channel's rows, then those for the missing and for the unknown (any row where these are
-    refused).
+    """A sampler of the channel's rows, then of one for missing cells and one for unknown symbols.
 
-    The denominator is made fine enough for the marginal whatever the policy is, so that another
-    policy does not give the records that the channel knows another draw.
+    Where these are refused the row is arbitrary. The denominator is fine enough for the marginal
+    under every policy, so the draws of the channel's own symbols do not depend on the policy.
     """
     if channel.unseen and policy.unknown.startswith(OUTPUT):
         raise InputError(
@@ -133,7 +135,7 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
         apportioned(policy_row(channel, policy.null, "null"), denominator),
         apportioned(policy_row(channel, policy.unknown, "unknown"), denominator),
     ]
-    # The compressed rows of the channel, and behind them the positive entries of the further ones.
+    # The compressed rows of the channel, followed by the positive entries of the further ones.
     positions = [np.flatnonzero(row) for row in further]
     ends = rows.indptr[-1] + np.cumsum([len(at) for at in positions])
     values = [rows.values * scale]
@@ -149,21 +151,23 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
 
 
 def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
-    """In proportion to P(y | record), for a record that the channel has no row for;
-    `name` is that of the rule.
+    """Integers in proportion to P(y | record) for a record without a row, under a rule.
+
+    `name` is the field of the policy, for messages.
     """
     if rule == MARGINAL:
         table_of(channel, f"{name}=marginal")
         return [sum(masses) for _, masses in channel.behind]
     if rule == REFUSE:
-        # Any row will do, because nothing is ever drawn from it. It keeps the number of
-        # rows the same.
+        # Nothing is ever drawn from this row. It only keeps the number of rows the same.
         label = channel.outputs[0]
     else:
         label = rule.removeprefix(OUTPUT)
     if label not in channel.outputs:
         near = difflib.get_close_matches(label, channel.outputs, n=1)
-        hint = f"; did you mean {quoted(near[0])}?" if near else ""
+        hint = ""
+        if near:
+            hint = f"; did you mean {quoted(near[0])}?"
         raise InputError(
             f"{name}={rule}: {quoted(label)} is no output of the channel, and another label "
             f"would give the record away{hint} (outputs: {listed(channel.outputs)})"
@@ -180,13 +184,14 @@ def posterior_sampler(channel: Releasable) -> Sampler:
 def sampler_of(
     rows: Sequence[tuple[Sequence[int], Sequence[int]]], size: int
 ) -> Sampler:
-    """Draws one of `size` things for each row of (their positions, in what proportion)."""
+    """A sampler of `size` choices; each row has positions, and integers in proportion to their
+    probabilities.
+    """
     pairs: list[list[int]] = []
     for positions, shares in rows:
+        masses = apportioned(shares, FINE).tolist()
         flat: list[int] = []
-        for position, mass in zip(
-            positions, apportioned(shares, FINE).tolist(), strict=True
-        ):
+        for position, mass in zip(positions, masses, strict=True):
             if mass:
                 flat += [position, mass]
         pairs.append(flat)
@@ -194,7 +199,7 @@ def sampler_of(
 
 
 def table_of(channel: Releasable, purpose: str) -> Joint:
-    """The table of a channel that is not public; `purpose` needs it."""
+    """The table of a channel; InputError, which names the purpose, for a public one."""
     if channel.joint is None:
         raise InputError(
             f"{purpose} needs the table that the channel was designed for, and this channel "
@@ -205,16 +210,15 @@ def table_of(channel: Releasable, purpose: str) -> Joint:
 
 
 def apportioned(shares: Sequence[int], denominator: int) -> Integers:
-    """Integers in proportion to `shares` that sum to `denominator`: rounded down, the rest to the
-    largest remainders.
+    """Integers in proportion to `shares` that sum to `denominator`, by largest remainders.
 
     A share of zero stays zero.
     """
     total = sum(shares)
     exact = [Fraction(share * denominator, total) for share in shares]
     whole = [int(value) for value in exact]
-    # The largest remainder first. A share of zero has none, and there are always enough others,
-    # because the remainders add up to the number of units that are left.
+    # The largest remainder first. There are always enough positive ones, because the remainders
+    # are below one and add up to the number of units that are left.
     order = sorted(range(len(whole)), key=lambda i: whole[i] - exact[i])
     for i in order[: denominator - sum(whole)]:
         whole[i] += 1

@@ -1,7 +1,7 @@
-"""What a channel has to offer so that this package can draw from it.
+"""The attributes of a channel that this package uses to draw from it.
 
-Channels stand above this package and call it. The Protocol below is all that this package knows of
-them, so that no import runs upwards.
+Channels are above this package and call it. This package knows them by the Protocol below alone, so
+no import runs upwards.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from mechdesign.tables.variable import Variable
 
 
 class Releasable(Protocol):
-    """W(y|x) = rows[x][y] / denominator in integers, with labels and, unless it is
-    public, with its table.
-    """
+    """W(y|x) = rows[x][y] / denominator in integers, with labels; unless public, with its table."""
 
     @property
     def useful(self) -> Variable:
@@ -58,8 +56,7 @@ class Releasable(Protocol):
 
     @property
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
-        """For every output y the inputs x that can have caused it, and integers in proportion to
-        P(x, y).
+        """For every output the inputs that can have caused it, and their P(x, y) in proportion.
 
         Raises InputError without a joint.
         """
@@ -67,14 +64,10 @@ class Releasable(Protocol):
 
     @property
     def unseen(self) -> int:
-        """Symbols without a record that the promise covers as long as they are released
-        as the marginal.
-        """
+        """Symbols without a record that the promise covers if released as the marginal."""
         ...
 
     @property
     def distance(self) -> Literal["absolute", "squared"] | None:
-        """The distance between numbers that was the design's objective; None for other
-        objectives.
-        """
+        """The distance between numbers that the design minimised; None for other objectives."""
         ...

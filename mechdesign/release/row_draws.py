@@ -19,9 +19,11 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.formats.digests import Hashes, RowHasher
-from mechdesign.release.drawing import KEEP, REDRAW, FirstSymbols, new_records
+from mechdesign.formats.census import Hashes
+from mechdesign.formats.digests import RowHasher
+from mechdesign.release.drawing import KEEP, REDRAW
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
+from mechdesign.release.first_symbols import FirstSymbols, new_records
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.release.spellings import Spellings
 from mechdesign.tables.columns import (

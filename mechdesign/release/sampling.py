@@ -15,20 +15,17 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.release.draws import Draws
-from mechdesign.release.protocol import Releasable as Releasable
 
 CHUNK = 1 << 16
 """Records drawn at a time: the arrays of one chunk stay in the processor's cache."""
 
 GUIDE_ENTRIES = 1 << 18
-"""Entries of the guide table over all rows (1 MB): it stays in cache, and a larger one
-saves few searches.
+"""Entries of the guide table over all rows (1 MB): it stays in cache. Larger ones save few
+searches.
 """
 
 GUIDE_BITS = range(4, 11)
-"""Leading bits of u that the guide table looks at: at least a few, and more than ten
-save nothing.
-"""
+"""Leading bits of u that index the guide table; more than ten save nothing."""
 
 
 class Sampler:
@@ -44,8 +41,8 @@ class Sampler:
         self.denominator = denominator
         self._starts = integers.indptr
         self._outputs = integers.indices
-        # Cumulated integers of each row, over its positive entries (modular sums: rows are
-        # below 2**62).
+        # Cumulated integers of each row, over its positive entries. The running sum over all rows
+        # may overflow; differences modulo 2**64 are right, because rows are below 2**62.
         lengths = np.diff(integers.indptr)
         running = np.cumsum(integers.values.view(np.uint64), dtype=np.uint64)
         before = np.concatenate([np.zeros(1, np.uint64), running])[integers.indptr[:-1]]
@@ -61,9 +58,7 @@ class Sampler:
         self._guide = self._make_guide(len(integers))
 
     def _make_guide(self, rows: int) -> NDArray[np.int32]:
-        """For each row and each block of 2**shift integers, the output that has all of
-        it, or -1.
-        """
+        """For each row and block of 2**shift integers the output of all of it, or -1 if several."""
         # Both ends of a bucket lead to the same output exactly if all of the bucket does, because
         # cumulated integers grow along a row.
         x = np.repeat(np.arange(rows, dtype=np.int64), self._buckets)
@@ -74,9 +69,7 @@ class Sampler:
         return np.where(low == high, low, -1).astype(np.int32)
 
     def _search(self, codes: Integers, numbers: Integers) -> Integers:
-        """The output y with cumulated(y - 1) <= u < cumulated(y), by bisection in the
-        row of each code.
-        """
+        """The output y with cumulated(y - 1) <= u < cumulated(y), by bisection in each row."""
         low = self._starts[codes]
         high = self._starts[codes + 1] - 1
         # The invariant: the answer lies in [low, high]. All records bisect at once, also those that

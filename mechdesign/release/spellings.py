@@ -1,14 +1,11 @@
 """Identifiers that differ in their spelling alone: 17, 017, 17.0, "17 ".
 
-The draw of a record follows from the text of its identifier, byte for byte. A table that came back
-from a spreadsheet has lost its leading zeros, and every record would be drawn a second time. So
-the identifiers of a release are compared, among themselves and with earlier releases, in a spelling
-without what such ways take away or add (`plain_spelling`): two texts of one plain spelling are
-refused.
+The draw of a record follows from the text of its identifier, byte for byte. A table that was saved
+by a spreadsheet has lost its leading zeros, and every record would be drawn a second time. So the
+identifiers of a release are compared, among themselves and with earlier releases, in their plain
+spelling (`plain_spelling`), and two texts with one plain spelling are refused.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -18,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.digests import Hashes, RowHasher
+from mechdesign.formats.census import Hashes
+from mechdesign.formats.digests import RowHasher
 
 TWO_SPELLINGS = (
     "two identifiers differ only in blanks, leading zeros, a sign or .0: nobody can tell whether "
@@ -35,7 +33,7 @@ UNUSUAL = (
     r"^[\s\x{A0}\x{FEFF}]|[\s\x{A0}]$|^\+[0-9]|^-?0[0-9]+(\.0*)?$|^-?[0-9]+\.0*$"
     r"|^[A-Za-z]+[-_ ]?0+[0-9]+$"
 )
-"""Texts that are perhaps not in their plain spelling."""
+"""Matches every text that is not in its plain spelling, and perhaps others."""
 
 STEPS = (
     (r"^[\s\x{A0}\x{FEFF}]+|[\s\x{A0}]+$", ""),
@@ -44,18 +42,19 @@ STEPS = (
     (r"^(-?)0+([0-9]+)$", r"\1\2"),
     (r"^([A-Za-z]+[-_ ]?)0+([0-9]+)$", r"\1\2"),
 )
-"""What is replaced one after the other: blanks around, a plus, .0, and zeros before a number, also
-of one letter or several (P001). Identifiers of one length never become equal.
+"""Replacements one after the other: blanks around, a plus, .0, and zeros before a number, also
+after letters (P001). Identifiers of one length never become equal.
 """
 
 
 def plain_spelling(texts: Any) -> Any | None:
     """A pyarrow array of texts in their plain spelling; None where they all are."""
-    import pyarrow.compute
+    # There are no stubs of this module.
+    import pyarrow.compute  # pyright: ignore[reportMissingTypeStubs]
 
-    # The stubs of pyarrow lack these functions.
     pc: Any = pyarrow.compute
 
+    # One pass decides for nearly all columns that nothing has to be replaced.
     unusual = pc.match_substring_regex(texts, UNUSUAL)
     if not pc.any(unusual).as_py():
         return None
@@ -71,8 +70,8 @@ class Spellings:
     Attributes
     ----------
     plain, written : arrays of hashes
-        For each of them the hash of its plain spelling, and of the text as it is; both ascending by
-        the plain one.
+        The hashes of their plain spellings, and of the texts as written, in ascending order of the
+        plain ones.
     """
 
     def __init__(self) -> None:
@@ -96,36 +95,35 @@ class Spellings:
             If two different texts have one plain spelling.
         """
         plain_columns: list[Any] = []
-        unusual = False
+        has_unusual = False
         for column in columns:
             plain = plain_spelling(column)
-            unusual = unusual or plain is not None
-            plain_columns.append(column if plain is None else plain)
-        if not unusual:
+            if plain is None:
+                plain_columns.append(column)
+            else:
+                has_unusual = True
+                plain_columns.append(plain)
+        if not has_unusual:
             return
         plain_hashes = hasher.identifiers(plain_columns)
         differs = plain_hashes != hashes
-        both = np.stack(
-            [
-                np.append(self.plain, plain_hashes[differs]),
-                np.append(self.written, hashes[differs]),
-            ],
-            axis=1,
-        )
-        both = np.unique(both, axis=0)
-        self.plain = both[:, 0]
-        self.written = both[:, 1]
+        all_plain = np.append(self.plain, plain_hashes[differs])
+        all_written = np.append(self.written, hashes[differs])
+        pairs = np.unique(np.stack([all_plain, all_written], axis=1), axis=0)
+        self.plain = pairs[:, 0]
+        self.written = pairs[:, 1]
+        # One plain spelling in two different pairs.
         if len(np.unique(self.plain)) < len(self.plain):
             raise InputError(TWO_SPELLINGS)
 
     def differ(self, plain: Hashes, written: Hashes) -> bool:
         """Whether one of these plain spellings is written in another way here."""
-        common, here, there = np.intersect1d(
+        _, here, there = np.intersect1d(
             self.plain, plain, assume_unique=True, return_indices=True
         )
-        return bool(len(common)) and bool((self.written[here] != written[there]).any())
+        return bool((self.written[here] != written[there]).any())
 
-    def new_pairs(self, known: NDArray[np.uint64]) -> tuple[Hashes, Hashes]:
-        """The pairs whose plain spelling is not known yet."""
-        new = ~np.isin(self.plain, known)
+    def new_pairs(self, earlier: NDArray[np.uint64]) -> tuple[Hashes, Hashes]:
+        """The pairs whose plain spelling is not among the earlier ones."""
+        new = ~np.isin(self.plain, earlier)
         return self.plain[new], self.written[new]

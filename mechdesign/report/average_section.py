@@ -25,24 +25,27 @@ NO_PROMISE_FOR_ONE = "An average promises nothing about one record"
 def average_texts(
     averages: Sequence[AverageBudget], achieved: Achieved, sensitive: str
 ) -> tuple[str, ...]:
-    """Budget and leakage of every average, with the worst lifts beside them."""
+    """Budget and leakage of every average; the last text has the worst lifts, too."""
     texts: list[str] = []
+    low = "0"
+    if math.isfinite(achieved.eps_l):
+        low = w.short_factor(achieved.eps_l, upper=False)
+    high = w.short_factor(achieved.eps_u, upper=True)
     for average in averages:
         text = f"Average: the {NAMES[average.measure]} is at most {w.at_most(average.budget)}"
         if average.achieved is not None:
             text += f"; it is {w.at_most(average.achieved)}"
-        low = "0"
-        if math.isfinite(achieved.eps_l):
-            low = w.short_factor(achieved.eps_l, upper=False)
-        high = w.short_factor(achieved.eps_u, upper=True)
         if average.keep is not None and average.lower_bound is not None:
             kept = percent_of(average.keep)
             text += f", and no such channel that keeps {kept} has less than "
             text += f"{w.at_least(average.lower_bound)} (proven)"
-        texts.append(
-            f"{text}. {NO_PROMISE_FOR_ONE}: the worst released values make a value of {sensitive} "
-            f"{low} to {high} times as probable."
-        )
+        texts.append(f"{text}.")
+    if not texts:
+        return ()
+    texts[-1] += (
+        f" {NO_PROMISE_FOR_ONE}: the worst released values make a value of {sensitive} {low} to "
+        f"{high} times as probable."
+    )
     return tuple(texts)
 
 

@@ -114,8 +114,13 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
     limit = utility.limit
     if limit is None:
         return []
-    text = limit.text(channel.level)
+    remedy = "--rare N promises values of fewer than N records together"
+    if len(channel.columns) == 1 and not channel.given:
+        remedy += ", --rare auto the fewest with which half is kept"
     if limit.information < utility.entropy:
+        text = limit.text(channel.level)
+        if utility.nmi < LITTLE:
+            text += f" {remedy}."
         return [text]
     if utility.nmi >= LITTLE:
         # More than the columns have: the limit excludes nothing, and nothing is missing.
@@ -129,14 +134,10 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
         for s in order[:MOST_RARE]:
             name = w.label(own.joint.sensitive.names[s])
             rarest.append(f"{name} ({w.count(counts[s], 'record')})")
-        text = (
+        lines.append(
             "The promised values with the fewest records in the proof are "
-            f"{', '.join(rarest)}. Little is known of their population, which costs most; "
-            "--rare N promises values of fewer than N records together"
+            f"{', '.join(rarest)}. Little is known of their population, which costs most; {remedy}."
         )
-        if len(channel.columns) == 1 and not channel.given:
-            text += ", --rare auto the fewest with which half is kept"
-        lines.append(f"{text}.")
     lines.append(
         f"The limit that rare values set to every method is {w.at_most(limit.information)} nats "
         f"(of {w.label(limit.value)}, Proposition 6); the columns have {utility.entropy:.4g}, so "

@@ -10,8 +10,9 @@ from dataclasses import asdict, replace
 
 from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.demands import allowed_sides
+from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.leakages import belief_ranges
-from mechdesign.auditing.measures import ChannelMeasures, guarantees
+from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import NO_PUBLIC_AVERAGE, ChannelRecord
@@ -19,7 +20,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, at_most, factor_at_most
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
-from mechdesign.release.released_values import moved
+from mechdesign.release.moved_numbers import moved
 from mechdesign.report import record as r
 from mechdesign.report.average_section import average_texts
 from mechdesign.report.blocks import short
@@ -86,7 +87,7 @@ MEASURES = {
         "every_alpha_lift_inverse",
     ),
 }
-"""For each entry of `auditing.measures.guarantees`: its words, its unit, and its name in
+"""For each entry of `auditing.implied_bounds.guarantees`: its words, its unit, and its name in
 `auditing.measures`.
 
 `auditing.measures` has no suprema over alpha. They are the extreme lifts, so `guarantees` of the

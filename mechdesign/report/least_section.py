@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.auditing.composition import sum_above
-from mechdesign.release.released_values import Moved, distance_text, unit_of
+from mechdesign.release.moved_numbers import Moved, distance_text, unit_of
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
 from mechdesign.report.record import LeastKept

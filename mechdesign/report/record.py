@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from mechdesign.auditing.measures import guarantees
+from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
-from mechdesign.release.released_values import Moved, moved
+from mechdesign.release.moved_numbers import Moved, moved
 from mechdesign.report.sentences import population_record, spending_record
 from mechdesign.report.wording import plain
 

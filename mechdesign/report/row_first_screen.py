@@ -20,6 +20,7 @@ from mechdesign.report.rows import (
     lead_text,
     sensitive_name,
     stopped_text,
+    task_text,
 )
 
 NO_POPULATION = (
@@ -41,6 +42,8 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
     """
     before = [*_lines(lead_text(design.channel)), *_promises(design), ""]
     before += _lines(_kept(design))
+    if design.purpose is not None:
+        before += _lines(task_text(design, design.purpose))
     after = ["", *_not_covered(design), "", FULL, *last]
     room = MOST_LINES - len(before) - len(after)
     levels = _levels(design, room)

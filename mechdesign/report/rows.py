@@ -11,6 +11,7 @@ from mechdesign.auditing.rows import RowAudit
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.wording import percent_of, quoted
+from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import to_record
 from mechdesign.report import wording as w
@@ -54,6 +55,8 @@ def row_design_text(design: RowDesign) -> str:
     if design.given_lift is not None:
         lines.append(w.paragraph(_given_text(design.given_lift)))
     lines += ["", "What is kept", w.paragraph(_kept_text(design))]
+    if design.purpose is not None:
+        lines.append(w.paragraph(task_text(design, design.purpose)))
     lines += w.aligned(_level_rows(design), left=(0,))
     if design.stopped > 0.0:
         lines.append(w.paragraph(stopped_text(design)))
@@ -153,6 +156,18 @@ def _kept_text(design: RowDesign) -> str:
     return f"{text}; no mechanism with this promise keeps more than {bound} (proven)."
 
 
+def task_text(design: RowDesign, task: TaskUtility) -> str:
+    """What is kept of the task, rounded down, and the bound, rounded up."""
+    text = (
+        f"Made to tell of {w.label(task.column)}: {w.percent_at_least(task.task_kept)} of what the "
+        "true rows tell of it is kept"
+    )
+    if design.channel.given:
+        text += " (beyond the given columns)"
+    bound = w.percent_at_most(task.task_upper_bound)
+    return f"{text}; no mechanism with this promise keeps more than {bound} (proven)."
+
+
 def _level_rows(design: RowDesign) -> list[list[str]]:
     """A row for each level: unchanged cells, how many the most frequent symbol would leave
     unchanged, what the level adds to the information kept, and the budget spent up to there. The
@@ -214,6 +229,7 @@ def row_design_record(design: RowDesign, output: str | None) -> dict[str, Any]:
         "notion": to_record(design.audit.notion),
         "promise": design.audit.promise,
         "objective": channel.record.objective,
+        **_purpose_figures(design),
         "nmi": design.nmi,
         "mutual_information": design.nmi * design.entropy,
         "entropy": design.entropy,
@@ -238,6 +254,13 @@ def row_design_record(design: RowDesign, output: str | None) -> dict[str, Any]:
         "seconds": design.seconds,
         "output": output,
     }
+
+
+def _purpose_figures(design: RowDesign) -> dict[str, Any]:
+    """What the release was made for, in the place of its objective."""
+    if design.purpose is None:
+        return {}
+    return {"objective": "task", "task": design.purpose.column} | design.purpose.figures
 
 
 def row_audit_text(audit: RowAudit) -> str:

@@ -1,4 +1,4 @@
-"""Bins from what a user asks for: a width, equal shares of the records, edges, or medians."""
+"""Bins from a user's specification: a width, equal shares of the records, edges, or medians."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mechdesign.tables.cell_numbers import (
 )
 
 MOST_BINS = 100_000
-"""Most bins of a column. Of more, the labels alone would take longer to read than the records."""
+"""Most bins of a column. The labels of more would take longer to read than the records."""
 
 QUANTILES = "quantiles:"
 """The beginning of a specification of bins with equal shares of the records."""
@@ -75,6 +75,7 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     name = f"the column {quoted(column)}"
     kind = spec.kind if isinstance(spec, Bins) else _common_kind(name, cells)
     numbers = _numbers_of_cells(name, cells, kind)
+    # The edges of another table stay, and the values become those of this one.
     if isinstance(spec, Bins):
         cuts = spec.cuts
     else:
@@ -90,6 +91,7 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
 
 
 def _common_kind(name: str, cells: Sequence[tuple[str, int]]) -> Kind:
+    """The kind of the first cell that has one; bad cells are refused later, with their number."""
     kind = kind_of([text for text, _ in cells], most=True)
     if kind is None:
         raise InputError(
@@ -120,6 +122,7 @@ def _numbers_of_cells(
 def _edge_texts(
     name: str, cuts: Sequence[Fraction | float], kind: Kind
 ) -> tuple[str, ...]:
+    """The edges as texts."""
     # Edges at midnight are written as dates.
     finite = [cut for cut in cuts if math.isfinite(cut)]
     if kind == "time" and all(cut % DAY == 0 for cut in finite):
@@ -179,6 +182,7 @@ def _cuts_of_count(
             f"--bin {quoted(spec)}: the number of bins must be a whole number from 2 to {MOST_BINS}"
         )
     if method == AUTO:
+        # The last solution has the most bins, `count` if there are so many numbers.
         splits, _ = least_distance(numbers, count)[-1]
     else:
         splits = quantile_splits(numbers, count)
@@ -200,7 +204,7 @@ def _cuts_of_width(
     width = _width(spec, kind, name)
     least, _ = numbers[0]
     largest, _ = numbers[-1]
-    # Multiples of the width and not offsets from the smallest value: the edges disclose no record.
+    # Multiples of the width, not offsets from the smallest value: the edges disclose no record.
     first = math.floor(least / width)
     last = math.floor(largest / width) + 1
     if last - first > MOST_BINS:
@@ -239,6 +243,7 @@ def _explicit_cuts(spec: str, kind: Kind, name: str) -> list[Fraction | float]:
 
 
 def _width(spec: str, kind: Kind, name: str) -> Fraction:
+    """A positive width, in the unit of the column: seconds for dates and times."""
     time = _WIDTH.fullmatch(spec)
     try:
         if time is None:
@@ -252,6 +257,7 @@ def _width(spec: str, kind: Kind, name: str) -> Fraction:
         ) from None
     if width <= 0:
         raise InputError(f"--bin {quoted(spec)}: the width must be positive")
+    # A width without a unit of time is for numbers, one with a unit for dates and times.
     is_plain = time is None
     if is_plain != (kind == "number"):
         example = "a time, such as 7d, 1h, 15min or 30s"
@@ -281,6 +287,7 @@ def _steps(low: Fraction, high: Fraction, kind: Kind) -> Iterator[Fraction]:
     """Units of time, then powers of ten, descending without end."""
     power = 0
     if kind == "number":
+        # A power of ten above both ends, so that 0 is found first if it lies between them.
         power = len(str(int(max(abs(low), abs(high), 1))))
     else:
         for seconds in UNITS.values():
@@ -300,6 +307,7 @@ def _thinned(part: Numbers) -> Numbers:
         divisor = math.gcd(*(mass for _, mass in part)) or 1
         return [(value, mass // divisor) for value, mass in part]
     sums = list(itertools.accumulate(mass for _, mass in part))
+    # A value may be in the middle of several shares, so the shares of each are counted.
     shares: Counter[Fraction] = Counter()
     # The middle of share k of the mass, (2 k + 1) / (2 MOST_VALUES), in integers.
     for share in range(MOST_VALUES):
@@ -321,6 +329,7 @@ def specs_by_column(bins: Any, columns: Sequence[str]) -> dict[str, Any]:
     """
     if isinstance(bins, tuple):
         entries = cast("tuple[Any, ...]", bins)
+        # The bins of a channel's variable have an entry for each column.
         if any(isinstance(entry, Bins) for entry in entries):
             return dict(zip(columns, entries, strict=True))
     if not isinstance(bins, Mapping):

@@ -16,7 +16,7 @@ MOST_PLACES = 4096
 """Most splits that the dynamic program tries. Of more values, those at equal shares are tried."""
 
 FEW_ROWS = 16
-"""So few rows compare all their columns at once, which saves calls."""
+"""Number of rows below which all columns of all rows are compared at once, which saves calls."""
 
 Numbers: TypeAlias = list[tuple[Fraction, int]]
 """Different numbers, ascending, with their masses."""
@@ -31,10 +31,11 @@ Cost: TypeAlias = Callable[[Places, Places], Floats]
 def quantile_splits(numbers: Numbers, bins: int) -> list[int]:
     """The splits nearest to equal shares of the mass.
 
-    There are fewer than asked for where many records have one value.
+    There are fewer than `bins` - 1 where many records have one value.
     """
     sums: Floats = np.cumsum(np.array([float(mass) for _, mass in numbers]))
     targets: Floats = sums[-1] * np.arange(1, bins) / bins
+    # The first number with which the share is reached: the split is before it or after it.
     after: Places = np.clip(np.searchsorted(sums, targets), 1, len(sums) - 1)
     missing = targets - sums[after - 1]
     excess = sums[after] - targets
@@ -50,6 +51,7 @@ class _DistanceToMedian:
         # Differences are exact before they are rounded, so a large offset loses no digits.
         self._values = np.array([float(value - numbers[0][0]) for value, _ in numbers])
         weights = np.array([float(mass) for _, mass in numbers])
+        # Shares, so that the distance is one per record.
         weights /= weights.sum()
         self._mass = np.concatenate([[0.0], np.cumsum(weights)])
         self._moment = np.concatenate([[0.0], np.cumsum(weights * self._values)])
@@ -73,6 +75,7 @@ class _DistanceToMedian:
         # reverse below.
         above = moment[last] - moment[middle] - values[middle] * mass_above
         below = values[middle] * mass_below - moment[middle] + moment[first]
+        # Rounding can make the distance of equal values negative.
         return np.where(last > first, np.maximum(above + below, 0.0), 0.0)
 
 
@@ -159,6 +162,7 @@ def row_minima(value: Cost, rows: Places, first: Places, last: Places) -> Places
     place = last.copy()
     step = 1 << (rows.size.bit_length() - 1)
     while step:
+        # The rows in the middle between two rows with a known minimum.
         middles = np.arange(step - 1, rows.size, 2 * step)
         low = first[middles]
         high = last[middles]
@@ -174,6 +178,7 @@ def row_minima(value: Cost, rows: Places, first: Places, last: Places) -> Places
 def _row_minima_at_once(
     value: Cost, rows: Places, first: Places, last: Places
 ) -> Places:
+    """`row_minima` by comparing every column of every row."""
     columns: Places = np.arange(int(first[0]), int(last[-1]) + 1)
     inside = (columns >= first[:, None]) & (columns <= last[:, None])
     values = np.where(inside, value(rows[:, None], columns), np.inf)

@@ -30,7 +30,7 @@ from mechdesign.tables.cell_numbers import ORIGIN, WHAT, Kind, number_of
 
 NO_NUMBER = "no number"
 OUTSIDE = "outside the edges"
-"""In the place of a label, for cells that have no bin. No label reads so."""
+"""Texts in the place of a label, for cells that have no bin. They are different from all labels."""
 
 NO_NUMBER_CODE = -1
 OUTSIDE_CODE = -2
@@ -55,7 +55,7 @@ class Bins(Record):
     Attributes
     ----------
     kind : Kind
-        What the cells spell.
+        The kind of the cells: numbers, dates or times.
     edges : tuple of str
         The edges, ascending.
     values : tuple of tuples of str, optional
@@ -72,6 +72,7 @@ class Bins(Record):
 
     @model_validator(mode="after")
     def _consistent(self) -> Bins:
+        """Refuse edges, values or counts that do not fit together."""
         self._check_edges()
         self._check_sizes()
         for k, texts in enumerate(self.values or ()):
@@ -89,6 +90,7 @@ class Bins(Record):
         return self
 
     def _check_edges(self) -> None:
+        """Refuse edges that do not ascend."""
         named = list(zip(self.edges, self.cuts, strict=True))
         for (low, low_cut), (high, high_cut) in itertools.pairwise(named):
             if not low_cut < high_cut:
@@ -97,6 +99,7 @@ class Bins(Record):
                 )
 
     def _check_sizes(self) -> None:
+        """Refuse values and counts that do not have the same size in every bin."""
         if self.values is None and self.counts is None:
             return
         values = self.values or ()
@@ -109,6 +112,8 @@ class Bins(Record):
             )
 
     def _cut(self, edge: str) -> Fraction | float:
+        """An edge as a number."""
+        # Plain numbers may not be infinite, but edges may.
         if edge in ("-inf", "inf"):
             return float(edge)
         number = self.number(edge)
@@ -157,8 +162,9 @@ class Bins(Record):
     def bin_at(self, value: Fraction) -> int:
         """The bin of a number, or `OUTSIDE_CODE`."""
         k = bisect_right(self.cuts, value) - 1
+        # A finite last edge belongs to the last bin.
         if k == len(self) and value == self.cuts[-1]:
-            return k - 1  # a finite last edge belongs to the last bin
+            return k - 1
         if 0 <= k < len(self):
             return k
         return OUTSIDE_CODE
@@ -194,10 +200,11 @@ class Bins(Record):
     def sorted_in(self, column: Encoded) -> Encoded:
         """The column with the labels of bins in place of numbers.
 
-        One that has them already stays.
+        A column that has them already stays.
         """
         if column.texts == self.marked:
             return column
+        # The remainder turns -1 and -2 into the places of the last two texts.
         codes = self.bins_of(column.texts) % len(self.marked)
         empty = [not text for text in column.texts]
         codes = np.where(empty, -1, codes)
@@ -205,8 +212,7 @@ class Bins(Record):
         return Encoded(np.append(codes, -1)[column.codes], self.marked)
 
     def sorted_values(self, column: Any, name: str) -> Encoded | None:
-        """`sorted_in` for an arrow array of numbers, dates or moments, without writing them as
-        text.
+        """`sorted_in` for an arrow array of numbers, dates or moments, without their texts.
 
         Returns None for arrays of other types.
         """
@@ -293,7 +299,8 @@ def _microseconds(cut: Fraction | float) -> int:
 
     A whole number of microseconds is at least `cut` exactly where it is at least this.
     """
-    if isinstance(cut, float):  # infinite
+    # Only infinite edges are floats.
+    if isinstance(cut, float):
         return -FAR if cut < 0 else FAR
     return math.ceil(cut * 1_000_000)
 

@@ -1,6 +1,6 @@
-"""Numbers, dates and times that cells spell, as exact rationals.
+"""The numbers, dates and times of cells, as exact rationals.
 
-Times are seconds since `ORIGIN`. ``01``, ``1`` and ``1.0`` spell one number.
+Times are seconds since `ORIGIN`. ``01``, ``1`` and ``1.0`` are spellings of one number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.rationals import fraction_of_text
 
 Kind: TypeAlias = Literal["number", "date", "time", "instant", "clock"]
-"""What cells spell.
+"""The kind of a cell.
 
 'number' is a plain number, 'date' a date, 'time' a date with a time of day, 'instant' a date and
 time with its zone, and 'clock' a time of day.
@@ -38,7 +38,7 @@ DAY = 86400
 """Seconds of a day."""
 
 MIDNIGHT = "24:00:00"
-"""Where the last bin of times of day ends. No cell of a table reads so."""
+"""The end of the last bin of times of day, which is not a time of a cell."""
 
 _MOMENT = re.compile(
     r"(\d{4}-\d\d-\d\d)?"  # date
@@ -61,8 +61,10 @@ def _moment(text: str) -> tuple[Kind, Fraction]:
     if match is None:
         raise ValueError(text)
     day, clock, fraction, zone = match.groups()
+    # All parts of the pattern are optional.
     if day is None and clock is None:
         raise ValueError(text)
+    # A zone may change with the date, so a time of day alone has none.
     if zone is not None and day is None:
         raise ValueError(text)
     if text == MIDNIGHT:
@@ -70,8 +72,10 @@ def _moment(text: str) -> tuple[Kind, Fraction]:
     iso = f"{day or ORIGIN.date()}T{clock or '00:00'}{zone or 'Z'}"
     try:
         moment = datetime.fromisoformat(iso).astimezone(UTC)
-    except OverflowError:  # the year is 0 or 10000 in UTC
+    except OverflowError:
+        # The year is 0 or 10000 in UTC.
         raise ValueError(text) from None
+    # `datetime` ends at microseconds, so the fraction is added exactly.
     seconds = Fraction((moment - ORIGIN) // timedelta(seconds=1))
     if fraction is not None:
         seconds += Fraction(f"0{fraction}")
@@ -79,6 +83,7 @@ def _moment(text: str) -> tuple[Kind, Fraction]:
 
 
 def _kind_of_parts(day: str | None, clock: str | None, zone: str | None) -> Kind:
+    """The kind of a moment by the parts that it has."""
     if day is None:
         return "clock"
     if clock is None:
@@ -87,10 +92,7 @@ def _kind_of_parts(day: str | None, clock: str | None, zone: str | None) -> Kind
 
 
 def number_of(text: str, kind: Kind) -> Fraction | None:
-    """The exact number that a cell spells, seconds for times.
-
-    None if it spells none of this kind.
-    """
+    """The exact number of a cell, in seconds for times; None if it has none of this kind."""
     if kind == "number":
         try:
             return fraction_of_text(text)
@@ -115,6 +117,7 @@ def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
     if most:
         kinds = [kind for kind in kinds if kind is not None]
     different = set(kinds)
+    # A date is the time of its midnight.
     if different == {"date", "time"}:
         return "time"
     if not kinds or (len(different) > 1 and not most):
@@ -123,6 +126,7 @@ def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
 
 
 def _kind_of(text: str) -> Kind | None:
+    """The kind of one text, None if it has none."""
     if number_of(text, "number") is not None:
         return "number"
     try:
@@ -160,9 +164,11 @@ def text_of_number(value: Fraction | float, kind: Kind) -> str:
 
 def _decimal(value: Fraction | int) -> str:
     """A rational number with a power of ten as a denominator, written out."""
+    # The denominator is a product of twos and fives, so some power of ten is a multiple of it.
     places = 0
     while (10**places) % value.denominator:
         places += 1
+    # From its digits, because `Decimal` rounds the result of a division.
     digits = abs(value.numerator) * 10**places // value.denominator
     sign = int(value < 0)
     return f"{Decimal((sign, tuple(map(int, str(digits))), -places)):f}"

@@ -1,19 +1,17 @@
-"""Records as positions of symbols, and what is wrong with a record that has no symbol."""
+"""Records as positions of symbols, and the error about a record that has no symbol."""
 
-# pyarrow and narwhals have no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.formats.arrow_arrays import combined
+from mechdesign.formats.arrow_arrays import combined, is_arrow
 from mechdesign.formats.cells import Encoded, as_whole, encode, encoded_columns
 from mechdesign.formats.distinct import distinct_records
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE
@@ -37,7 +35,7 @@ class UnknownSymbol(InputError):
     position : int
         The record, from 0.
     what : str
-        What is wrong with it.
+        Its fault.
     """
 
     def __init__(self, position: int, what: str) -> None:
@@ -64,17 +62,21 @@ def values_of(column: Any, variable: Variable) -> list[Encoded]:
     if len(names) == 1:
         return [encode(column, names[0])]
     if isinstance(column, (list, tuple)):
-        return _values_of_tuples(column, names)
+        return _values_of_tuples(cast("Sequence[Any]", column), names)
     return encoded_columns(column, names)
 
 
 def _values_of_tuples(records: Sequence[Any], names: Sequence[str]) -> list[Encoded]:
+    """The cells of records that are tuples with a value for each column."""
     for position, record in enumerate(records):
-        if isinstance(record, tuple) and len(record) == len(names):
-            continue
-        fact = f"of type {type(record).__name__}"
+        size: int | None = None
         if isinstance(record, tuple):
-            fact = f"a tuple of {len(record)}"
+            size = len(cast("tuple[Any, ...]", record))
+        if size == len(names):
+            continue
+        fact = f"of type {type(cast('object', record)).__name__}"
+        if size is not None:
+            fact = f"a tuple of {size}"
         wanted = ", ".join(quoted(name) for name in names)
         raise InputError(
             f"entry {position} must be a tuple with one value for each of {wanted}, not {fact}"
@@ -90,10 +92,8 @@ def encode_for(column: Any, name: str, variable: Variable, part: int) -> Encoded
 
     Where the variable has bins for it, arrow numbers become the labels of their bins.
     """
-    import pyarrow as pa
-
     bins = variable.bins_of(part)
-    if bins is not None and isinstance(column, (pa.Array, pa.ChunkedArray)):
+    if bins is not None and is_arrow(column):
         labelled = bins.sorted_values(combined(column), name)
         if labelled is not None:
             return labelled
@@ -108,8 +108,10 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     gaps into floats.
     """
     columns = _in_bins(columns, variable)
+    # Symbols are looked up once for each combination of codes, not for each record.
     keys: list[tuple[int, ...]]
     if len(columns) == 1:
+        # The first key is that of a missing cell, whose code is -1.
         keys = [(code,) for code in range(-1, len(columns[0].texts))]
         key_of_record = columns[0].codes.astype(np.int64) + 1
     else:
@@ -142,9 +144,11 @@ def _texts_of(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ..
 def _position(
     columns: Sequence[Encoded], key: tuple[int, ...], variable: Variable
 ) -> int:
+    """The position of a combination of cells, or `UNKNOWN`, or `MISSING`."""
     texts = _texts_of(columns, key)
     position = variable.index.get(texts)
     if position is None:
+        # pandas turns integers with gaps into floats, and the channel knows the integers.
         whole: list[str] = []
         for text, column in zip(texts, columns, strict=True):
             whole.append(as_whole(text) if column.is_float else text)
@@ -156,6 +160,7 @@ def _position(
 
 def _empty_part(cells: Sequence[str], variable: Variable) -> int | None:
     """The first empty cell in a column in which no symbol is empty; None if there is none."""
+    # With missing="symbol" the empty text is a symbol like any other.
     for i, cell in enumerate(cells):
         if not cell and all(symbol[i] for symbol in variable.symbols):
             return i
@@ -173,7 +178,7 @@ def unknown_at(
 
 
 def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
-    """What is wrong with a record that has no symbol; a missing cell is the empty text."""
+    """The fault of a record that has no symbol; a missing cell is the empty text."""
     empty = _empty_part(cells, variable)
     if empty is not None:
         return (
@@ -194,6 +199,7 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
                 f"{bins.edges[0]} to {bins.edges[-1]}; say what to publish for it (--unknown), "
                 "or design the channel with edges that hold it (-inf, inf)"
             )
+    # The last fault: the record has a symbol, but not one of this variable.
     text = ", ".join(cells)
     title = ",".join(variable.columns)
     near = difflib.get_close_matches(text, variable.names, n=1)

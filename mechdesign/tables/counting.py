@@ -1,10 +1,8 @@
-"""The columns of a data frame, or the groups of a lazy table with their numbers of records.
+"""The columns of a data frame, or the groups of a lazy table, with numbers of records.
 
 Lazy tables are grouped where their data are, and only the groups are fetched.
 """
 
-# narwhals and Dask have no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import sys
@@ -22,7 +20,7 @@ from mechdesign.formats.distinct import distinct_records
 def counted_columns(
     frame: Any, names: Sequence[str]
 ) -> Iterator[tuple[Sequence[Encoded], Integers | None]]:
-    """The columns of a table, part by part, and how many records each row counts for.
+    """The columns of a table, part by part, and the number of records of each row.
 
     None in place of the numbers means one record each.
 
@@ -50,6 +48,7 @@ def counted_columns(
 
 
 def _is_dask(frame: Any) -> bool:
+    """Whether a table is a frame of Dask, which need not be installed."""
     # A frame exists only if its package was imported.
     dask = sys.modules.get("dask.dataframe")
     return dask is not None and isinstance(frame, dask.DataFrame)
@@ -63,6 +62,7 @@ def _dask_counts(
 
     for name in names:
         require_column(name, list(frame.columns))
+    # Only the counts leave the workers. Dask would hash every part for a pure function.
     tools: Any = dask
     count = tools.delayed(_counts_of_part, pure=False)
     parts = frame[list(names)].to_delayed()
@@ -75,9 +75,9 @@ def _counts_of_part(
     """The distinct records of a part, and how often each occurs."""
     columns = encoded_columns(part, names)
     distinct, inverse = distinct_records(columns)
-    coded = [
-        column.recoded(codes) for column, codes in zip(columns, distinct.T, strict=True)
-    ]
+    coded: list[Encoded] = []
+    for column, codes in zip(columns, distinct.T, strict=True):
+        coded.append(column.recoded(codes))
     return coded, np.bincount(inverse)
 
 
@@ -95,6 +95,7 @@ def _lazy_counts(table: Any, names: Sequence[str]) -> tuple[list[Encoded], Integ
     # Longer than every name, so it is none of them.
     count_name = max(available, key=len) + "_"
     groups = table.group_by(*names).agg(nw.len().alias(count_name))
+    # Polars then reads its files in pieces.
     if table.implementation.is_polars():
         counted: Any = groups.collect(engine="streaming")
     else:

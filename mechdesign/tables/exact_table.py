@@ -16,16 +16,14 @@ from mechdesign.tables.table_layout import table_layout
 from mechdesign.tables.variable import Variable
 
 LARGEST_ENTRY = 2**256
-"""Entries stay below this, the bound of the channel file. It has 78 decimal digits."""
+"""Bound of the entries, as in the channel file: all are below it. It has 78 decimal digits."""
 
 SUM_TOLERANCE = Fraction(1, 10**6)
-"""Probabilities may miss a sum of 1 by this much, as printed tables are rounded.
-
-More is a mistake.
-"""
+"""Largest distance of a sum of probabilities from 1. Printed tables are rounded, so some distance
+is allowed; a larger one is a mistake."""
 
 SUM_WORTH_A_NOTICE = Fraction(1, 10**9)
-"""A table of doubles misses a sum of 1 by less through rounding alone, which needs no notice."""
+"""Distance of the sum from 1 that needs no notice: rounding to doubles alone causes less."""
 
 MARGINS = re.compile(
     "all|(grand )?total|totals|sum|overall|alle|gesamt|insgesamt|summe|ensemble"
@@ -33,14 +31,14 @@ MARGINS = re.compile(
 """Names, in small letters, that pivot tables give to the sum of the others."""
 
 NEARLY = 0.01
-"""A named margin may miss the sum of the others by this share: offices round each cell by itself.
-"""
+"""Share by which a named margin may miss the sum of the others: offices round each cell by
+itself."""
 
 FEWEST = 3
-"""Of fewer symbols, one is the sum of the others whenever two are alike."""
+"""Fewest lines among which an unnamed margin is sought. Of two equal lines each would be one."""
 
 Entry: TypeAlias = Literal["count", "weight", "probability"]
-"""What the entries of a table are."""
+"""The kind of the entries of a table."""
 
 
 class ExactTable(NamedTuple):
@@ -92,10 +90,11 @@ def exact_table(
         return without_empty(sensitive, useful, cells)
     values: list[list[Fraction]] = []
     for s, row in enumerate(cells):
-        values.append([])
+        entries: list[Fraction] = []
         for x, cell in enumerate(row):
             place = cell_name(sensitive, useful, s, x)
-            values[-1].append(_value(cell, what, place))
+            entries.append(_value(cell, what, place))
+        values.append(entries)
     notices: tuple[str, ...] = ()
     if what == "probability":
         notices = _check_sum(values)
@@ -104,6 +103,7 @@ def exact_table(
 
 def _are_counts(cells: Sequence[Sequence[Any]]) -> bool:
     """Whether all entries are Python integers in range, which is the usual case."""
+    # Three passes in C, without a fraction and a name for every cell.
     for row in cells:
         if set(map(type, row)) != {int}:
             return False
@@ -142,9 +142,11 @@ def scaled(
     common = math.lcm(*denominators)
     counts: list[list[int]] = []
     for row in values:
+        # Multiplying fractions would reduce each product by a gcd of its own.
         counts.append([v.numerator * (common // v.denominator) for v in row])
     if common > 1:
-        # The smallest integers in the same proportions: probabilities and weights of any decimals.
+        # The smallest integers in the same proportions. Counts stay as they are: their sum is the
+        # number of records.
         counts = _in_lowest_terms(counts)
     for s, row in enumerate(counts):
         for x, entry in enumerate(row):
@@ -189,6 +191,7 @@ def without_empty(
     empty_useful = _names_without(useful, columns)
     notices += _notice_of_dropped(empty_sensitive, "sensitive")
     notices += _notice_of_dropped(empty_useful, "useful")
+    # The usual case is a table without empty lines, which need not be copied.
     if len(rows) < len(sensitive) or len(columns) < len(useful):
         sensitive = sensitive.select(rows)
         useful = useful.select(columns)
@@ -216,6 +219,7 @@ def _names_without(variable: Variable, kept: Sequence[int]) -> tuple[str, ...]:
 
 
 def _notice_of_dropped(names: Sequence[str], what: str) -> tuple[str, ...]:
+    """The notice of dropped symbols, if there are any."""
     if not names:
         return ()
     return (f"dropped {len(names)} {what} symbol(s) of zero mass: {listed(names)}",)
@@ -241,7 +245,8 @@ def refuse_margins(
 def _refuse_margin(
     what: str, variable: Variable, lines: Sequence[Sequence[int]], unnamed: bool
 ) -> None:
-    # With a margin among them the lines add up to twice the margin.
+    """Refuse a margin among some lines, the rows or the columns of a table."""
+    # With a margin among them, the lines add up to twice the margin, entry by entry.
     totals = [sum(line) for line in zip(*lines, strict=True)]
     for name, line in zip(variable.names, lines, strict=True):
         if MARGINS.fullmatch(name.strip().lower()) is not None:
@@ -263,15 +268,16 @@ def _is_sum_of_others(
     line: Sequence[int], totals: Sequence[int], tolerance: float
 ) -> bool:
     """Whether a line is half of the totals, which include it."""
-    return all(
-        abs(2 * entry - total) <= tolerance * entry
-        for entry, total in zip(line, totals, strict=True)
-    )
+    for entry, total in zip(line, totals, strict=True):
+        if abs(2 * entry - total) > tolerance * entry:
+            return False
+    return True
 
 
 def _variable(
     labels: Sequence[Any] | None, columns: str | Sequence[str], size: int, axis: str
 ) -> Variable:
+    """The variable of one axis of a table; without labels its symbols are numbered."""
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if labels is None:
         letter = "s" if axis == "row" else "x"
@@ -290,6 +296,7 @@ def _variable(
 
 def _symbol(label: Any, what: str) -> tuple[str, ...]:
     """A label as a symbol; that of crossed columns is a tuple."""
+    # A frame with several levels on an axis has tuples as labels.
     parts: list[Any] = [label]
     if isinstance(label, tuple):
         parts = list(cast("tuple[Any, ...]", label))

@@ -55,10 +55,10 @@ class Joint(Displayed):
     is_counts : bool
         False when the integers are scaled probabilities or weights and not numbers of records.
     notices : tuple of str
-        What was changed on the way in (dropped symbols, dropped records).
+        Changes to the input, such as dropped symbols and dropped records.
     empty_sensitive, empty_useful : tuple of str
-        Names of symbols that were listed without any mass. They are no rows and columns; a promise
-        for the population has to deal with them.
+        Names of symbols that were listed without any mass. They are no rows and columns, but a
+        promise for the population includes them.
 
     Raises
     ------
@@ -84,6 +84,7 @@ class Joint(Displayed):
         counts = tuple(tuple(row) for row in self.counts)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "notices", tuple(self.notices))
+        # Such a column would be released as it is.
         both = set(self.sensitive.columns) & set(self.useful.columns)
         if both:
             raise InputError(
@@ -94,6 +95,7 @@ class Joint(Displayed):
         _require_mass("useful", self.useful, self.useful_counts)
 
     def _check_entries(self) -> None:
+        """Refuse a table of the wrong shape, or an entry out of range."""
         rows = len(self.sensitive)
         columns = len(self.useful)
         widths = [len(row) for row in self.counts]
@@ -103,7 +105,7 @@ class Joint(Displayed):
             )
         for s, row in enumerate(self.counts):
             for x, entry in enumerate(row):
-                # bool is a kind of int, and no count.
+                # The exact type, because a truth value is an int, too.
                 if type(entry) is not int or not 0 <= entry < LARGEST_ENTRY:
                     place = cell_name(self.sensitive, self.useful, s, x)
                     raise InputError(
@@ -157,6 +159,7 @@ class Joint(Displayed):
         bins = tuple(useful.bins_of(k) for k in parts)
         variable, counts = self._with_symbols(names, symbols, bins)
         if not useful.bins:
+            # No bins at all are an empty tuple, not one of Nones.
             variable = replace(variable, bins=())
         return replace(self, useful=variable, counts=counts)
 
@@ -173,9 +176,9 @@ class Joint(Displayed):
         ranks: list[dict[str, int]] = []
         for column_bins in bins:
             labels = () if column_bins is None else column_bins.labels
-            ranks.append({label: i for i, label in enumerate(labels)})
+            ranks.append(dict(zip(labels, range(len(labels)), strict=True)))
 
-        # Bins in their own order, since their labels as texts would put [10, 20) before [9, 10).
+        # Bins in their own order: the order of texts would put [10, 20) before [9, 10).
         def order(symbol: Symbol) -> list[tuple[int, str]]:
             keys: list[tuple[int, str]] = []
             for rank, text in zip(ranks, symbol, strict=True):
@@ -183,15 +186,13 @@ class Joint(Displayed):
             return keys
 
         distinct = sorted(set(symbols), key=order)
-        index = {symbol: i for i, symbol in enumerate(distinct)}
-        counts = added_columns(self.counts, [index[symbol] for symbol in symbols])
-        return Variable(columns, tuple(distinct), bins=bins), counts
+        variable = Variable(columns, tuple(distinct), bins=bins)
+        group = [variable.index[symbol] for symbol in symbols]
+        return variable, added_columns(self.counts, group)
 
     @property
     def records(self) -> int | None:
-        """Number of records behind a table of counts, None for probabilities and fractional
-        weights.
-        """
+        """Number of records of a table of counts; None for probabilities and fractional weights."""
         return self.total if self.is_counts else None
 
     @cached_property
@@ -217,7 +218,8 @@ class Joint(Displayed):
         rows = self.sensitive_counts
         columns = self.useful_counts
         if n * n <= EXACT_DOUBLE:
-            # All products are exact as doubles, so the quotient is rounded once.
+            # All products are at most n^2, so they are exact as doubles and the quotient is rounded
+            # once.
             values = np.array(self.counts, dtype=np.float64) * float(n)
             values /= np.outer(
                 np.array(rows, dtype=np.float64), np.array(columns, dtype=np.float64)
@@ -363,8 +365,7 @@ class Joint(Displayed):
         return cls.from_exact(tally.table(), is_counts=tally.is_counts)
 
     def binned(self, bins: Any) -> Joint:
-        """The table with the numbers (or dates, or times) of useful columns sorted into bins,
-        exactly.
+        """The table with the numbers, dates or times of useful columns sorted into bins, exactly.
 
         Parameters
         ----------
@@ -389,6 +390,7 @@ class Joint(Displayed):
         ):
             spec = specs.get(name)
             present = useful.bins_of(k)
+            # A table that a channel was designed for has its labels already.
             if spec is None or (isinstance(spec, Bins) and _has_labels(texts, spec)):
                 column_bins.append(present or spec)
                 parts.append(texts)
@@ -403,9 +405,8 @@ class Joint(Displayed):
             empty = len(new_bins) - len(set(labels) - {""})
             if empty:
                 notices.append(
-                    f"{empty} of the {len(new_bins)} bins of {quoted(name)} hold no record "
-                    "and have "
-                    "no row in a channel: a value there is an unknown symbol"
+                    f"{empty} of the {len(new_bins)} bins of {quoted(name)} hold no record and "
+                    "have no row in a channel: a value there is an unknown symbol"
                 )
         symbols = list(zip(*parts, strict=True))
         variable, counts = self._with_symbols(
@@ -446,12 +447,14 @@ def _has_labels(texts: Sequence[str], bins: Bins) -> bool:
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    """One name, or several, as a tuple."""
     if isinstance(columns, str):
         return (columns,)
     return list_argument("columns", columns, "names, or one name")
 
 
 def _require_mass(what: str, variable: Variable, sums: Sequence[int]) -> None:
+    """Refuse a symbol without mass, at which no lift is defined."""
     if 0 in sums:
         name = quoted(variable.names[sums.index(0)])
         raise InputError(f"the {what} symbol {name} has no mass; drop it")

@@ -30,6 +30,7 @@ from mechdesign.tables.table_guesses import (
 )
 from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell, check_missing
 
+# Hints that end messages and notices.
 WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
 LONG = "for one record a row leave --contingency out and name the columns (--sensitive, --useful)"
 HEADLESS = "if the first row is data, put a line with the names of the columns above it"
@@ -114,6 +115,7 @@ def read_joint(
     check_missing(missing)
     records = _count_files(path, sensitive, useful, weight, missing, text)
     if weighted:
+        # Even where all weights are whole numbers.
         records.tally.is_counts = False
     return _joint_of_records(records, bins)
 
@@ -155,9 +157,11 @@ def _count_files(
                 useful = roles.useful
             spare = [column for column in source.header if column not in roles.columns]
             _count(source, tally)
+            # Standard input has a name of its own.
             if not folder:
                 name = source.name
-    assert tally is not None  # there is at least one file
+    # `files_of` refuses a folder without files.
+    assert tally is not None
     return _CountedRecords(tally, name, folder, spare)
 
 
@@ -172,16 +176,16 @@ def _joint_of_records(records: _CountedRecords, bins: Any) -> Joint:
                 subject = "the files have headers"
             raise InputError(f"{subject} but no records")
         joint = Joint.from_tally(tally)
+        # Before bins merge symbols.
         pairs = sum(count > 0 for row in joint.counts for count in row)
         if bins is not None:
             joint = joint.binned(bins)
-        notices = [
-            *joint.notices,
-            *notices_of((joint.sensitive, joint.useful), joint.records),
-        ]
+        guesses = notices_of((joint.sensitive, joint.useful), joint.records)
+        notices = [*joint.notices, *guesses]
         if weight is None and records.spare and is_grid(joint.counts):
             hint = COUNTED.format(listed(records.spare))
             notices.append(f"no two rows have the same symbols: {hint}")
+        # A count table has each pair of symbols in one row; survey records repeat them.
         if weight is not None and tally.is_counts and tally.records > pairs:
             notices.append(WEIGHTS.format(quoted(weight), joint.total))
         return replace(joint, notices=tuple(notices))
@@ -190,7 +194,7 @@ def _joint_of_records(records: _CountedRecords, bins: Any) -> Joint:
 def columns_named(
     names: str | Sequence[str], available: Sequence[str]
 ) -> tuple[str, ...]:
-    """The columns that `names` means.
+    """The columns of `names`, all of which must be available.
 
     A sequence stays as it is. A text is one column if there is such a column; otherwise it is split
     at its commas.
@@ -235,6 +239,7 @@ def _roles(
         # Another delimiter explains a missing column better than what follows.
         if separators(header):
             raise
+        # One batch is enough for a guess.
         first = next(iter(source.batches()), None)
         if first is not None and is_count_table(header, first.rows()):
             raise InputError(f"{error}; {WIDE}") from None
@@ -286,6 +291,7 @@ def _read_wide(
 
 
 def _one_name(names: ColumnNames) -> str | None:
+    """The name of a variable of a wide table, if it is given."""
     if names is None or isinstance(names, str):
         return names
     if len(names) == 1:
@@ -303,6 +309,7 @@ def _joint_of_wide(
     what: Entry,
     missing: Missing,
 ) -> Joint:
+    """The joint of the header and the rows of a wide table."""
     if not rows:
         raise InputError("the file has a header but no rows")
     if len(header) < 2:
@@ -322,6 +329,7 @@ def _joint_of_wide(
             raise InputError(f"{error}; {LONG}") from None
         raise
     joint = Joint.from_exact(table, is_counts=what == "count")
+    # A margin of any name: in a wide file, unlike in records, there is no other way to tell.
     refuse_margins(joint.sensitive, joint.useful, joint.counts, unnamed=True)
     if looks_like_data(header[:1]):
         notice = f"the first cell of the header is a number: {HEADLESS}"
@@ -330,6 +338,7 @@ def _joint_of_wide(
 
 
 def _require_labels(labels: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse an empty label of a row or column."""
     if "" in labels:
         place = f"row {labels.index('') + 1} of the table"
     elif "" in columns:

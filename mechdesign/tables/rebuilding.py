@@ -16,7 +16,7 @@ from mechdesign.tables.cell_numbers import Kind, number_of
 
 
 def own_values(labels: Sequence[str], kind: Any) -> Any:
-    """Labels as values of the arrow type that they were written from; the empty text is null.
+    """Labels as values of the arrow type that they were the text of; the empty text is null.
 
     Returns None if the type is not one of integers, floats, truth values, dates or moments, or if
     a label is another spelling of its value than that of `cells`.
@@ -37,27 +37,28 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
         values = pa.array([label or None for label in labels], pa.string()).cast(kind)
     except pa.ArrowException:
         return None
-    return values if _spell(values, labels) else None
+    return values if _have_texts(values, labels) else None
 
 
-def _spell(values: Any, labels: Sequence[str]) -> bool:
+def _have_texts(values: Any, labels: Sequence[str]) -> bool:
     """Whether the texts of arrow values are the labels, or are equal as numbers or times."""
     import pyarrow as pa
 
     written = encode(values, "the symbols")
-    spelled: Kind | None = None
+    # Integers have one text. Floats and moments have several: 1 and 1.0.
+    kind: Kind | None = None
     if pa.types.is_floating(values.type):
-        spelled = "number"
+        kind = "number"
     elif pa.types.is_timestamp(values.type):
-        spelled = "time"
+        kind = "time"
     for code, label in zip(written.codes.tolist(), labels, strict=True):
         text = "" if code < 0 else written.texts[code]
         if text == label:
             continue
-        if spelled is None:
+        if kind is None:
             return False
-        number = number_of(label, spelled)
-        if number is None or number_of(text, spelled) != number:
+        number = number_of(label, kind)
+        if number is None or number_of(text, kind) != number:
             return False
     return True
 
@@ -134,6 +135,7 @@ def _arrow_array(
         values = own_values(labels, kind)
         if values is not None:
             return values.take(arrow_integers(codes))
+    # Columns of different types become text.
     replaced = next(iter(kinds)) if len(kinds) == 1 else pa.null()
     kind = arrow_type(replaced)
     # Not pa.array(..), which imports pandas.
@@ -183,12 +185,14 @@ def _series_values(series: Any, labels: Sequence[str]) -> list[Any] | None:
 
 
 def _are_categories(parts: Sequence[Any]) -> bool:
+    """Whether all columns are of categories."""
     import narwhals as nw
 
     return all(part.dtype in (nw.Categorical, nw.Enum) for part in parts)
 
 
 def _are_texts(parts: Sequence[Any]) -> bool:
+    """Whether all columns are of text."""
     import narwhals as nw
 
     return all(part.dtype == nw.String for part in parts)
@@ -201,6 +205,7 @@ def _polars_series(
     labels: Sequence[str],
     values: list[Any] | None,
 ) -> Any:
+    """A polars Series of the labels, or of `values` in their place."""
     import polars as pl
 
     dtype = parts[0].to_native().dtype
@@ -209,6 +214,7 @@ def _polars_series(
         kind = pl.Enum(labels) if dtype == pl.Enum else pl.Categorical
     elif _are_texts(parts) or values is not None:
         kind = dtype
+    # The distinct labels are converted once, then repeated by their codes.
     distinct = list(labels) if values is None else values
     return pl.Series(title, distinct, dtype=kind).gather(pl.Series(codes))
 
@@ -220,6 +226,7 @@ def _pandas_series(
     labels: Sequence[str],
     values: list[Any] | None,
 ) -> Any:
+    """A pandas Series of the labels, or of `values` in their place, with the index of `parts`."""
     import pandas as pd
 
     first = parts[0].to_native()

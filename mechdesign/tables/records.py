@@ -24,15 +24,14 @@ from mechdesign.tables.bins import Bins
 from mechdesign.tables.counting import counted_columns
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally
-from mechdesign.tables.variable import Symbol, Variable
+from mechdesign.tables.variable import Symbol, Variable, column_names
 
 Groups: TypeAlias = Sequence[str | Sequence[str]]
 """Columns in their order; several names in one entry are crossed."""
 
 MOST_CELLS = 1 << 23
-"""Distinct rows times sensitive symbols that are held (some 500 MB at the peak, for the counts are
-Python integers).
-"""
+"""Most distinct rows times sensitive symbols. They take some 500 MB at the peak, because the counts
+are Python integers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +41,7 @@ class Records:
     Parameters
     ----------
     sensitive : Variable
+        The protected column or columns.
     groups : tuple of Variable
         The given columns, then the levels.
     secrets : (rows,) array
@@ -53,7 +53,7 @@ class Records:
     is_counts : bool
         False where the counts are weights and not numbers of records.
     notices : tuple of str
-        Changes on the way in, such as dropped records.
+        Changes to the input, such as dropped records.
     empty_sensitive : tuple of str
         Sensitive symbols that were listed without a record.
     """
@@ -115,8 +115,9 @@ class Records:
         return sums
 
     def crossed(self, rows: NDArray[Any], first: int) -> list[list[int]]:
-        """(|S|, distinct) counts of some rows by sensitive symbol and by what the groups from
-        `first` on hold.
+        """(|S|, distinct) counts of some rows by sensitive symbol and by further symbols.
+
+        The latter are the distinct combinations of the symbols in the groups from `first` on.
         """
         _, place = np.unique(self.codes[rows][:, first:], axis=0, return_inverse=True)
         table = [[0] * (int(place.max()) + 1) for _ in self.sensitive.symbols]
@@ -141,14 +142,21 @@ class Records:
             for variable, code in zip(self.groups, row, strict=True):
                 symbol += variable.symbols[code]
             symbols.append(symbol)
-        columns = tuple(name for v in self.groups for name in v.columns)
-        bins = tuple(v.bins_of(k) for v in self.groups for k in range(len(v.columns)))
-        useful = Variable(columns, tuple(symbols), bins=bins if any(bins) else ())
-        table = [[0] * len(symbols) for _ in self.sensitive.symbols]
-        cells = zip(
-            self.secrets.tolist(), place.ravel().tolist(), self.counts, strict=True
+        bins: list[Bins | None] = []
+        for variable in self.groups:
+            bins += [variable.bins_of(k) for k in range(len(variable.columns))]
+        useful = Variable(
+            column_names(self.groups),
+            tuple(symbols),
+            # Without any bins a variable has an empty tuple.
+            bins=tuple(bins) if any(bins) else (),
         )
-        for secret, column, count in cells:
+        # In Python's integers, because counts may exceed those of machines.
+        table = [[0] * len(symbols) for _ in self.sensitive.symbols]
+        places: list[int] = place.ravel().tolist()
+        for secret, column, count in zip(
+            self.secrets.tolist(), places, self.counts, strict=True
+        ):
             table[secret][column] += count
         return Joint(
             self.sensitive,
@@ -201,8 +209,7 @@ class Records:
     def from_joint(
         cls, joint: Joint, groups: Sequence[tuple[str, ...]], *, bins: Any = None
     ) -> Records:
-        """The rows behind a table whose useful columns are crossed, with `bins` as `Joint.binned`
-        takes them.
+        """The rows of a table whose useful columns are crossed; `bins` are those of `Joint.binned`.
 
         Raises
         ------
@@ -213,14 +220,15 @@ class Records:
         if bins is not None:
             joint = joint.binned(bins)
         whole = joint.useful
-        absent = [
-            name for group in groups for name in group if name not in whole.columns
-        ]
+        absent: list[str] = []
+        for group in groups:
+            absent += [name for name in group if name not in whole.columns]
         if absent:
             raise InputError(f"the table has no column {listed(absent)}")
         variables: list[Variable] = []
         codes: list[list[int]] = []
         for group in groups:
+            # Bins and the order of symbols are those of the group released by itself.
             variable = joint.releasing(group).useful
             places = [whole.columns.index(name) for name in group]
             symbols = [tuple(symbol[i] for i in places) for symbol in whole.symbols]
@@ -233,9 +241,7 @@ class Records:
     def _of_counts(
         cls, joint: Joint, groups: tuple[Variable, ...], codes: Integers
     ) -> Records:
-        """One row for every positive entry of the joint; columns outside the groups are summed
-        over.
-        """
+        """One row for every positive entry of the joint, summed over columns outside the groups."""
         counts: dict[tuple[int, ...], int] = {}
         rows = [tuple(row) for row in codes.tolist()]
         for secret, line in enumerate(joint.counts):
@@ -246,6 +252,7 @@ class Records:
         # Sorted by the released groups, the secret last: rows with a common beginning are
         # neighbours, as the nodes of the tree need them.
         keys = sorted(counts)
+        # The shape is named because an array of no rows has none.
         table = np.array(keys, dtype=np.int64).reshape(len(keys), len(groups) + 1)
         return cls(
             sensitive=joint.sensitive,
@@ -266,25 +273,22 @@ class Records:
         InputError
             If a symbol of these rows is none of the other variable's.
         """
-        secrets = _positions(self.sensitive, sensitive, "the sensitive column")[
-            self.secrets
-        ]
+        new_secret = _positions(self.sensitive, sensitive, "the sensitive column")
         columns: list[Integers] = []
         for k, (old, new) in enumerate(zip(self.groups, groups, strict=True)):
-            columns.append(_positions(old, new, "the column")[self.codes[:, k]])
+            new_code = _positions(old, new, "the column")
+            columns.append(new_code[self.codes[:, k]])
         return replace(
             self,
             sensitive=sensitive,
             groups=tuple(groups),
-            secrets=secrets,
+            secrets=new_secret[self.secrets],
             codes=np.column_stack(columns),
         )
 
 
 def checked_groups(groups: Groups) -> list[tuple[str, ...]]:
-    """The groups as tuples of names; InputError where there is none, or a column stands in two of
-    them.
-    """
+    """The groups as tuples of names, each with a column, and no column in two of them."""
     if isinstance(groups, str):
         raise InputError(
             f"release ({quoted(groups)}) must be a list of columns, as in ['age', ('sex', 'state')]"
@@ -301,18 +305,17 @@ def checked_groups(groups: Groups) -> list[tuple[str, ...]]:
 
 
 def check_size(cells: int) -> None:
-    """Refuse more cells than memory is planned for."""
+    """Refuse more than `MOST_CELLS`."""
     if cells > MOST_CELLS:
         raise InputError(
             f"the columns have more than {MOST_CELLS:,} distinct rows (times sensitive symbols), "
-            "which is more than "
-            "memory is planned for: release fewer columns, sort numbers into bins (--bin), or "
-            "merge rare symbols"
+            "which is more than memory is planned for: release fewer columns, sort numbers into "
+            "bins (--bin), or merge rare symbols"
         )
 
 
 def _positions(old: Variable, new: Variable, what: str) -> Integers:
-    """Where each symbol of `old` stands in `new`."""
+    """The position in `new` of each symbol of `old`."""
     columns = ",".join(new.columns)
     for name, symbol in zip(old.names, old.symbols, strict=True):
         if symbol not in new.index:

@@ -9,12 +9,13 @@ from mechdesign.core.wording import listed
 from mechdesign.tables.variable import Variable
 
 FEWEST_RECORDS = 20
-"""In fewer records all values may differ by chance."""
+"""Fewest records of a suspected identifier: in fewer ones all values may differ by chance."""
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 
 def _is_number(text: str) -> bool:
+    """Whether a text is a number, with a point or a comma."""
     return _NUMBER.fullmatch(text) is not None
 
 
@@ -23,6 +24,7 @@ def is_grid(counts: Sequence[Sequence[int]]) -> bool:
 
     Then the rows of the file are cells of a count table, and not records.
     """
+    # A single row or column is no grid.
     if min(len(counts), len(counts[0])) < 2:
         return False
     cells = [count for row in counts for count in row]
@@ -50,6 +52,7 @@ def is_microdata(rows: Sequence[Sequence[str]]) -> bool:
     first_cells = {row[0] for row in rows}
     if len(first_cells) < len(rows):
         return True
+    # Cells behind the first one, which in a count table are all numbers.
     for row in rows:
         for cell in row[1:]:
             text = cell.strip().lower()
@@ -78,6 +81,7 @@ def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str,
                 named_like_symbol.append(name)
             if all(text.startswith(" ") for text in texts):
                 blank_first.append(name)
+        # As many symbols as records: each record has its own.
         if records is not None and len(variable) == records >= FEWEST_RECORDS:
             identifiers.append(",".join(variable.columns))
     notices: list[str] = []
@@ -95,6 +99,6 @@ def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str,
     if identifiers:
         notices.append(
             f"{listed(identifiers)}: every record has another symbol, as an identifier has; bins "
-            "or groups tell more"
+            "or groups are more useful"
         )
     return tuple(notices)

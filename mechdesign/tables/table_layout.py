@@ -1,7 +1,5 @@
 """The cells of a wide table in any container, and the labels and titles that a data frame has."""
 
-# NumPy and pandas have no complete types.
-# pyright: basic
 from __future__ import annotations
 
 import sys
@@ -58,16 +56,16 @@ def table_layout(
 
 
 def _is_pandas_frame(table: Any) -> bool:
+    """Whether a table is a frame of pandas, which need not be installed."""
     # A frame exists only if pandas was imported.
-    pandas = sys.modules.get("pandas")
+    pandas: Any = sys.modules.get("pandas")
     return pandas is not None and isinstance(table, pandas.DataFrame)
 
 
 def _labels_of(index: Any) -> list[Any] | None:
     """The labels of a pandas axis, None for the default 0, 1, 2, .."""
-    import pandas as pd
-
-    return None if isinstance(index, pd.RangeIndex) else list(index)
+    pandas: Any = sys.modules["pandas"]
+    return None if isinstance(index, pandas.RangeIndex) else list(index)
 
 
 def _title_of(index: Any) -> tuple[str, ...] | None:
@@ -78,6 +76,7 @@ def _title_of(index: Any) -> tuple[str, ...] | None:
 
 
 def _cells_of(table: Any) -> list[list[Any]]:
+    """The cells of a table of any container as Python values; at least one."""
     if isinstance(table, _HasNumpyArray):
         table = table.to_numpy()
     if not isinstance(table, np.ndarray):
@@ -96,6 +95,8 @@ def _cells_of(table: Any) -> list[list[Any]]:
 
 
 def _cells_of_rows(table: Any) -> list[list[Any]]:
+    """The cells of nested sequences, all of one length."""
+    # NumPy would make texts, or doubles, of mixed and of large numbers.
     try:
         cells = [list(row) for row in table]
     except TypeError:

@@ -26,13 +26,11 @@ Missing: TypeAlias = Literal["refuse", "symbol", "drop"]
 """The effect of a missing cell: an error, the empty symbol, or its record is dropped."""
 
 MOST_SYMBOLS = 1 << 31
-"""Most symbols of a variable, so that a pair of their numbers is one integer.
-
-Memory ends long before.
-"""
+"""Bound of the numbers of symbols, so that a pair of them is one integer. Memory ends long
+before."""
 
 LARGEST_SUM = 2**63
-"""Weights whose sum is less are added as machine integers."""
+"""Bound of sums of weights that are added as machine integers."""
 
 
 class UnusableCell(InputError):
@@ -57,7 +55,7 @@ class Roles:
         twice = repeated(self.columns)
         if twice is not None:
             raise InputError(
-                f"the column {quoted(twice)} is asked for {self.columns.count(twice)} times; "
+                f"the column {quoted(twice)} is named {self.columns.count(twice)} times; "
                 "sensitive, useful and weight must be different columns"
             )
 
@@ -138,6 +136,7 @@ class Tally:
             If a cell is missing that must not be, or a weight is not a number of at least 0.
         """
         self.records += _total(len(columns[0]), times)
+        # Before records with gaps are dropped: they decide whether a column is one of floats.
         self._note_types(columns)
         gaps = self._gaps_in(columns)
         self.gaps |= gaps.keys()
@@ -151,6 +150,7 @@ class Tally:
             self._add_masses(columns, weights)
 
     def _note_types(self, columns: Sequence[Encoded]) -> None:
+        """Remember the columns that came as floats, and as anything else."""
         for name, column in zip(self.roles.columns, columns, strict=True):
             if column.is_float:
                 self.floats.add(name)
@@ -180,13 +180,14 @@ class Tally:
             masses: NDArray[Any] = np.bincount(inverse)
         else:
             unit = weights.per_one
-            # Not `bincount`, which would add in doubles.
+            # Unlike `bincount`, which adds in doubles, this is exact.
             masses = np.zeros(len(pairs), weights.units.dtype)
             np.add.at(masses, inverse, weights.units)
         # The number of useful symbols may still grow, so the kept key does not depend on it.
         keys: list[int] = (pairs // width * MOST_SYMBOLS + pairs % width).tolist()
         for key, mass in zip(keys, masses.tolist(), strict=True):
             exact = mass if unit == 1 else Fraction(mass, unit)
+            # Fractions, because each batch may have another unit.
             self._mass[key] = self._mass.get(key, 0) + exact
 
     def _without_gaps(
@@ -247,7 +248,7 @@ class Tally:
         The first invalid one in the order of records is refused.
         """
         name = f"the weight column {quoted(self.roles.weight)}"
-        # In the order of records, so that the error names the first line that is wrong.
+        # In the order of records, so that the error names the first faulty line.
         codes, first = np.unique(column.codes, return_index=True)
         order = np.argsort(first)
         weights: dict[int, Fraction] = {}
@@ -266,7 +267,7 @@ class Tally:
 
     @property
     def cells(self) -> int:
-        """Size of the table that `table` gives: sensitive symbols times useful ones, so far."""
+        """Size of the joint table so far: sensitive symbols times useful ones."""
         return len(self._sensitive) * len(self._useful)
 
     def table(self) -> ExactTable:
@@ -285,6 +286,7 @@ class Tally:
         if not self._mass:
             cause = f" left: {notices[0]}" if notices else ""
             raise InputError(f"there are no records{cause}")
+        # Partitions of one table may have different types.
         mixed = self.floats & self._not_floats
         if mixed:
             raise InputError(
@@ -306,6 +308,7 @@ class Tally:
         for s in row_order:
             first = s * MOST_SYMBOLS
             masses.append([self._mass.get(first + x, 0) for x in column_order])
+        # Weights of zero give symbols without mass.
         counts = scaled(masses, sensitive, useful)
         return without_empty(sensitive, useful, counts, tuple(notices))
 

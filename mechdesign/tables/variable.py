@@ -61,6 +61,7 @@ class Variable:
     bins: tuple[Bins | None, ...] = ()
 
     def __post_init__(self) -> None:
+        # Symbols come from frames and files of any kind, and go into files as UTF-8.
         columns = tuple(valid_text(column, "a column name") for column in self.columns)
         symbols: list[Symbol] = []
         for symbol in self.symbols:
@@ -77,6 +78,7 @@ class Variable:
         return quoted(",".join(self.columns))
 
     def _check_columns(self) -> None:
+        """Refuse columns that repeat, and single ones that are protected each for itself."""
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise InputError(
                 "a variable needs columns with different names, not "
@@ -88,6 +90,7 @@ class Variable:
             )
 
     def _check_symbols(self) -> None:
+        """Refuse symbols that repeat or do not fit the columns."""
         if not self.symbols:
             raise InputError(
                 f"the column {self._title} has no symbol: the table is empty"
@@ -106,6 +109,7 @@ class Variable:
             )
 
     def _check_bins(self) -> None:
+        """Refuse symbols that are no labels of the bins of their column."""
         if self.bins and len(self.bins) != len(self.columns):
             raise InputError(
                 f"there must be bins, or None, for each of the {len(self.columns)} columns "
@@ -149,7 +153,7 @@ class Variable:
         """
         if len(self.columns) == 1:
             return tuple(symbol[0] for symbol in self.symbols)
-        # ("a, b", "c") and ("a", "b, c") would look alike.
+        # ("a, b", "c") and ("a", "b, c") would look alike. Only these need JSON.
         joined = tuple(", ".join(symbol) for symbol in self.symbols)
         if len(set(joined)) == len(joined):
             return joined
@@ -161,11 +165,12 @@ class Variable:
 
     @property
     def secrets(self) -> tuple[Variable, ...]:
-        """What is protected: the variable, or each of its columns as a variable of its own."""
+        """The protected variables: this one, or each of its columns."""
         if not self.protects_columns:
             return (self,)
         secrets: list[Variable] = []
         for column, texts in zip(self.columns, self._texts_by_column, strict=True):
+            # Each text once, in the order of the crossed symbols.
             symbols = tuple((text,) for text in dict.fromkeys(texts))
             secrets.append(Variable((column,), symbols))
         return tuple(secrets)
@@ -199,7 +204,7 @@ class Variable:
 
     @cached_property
     def protected(self) -> list[ProtectedSymbol]:
-        """Everything that is protected."""
+        """All protected symbols, secret after secret."""
         symbols: list[ProtectedSymbol] = []
         for secret, names in zip(self.secrets, self.secret_names, strict=True):
             column = secret.columns[0] if self.protects_columns else None
@@ -208,7 +213,7 @@ class Variable:
         return symbols
 
     def meant(self, text: str) -> list[str]:
-        """The names of the protected symbols that a text may mean.
+        """The names of the protected symbols that fit a text.
 
         The text may be a name, a symbol, or ``column=symbol``.
         """
@@ -216,6 +221,7 @@ class Variable:
             return [text]
         names: list[str] = []
         for column, symbol, name in self.protected:
+            # The name of a protected column's symbol may contain the column already.
             if column is None:
                 spellings = _spellings(self.columns[0], name)
             else:
@@ -250,11 +256,13 @@ class Variable:
 
 
 def _quoted_parts(symbol: Symbol) -> str:
+    """A symbol in messages."""
     return ", ".join(quoted(part) for part in symbol)
 
 
 def _spellings(column: str, name: str) -> tuple[str, str, str]:
     """The spellings of a symbol, the shortest first; no other symbol has the last one."""
+    # In JSON the quotes show where column and symbol end, whatever they contain.
     return name, f"{column}={name}", f"{json.dumps(column)}={json.dumps(name)}"
 
 
@@ -281,7 +289,12 @@ def added_rows(
     members: list[list[Sequence[int]]] = [[] for _ in range(max(group) + 1)]
     for k, row in zip(group, rows, strict=True):
         members[k].append(row)
-    return [tuple(map(sum, zip(*part, strict=True))) for part in members]
+    sums: list[tuple[int, ...]] = []
+    for part in members:
+        # Column by column, in Python's integers: counts may exceed those of machines.
+        columns = zip(*part, strict=True)
+        sums.append(tuple(map(sum, columns)))
+    return sums
 
 
 def added_columns(
@@ -323,4 +336,8 @@ def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]
         raise InputError(
             f"the column {quoted(variable.columns[part])} holds symbols that are no numbers"
         )
-    return tuple(number_of(text, kind) if text else None for text in texts)
+    numbers: list[Fraction | None] = []
+    for text in texts:
+        # The empty text, of a missing cell or an empty bin, has no number.
+        numbers.append(number_of(text, kind) if text else None)
+    return tuple(numbers)

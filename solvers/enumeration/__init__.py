@@ -1,4 +1,7 @@
-"""All vertices of a polytope: one algorithm a file, one call."""
+"""All vertices of a polytope: `vertices` chooses the algorithm and holds it to its limits.
+
+Each algorithm has a file: `pivot` walks from basis to basis, `cdd` calls cddlib.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ MOST_BY_CDD = 5000
 """Vertices up to which cddlib, which no time limit stops, answers where pivoting cannot."""
 
 DOUBT = 2.0
-"""An estimate must exceed a limit by this factor before anything is refused for its sake: it is
+"""Factor by which an estimate must exceed a limit before an enumeration is refused for it. It is
 rarely wrong by more, and the limit holds during the enumeration, too."""
 
 
@@ -100,6 +103,7 @@ def vertices(
         if method in (AUTO, pivot.PIVOT):
             return _by_pivoting(polytope, rows, limits)
     except BackendFailure:
+        # No time limit stops cddlib, so it may only replace pivoting where it is quick.
         if method != AUTO or estimate(polytope).vertices > MOST_BY_CDD:
             raise
         return _by_cdd_instead(polytope, limits)
@@ -148,6 +152,7 @@ def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertic
     bytes_per_basis = pivot.bytes_per_basis(explicit.n, explicit.m) + bytes_per_vertex
     affordable = limits.memory_limit // bytes_per_basis
     bases = max(1, min(BASES_PER_VERTEX * most, affordable))
+    # Small polytopes are listed in the time that an estimate would take.
     trial = TRIAL // pivot.work_per_basis(polytope.n, rows)
     listed: Vertices | None = None
     if trial >= WORTH_TRYING:

@@ -1,9 +1,9 @@
-"""Vertices by the double description method of cddlib, in doubles or in exact rationals: the
-reference.
+"""Vertices by the double description method of cddlib, in doubles or in exact rationals.
 
-In doubles cddlib gives up on near-tied tables, or silently loses vertices
-(docs/explanation/optimum-theory.md, 'Near-ties that cddlib loses'); so it is an independent check,
-and a way out where rounding defeats pivoting, not the method of choice.
+It is the reference for `solvers.enumeration.pivot`. In doubles cddlib gives up on near-tied tables,
+or silently loses vertices (docs/explanation/optimum-theory.md, 'Near-ties that cddlib loses'). So
+it is an independent check, and a way out where rounding defeats pivoting, but not the method of
+choice.
 
 The exact version needs the full `pycddlib` (with GMP); `pycddlib-standalone` has doubles only.
 """
@@ -27,7 +27,7 @@ FLOAT = "cdd"
 EXACT = "cdd-exact"
 
 ROUNDED = 1e-9
-"""Entries below this in a vertex of cddlib's doubles are zeros that it rounded: it keeps no
+"""Entries below this in a vertex of cddlib's doubles are zeros: cddlib keeps no record of the
 support."""
 
 Number = float | Fraction
@@ -111,9 +111,7 @@ def _inconsistent(method: str, reason: str) -> BackendFailure:
 def _inequalities(
     p: Polytope, number: type[float] | type[Fraction]
 ) -> list[Inequality]:
-    """Rows [b, a] with b + a v >= 0, free of auxiliary variables; the first, an equality, is sum v
-    = 1.
-    """
+    """Rows [b, a] with b + a v >= 0, without auxiliary variables; the first is sum v = 1."""
     rows, auxiliary, bounds = p.one_sided
     k = auxiliary.shape[1]
     # Changing the sign of a double rounds nothing.
@@ -124,6 +122,7 @@ def _inequalities(
     at_least += _as_numbers(signs[p.n :], number)
     for _ in range(k):
         at_least = _without_last(at_least)
+    # The signs of v come last: elimination need not combine them with anything.
     total = [number(-1), *([number(1)] * p.n)]
     return [total, *at_least, *_as_numbers(signs[: p.n, : p.n + 1], number)]
 

@@ -35,13 +35,12 @@ LIMIT = 2
 """Status of a walk that a limit stopped; any other status is a contradiction between its decisions.
 """
 
-
 FIRST_SAMPLE = 12
 """Columns of the first random face: enough for supports of every size on tables of up to six rows.
 """
 
 ENOUGH = 150
-"""Vertices on a face from which one face alone says something about the whole."""
+"""Vertices on a face from which the face alone gives a useful estimate of the whole."""
 
 WORK = 1_000_000
 """Entries of ratio tests to spend on one estimate, about 2 ms."""
@@ -50,15 +49,14 @@ SHARE = 6
 """No face takes more than one part in so many of that work."""
 
 LEAST_FACES = 4
-"""Random faces, however much work each is: fewer say nothing of the error."""
+"""Random faces, however much work each is: fewer do not show the error."""
 
 MOST_FACES = 16
 """Random faces, however little work each is: the error shrinks only with the square root of their
 number."""
 
 ROUGH = 0.5
-"""Relative error from which the estimate is no better than the vertices met on faces left
-unfinished."""
+"""Relative error from which the estimate is no better than the count on unfinished faces."""
 
 MOST_ROWS = 4096
 """Rows in which a polytope may be written without its auxiliary variables; eliminating them can
@@ -88,10 +86,9 @@ def walk(
     points: bool = False,
     seconds: float = math.inf,
 ) -> Walk:
-    """Visit the bases of a polytope; `points` are filled in on request only.
+    """Visit the bases of a polytope; vertices are returned only if `points` asks for them.
 
-    Where the limits stop the walk, `sizes` are those of the vertices met so far, unless points are
-    wanted.
+    Where a limit stops a walk without points, `sizes` are those of the vertices met so far.
     """
     explicit = polytope.explicit
     if most_points is None:
@@ -119,9 +116,7 @@ def bytes_per_basis(n: int, m: int) -> int:
 def attempt(
     polytope: Polytope, *, most_bases: int, most_points: int, seconds: float = math.inf
 ) -> tuple[Vertices | None, Walk]:
-    """All vertices, or None if there are more bases or vertices than allowed, or the seconds are
-    over.
-    """
+    """All vertices and the report; None for the vertices where a limit stopped the walk."""
     seen = walk(
         polytope,
         most_bases=most_bases,
@@ -174,9 +169,10 @@ def work_per_basis(n: int, m: int) -> int:
 
 
 def explicit_rows(polytope: Polytope, most: int = MOST_ROWS) -> int:
-    """Rows of ``polytope.explicit``, at most, without the work of forming them; `most` + 1 if more.
+    """Upper bound of the rows of ``polytope.explicit``; `most` + 1 if it is larger.
 
-    Only the columns of the auxiliary variables decide how many rows their elimination leaves.
+    Only the columns of the auxiliary variables decide how many rows their elimination leaves, so
+    these alone are eliminated here (as in `Polytope.explicit`).
     """
     if polytope.auxiliary is None:
         return polytope.m
@@ -199,9 +195,7 @@ def explicit_rows(polytope: Polytope, most: int = MOST_ROWS) -> int:
 
 
 def few_vertices(polytope: Polytope, most: int) -> Vertices | None:
-    """All vertices of a polytope so small that counting them is as much work as listing them; else
-    None.
-    """
+    """All vertices of a polytope so small that counting them takes as much work; else None."""
     rows = explicit_rows(polytope)
     if rows > MOST_ROWS or polytope.n > 2 * FIRST_SAMPLE:
         return None
@@ -228,9 +222,7 @@ def estimate(polytope: Polytope) -> Estimate:
 
 
 class _FaceSample:
-    """Random faces of a polytope, of columns few enough to finish each one within its share of the
-    work.
-    """
+    """Random faces of a polytope, each small enough to be finished with its share of the work."""
 
     def __init__(self, polytope: Polytope, rows: int) -> None:
         self._polytope = polytope
@@ -240,8 +232,7 @@ class _FaceSample:
         if self._n > 2 * FIRST_SAMPLE:
             self._columns = FIRST_SAMPLE
         self._walks: list[Walk] = []
-        # The largest estimate from a face that was left unfinished: there are at least about so
-        # many.
+        # The largest estimate from an unfinished face: there are at least about so many vertices.
         self._unfinished = 0.0
         self._random = np.random.default_rng(0)
 
@@ -258,8 +249,8 @@ class _FaceSample:
                     growing = False
                     self._walks.clear()
                     continue
-            # Few enough columns to finish each face, enough to see something; these faces do
-            # not count.
+            # The number of columns depends on the faces seen so far, so these must not count:
+            # the estimate would be biased.
             if growing:
                 growing = self._grow(face)
                 continue
@@ -267,9 +258,7 @@ class _FaceSample:
             wanted = self._wanted(face, wanted)
 
     def _walk(self) -> Walk:
-        """The bases of the whole polytope, or of a random face of it, as far as its share of the
-        work goes.
-        """
+        """Walk the whole polytope, or a random face of it, as far as its share of the work goes."""
         if self._columns == self._n:
             face = self._polytope
         else:
@@ -286,9 +275,7 @@ class _FaceSample:
         return work_per_basis(self._columns, self._rows)
 
     def _grow(self, face: Walk) -> bool:
-        """Half as many columns again, unless the face showed enough or the next one would be too
-        much work.
-        """
+        """Take half as many columns again, unless the face shows enough or it is too much work."""
         larger = min(self._n, self._columns + (self._columns + 1) // 2)
         fits = face.bases * work_per_basis(larger, self._rows) <= WORK // SHARE
         if sum(face.sizes) >= ENOUGH or not fits or self._columns == self._n:
@@ -304,9 +291,7 @@ class _FaceSample:
         return min(MOST_FACES, max(LEAST_FACES, before, WORK // cost))
 
     def _scaled(self, face: Walk) -> float:
-        """The estimate for all columns from one face: C(n, k) / C(q, k) times its vertices of each
-        size k.
-        """
+        """The estimate from one face: C(n, k) / C(q, k) times its vertices of each size k."""
         total = 0.0
         for k, count in enumerate(face.sizes):
             if count:
@@ -314,29 +299,28 @@ class _FaceSample:
         return total
 
     def estimate(self) -> Estimate:
-        """The mean over the faces, its error, and what it means for memory."""
+        """The mean over the faces, its standard error, and the memory of so many vertices."""
         counted = self._columns == self._n
         totals = [self._scaled(face) for face in self._walks]
         mean = float(np.mean(totals))
         error = 0.0
         if not counted:
             error = float(np.std(totals, ddof=1)) / math.sqrt(len(totals))
-        # Nothing seen on faces: the error is as large as the estimate, unless everything was
-        # counted.
+        # Where faces show no vertex, the error is as large as the estimate.
         spread = float(not counted)
         if mean > 0.0:
             spread = error / mean
-        # Vertices that use all columns of a face: larger supports may exist, which no face can
-        # show.
+        # Where vertices use all columns of a face, there may be larger supports, which no face
+        # can show.
         largest = [
             face.sizes[-1] for face in self._walks if len(face.sizes) > self._columns
         ]
-        blind = not counted and any(largest)
+        misses_sizes = not counted and any(largest)
         total = mean
-        if blind or spread > ROUGH:
+        if misses_sizes or spread > ROUGH:
             total = max(mean, self._unfinished)
         memory = total * (8 * self._n + self._bases_per_vertex() * self._basis_bytes())
-        return Estimate(total, spread, blind or total > mean, memory)
+        return Estimate(total, spread, misses_sizes or total > mean, memory)
 
     def _bases_per_vertex(self) -> float:
         vertices = sum(sum(face.sizes) for face in self._walks)

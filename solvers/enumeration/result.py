@@ -1,4 +1,4 @@
-"""What an enumeration returns, and the clean-up that all of them share."""
+"""Limits and result of an enumeration, and the last steps that all algorithms share."""
 
 from __future__ import annotations
 
@@ -49,18 +49,17 @@ class ListingLimits:
             )
 
     def __post_init__(self) -> None:
-        for name, unit in (("max_vertices", "vertices"), ("memory_limit", "bytes")):
-            _check_whole(name, getattr(self, name), unit)
+        _check_whole("max_vertices", self.max_vertices, "vertices")
+        _check_whole("memory_limit", self.memory_limit, "bytes")
 
 
 def _check_whole(name: str, value: object, unit: str) -> None:
     """Raise InvalidOption unless the value is a whole number, at least 1."""
-    # Python's own booleans count as integers.
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or int(value) < 1
-    ):
+    whole = 0
+    # In Python a boolean is an integer, too.
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        whole = int(value)
+    if whole < 1:
         raise InvalidOption(
             f"{name} ({value!r}) must be a whole number of {unit}, at least 1"
         )
@@ -122,11 +121,11 @@ def finished_vertices(
 
 
 def ordered(points: Array) -> Array:
-    """Rows in lexicographic order; of those within `MERGE_TOLERANCE` the one with the fewest
-    positive entries stays.
+    """Distinct rows in lexicographic order.
 
-    Close points are neighbours along a fixed generic direction: their keys differ by less than a
-    window, so few pairs are compared.
+    Of rows within `MERGE_TOLERANCE` the one with the fewest positive entries stays. Close points
+    are neighbours along a fixed generic direction: their keys differ by less than a window, so few
+    pairs are compared.
     """
     if len(points) == 0:
         return points

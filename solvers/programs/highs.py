@@ -1,13 +1,12 @@
-"""HiGHS: the master program, kept warm and extended by columns, and programs given at once, solved
-from nothing.
+"""HiGHS: the master program, which grows by columns, and programs that are solved once.
 
 Row j of the master is divided by about the target's entry p_j and column k multiplied by about the
 largest weight that it can have, both by powers of two (exact). So every entry is at most about one,
 absolute tolerances of the simplex are relative to each p_j, and a coordinate of probability 1e-15
 is met as exactly as one of 0.1.
 
-Whoever solves a program at once rounds the answer and counts again exactly; what rests on HiGHS
-alone is that nothing better exists, and results say so.
+Callers of `solve_program` round the solution and verify it exactly. Only its optimality rests on
+HiGHS alone, and their results say so.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from solvers.errors import BackendFailure
 from solvers.points import Array, Points
 
 FEASIBILITY = 1e-7
-"""Largest residual of the equations, in units about as large as each entry of the point, at which
-an answer is believed: its own default tolerance. Whoever releases a channel verifies it exactly;
-this only catches an answer that is none."""
+"""Largest residual of the equations of a usable solution, relative to about each entry of the
+point: the default tolerance of HiGHS. Channels are verified exactly before a release; this only
+catches output of HiGHS that is no solution."""
 
 
 @dataclass(frozen=True, eq=False)
 class PriceBox:
-    """lower <= prices <= upper, per coordinate: keeps the prices of an unripe program from jumping.
+    """lower <= prices <= upper, per coordinate: keeps prices from jumping while columns are few.
 
-    In the primal, mass of a coordinate that no column brings costs `upper`, and mass too much
-    brings `lower`.
+    In the primal program missing mass of a coordinate costs `upper`, and surplus mass brings
+    `lower`.
     """
 
     lower: Array
@@ -54,7 +53,8 @@ class MasterStatus(StrEnum):
 class MasterSolution:
     """Weights (k,), prices (n,) and value ``prices.point`` of one solve.
 
-    `slack` is the mass that the box paid for, `residual` the worst equation with it counted in.
+    `slack` is the mass that the box paid for; `residual` is the worst error of an equation, with
+    the slack included.
     """
 
     status: MasterStatus
@@ -66,7 +66,7 @@ class MasterSolution:
 
     @property
     def is_optimal(self) -> bool:
-        """Claimed optimal, finite, and its equations hold to `FEASIBILITY`."""
+        """Claimed optimal by HiGHS, finite, and its equations hold to `FEASIBILITY`."""
         finite = bool(np.isfinite(self.dual).all() and np.isfinite(self.weights).all())
         return (
             self.status is MasterStatus.OPTIMAL
@@ -81,8 +81,8 @@ DUAL_SIMPLEX = 1
 PRIMAL_SIMPLEX = 4
 """HiGHS's number of its primal simplex method.
 
-New columns and new box costs keep the old basis primal feasible, so the primal simplex goes on
-where it stood; closing the box keeps it dual feasible, which is the dual simplex's case.
+New columns and new box costs keep the old basis primal feasible, so the primal simplex continues
+from it. Closing the box keeps it dual feasible, so there the dual simplex continues.
 """
 
 SHARP: dict[str, str | int | float] = {
@@ -98,8 +98,8 @@ SHARP: dict[str, str | int | float] = {
 OPTIONS: dict[str, str | int | float] = SHARP | {
     # Presolve would throw the warm basis away, and costs more than it saves on wide programs.
     "presolve": "off",
-    # The program is scaled already; a basis that is feasible after scaling need not be so
-    # before, and weights of -1e-7 are a decomposition of another point.
+    # The program is scaled already. A basis that is feasible after further scaling need not be so
+    # before, and with weights of -1e-7 it would decompose another point.
     "simplex_scale_strategy": 0,
 }
 
@@ -111,11 +111,10 @@ OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
     {"solver": "ipm"},
     {"primal_feasibility_tolerance": 1e-8, "dual_feasibility_tolerance": 1e-8},
 )
-"""Tried in turn, from nothing, where a solve fails."""
+"""Options tried in turn, from nothing, where a solve fails."""
 
 ACCURACY = 1e-9
-"""Residual, ten times the tolerance above, from which an answer is worth a second run from nothing.
-"""
+"""Residual, ten times the tolerance above, from which a solve is repeated from nothing."""
 
 LARGEST_SCALE = 2.0**60
 """Rows of rarer coordinates (of probability below 1e-18) are not scaled any further."""
@@ -138,10 +137,10 @@ def set_options(highs: Any, options: Mapping[str, str | int | float]) -> None:
 
 
 class HighsMaster:
-    """The master program of an envelope, which grows by columns: min cost.w with sum_k w_k v_k =
-    point, w >= 0.
+    """The master program of an envelope: min cost.w over sum_k w_k v_k = point, w >= 0.
 
-    Of HiGHS's columns the first 2n are the two sides of the price box.
+    It grows by columns and keeps the basis of the last solve. The first 2n columns of HiGHS are the
+    two sides of the price box.
     """
 
     def __init__(self, target: Array) -> None:
@@ -174,9 +173,7 @@ class HighsMaster:
         self._box: PriceBox | None = None
 
     def add(self, points: Points, costs: Array) -> None:
-        """Append columns, each multiplied by a power of two that makes its largest entry about
-        one.
-        """
+        """Append columns, scaled by powers of two so that their largest entries are about one."""
         k = len(points)
         if not k:
             return
@@ -199,7 +196,7 @@ class HighsMaster:
         )
 
     def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
-        """Optimise from the last basis; where that fails, in `OTHER_WAYS`."""
+        """Optimise from the last basis; where that fails, with `OTHER_WAYS`."""
         highs = self._highs
         self._set_box(box)
         # HiGHS counts the time of all runs of one object together.
@@ -207,17 +204,18 @@ class HighsMaster:
         highs.setOptionValue("time_limit", min(end, self._inf))
         solution = self._run()
         highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
+        # Prices in a box only guide local searches, so only weights without one must be accurate.
+        accurate = box is not None or solution.residual <= ACCURACY
+        if solution.is_optimal and accurate:
+            return solution
         for way in OTHER_WAYS:
-            accurate = box is not None or solution.residual <= ACCURACY
-            if solution.is_optimal and accurate:
-                break
             if solution.status is MasterStatus.TIME_LIMIT:
                 break
             highs.clearSolver()
             set_options(highs, way)
             again = self._run()
             set_options(highs, {**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
-            # What failed may have met its equations all the same, short of the optimum.
+            # A solution that is merely inaccurate is replaced only by a more accurate one.
             worse = solution.is_optimal and solution.residual <= again.residual
             better = again.is_optimal and not worse
             if better or again.status is MasterStatus.TIME_LIMIT:
@@ -227,9 +225,7 @@ class HighsMaster:
         return solution
 
     def _run(self) -> MasterSolution:
-        """Run HiGHS once; the answer in the units of the unscaled program, its residual computed
-        anew.
-        """
+        """Run HiGHS once; the solution in unscaled units, its residual computed anew."""
         highs = self._highs
         n = len(self._target)
         highs.run()
@@ -247,11 +243,12 @@ class HighsMaster:
                 MasterStatus.FAILED, primal[:0], np.zeros(n), np.inf, np.inf, np.inf
             )
         slack = primal[: 2 * n]
+        # Weights below zero within the tolerance count as zero; the residual includes the error.
         weights = np.maximum(primal[2 * n :], 0.0) * self._columns
         missed = np.abs(activity - self._target * self._rows).max()
         worst = float(max(missed, -primal.min(), 0.0))
         if self._box is None:
-            # A closed box takes nothing: what it holds beyond rounding is missing from the weights.
+            # A closed box may hold no mass: what it holds is missing from the weights.
             worst = max(worst, float(np.abs(slack).max()))
         dual *= self._rows
         missing = float((slack.reshape(2, n) / self._rows).sum())
@@ -260,9 +257,7 @@ class HighsMaster:
         )
 
     def _set_box(self, box: PriceBox | None) -> None:
-        """Open, move or close the price box, and take the simplex method for which the old basis is
-        feasible.
-        """
+        """Open, move or close the price box, and choose a simplex method that keeps the basis."""
         if box is self._box:
             return
         highs = self._highs
@@ -328,8 +323,10 @@ class Program:
 
 @dataclass(frozen=True)
 class Solution:
-    """The best point (`optimal` if in time), a proven bound on the minimum, and `prices` where
-    nothing is integer.
+    """The best point found, and HiGHS's bound on the minimum.
+
+    `optimal` is False where the time was over. `prices` are the duals of the rows, without meaning
+    where variables are integer.
     """
 
     x: Array
@@ -375,7 +372,8 @@ def solve_program(
     # HiGHS's number 2 of a primal solution means feasible.
     stopped = not in_time and info.primal_solution_status == 2
     x = np.asarray(solution.col_value, dtype=np.float64)
-    if not (optimal or stopped) or x.size != n:
+    has_point = (optimal or stopped) and x.size == n
+    if not has_point:
         raise BackendFailure(
             f"HiGHS ended with '{highs.modelStatusToString(status)}' and no feasible point; "
             "give it more time, or a smaller problem"
@@ -389,7 +387,7 @@ def solve_program(
 
 
 def _load(highs: Any, program: Program) -> None:
-    """Give a program to HiGHS: columns, rows, and integers."""
+    """Load a program into HiGHS: columns, rows, and integers."""
     import highspy
 
     n = program.costs.size

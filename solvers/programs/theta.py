@@ -1,10 +1,9 @@
-"""The theta number of a graph (Lovász 1979) by semidefinite programming: a matrix that proves a
-bound.
+"""The theta number of a graph (Lovász 1979) by semidefinite programming.
 
-theta(G) is the least largest eigenvalue of a symmetric matrix that is one on the diagonal and
-wherever two vertices are not adjacent, and anything where they are. Every such matrix proves a
-bound, however it was found: Clarabel proposes one, and whoever needs rigour bounds its largest
-eigenvalue anew.
+Take the symmetric matrices that are one on the diagonal and wherever two vertices are not adjacent,
+with free entries where they are: theta(G) is the least of their largest eigenvalues. So every such
+matrix proves an upper bound of theta(G), whatever its origin. Clarabel proposes one, and callers
+bound its largest eigenvalue anew.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
     )
     try:
         with warnings.catch_warnings():
-            # An inaccurate solution is as welcome: whatever it is, its eigenvalue is bounded anew.
+            # An inaccurate solution is no worse: callers bound the eigenvalue of any matrix.
             warnings.simplefilter("ignore")
             problem.solve(solver="CLARABEL")
     except cvxpy.SolverError as error:

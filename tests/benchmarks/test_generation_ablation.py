@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms import rules
+from mechdesign.mechanisms import other_method
 from mechdesign.mechanisms.designing import design
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
@@ -83,8 +83,9 @@ SETTINGS = (
     _constant("EARLY_SLACK", 0.0),
     _constant("FIRST_RADIUS", 0.1),
     _constant("MOST_SCALE", 1.0),
-    _constant("MIXES", (0.5,)),
+    _constant("MIX", 0.9),
     _constant("ENOUGH", 5),
+    _constant("MOST_LOWERINGS", 0),
     _method("_walk", lambda run, solution: 0),
     _method("_polish", lambda run, pivots: None),
     _method("_search", lambda run: None),
@@ -161,6 +162,6 @@ def _captured(name: str, joint: Joint, epsilon: float) -> Problem:
         return envelope
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rules, "lower_envelope", recorded)
+        patch.setattr(other_method, "lower_envelope", recorded)
         design(joint, ALIP.from_epsilon(epsilon), time_limit=DESIGN_SECONDS)
     return max(problems, key=lambda problem: problem.arguments[0].n)

@@ -11,7 +11,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.mechanisms.posteriors import posteriors
-from solvers.assignment import Assignment, assign
+from solvers.assigning import assign
+from solvers.assignment import Assignment
 from tests.oracles.least_cost import least_cost
 
 pytestmark = pytest.mark.benchmark

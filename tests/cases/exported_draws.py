@@ -86,7 +86,7 @@ def row_channel(kind: str) -> RowChannel:
         sensitive="s",
         release=[("c", "d"), "b"],
         bins={"b": "0,20.5,40,60"},
-        time_limit=2.0,
+        time_limit=600.0,
         notion=md.LIP(0.2),
         **ROW_OPTIONS[kind],
     ).channel

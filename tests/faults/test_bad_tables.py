@@ -131,7 +131,7 @@ CASES = {
     "one column twice": (
         "s,x\na,u\n",
         {"sensitive": "s", "useful": "s"},
-        "FILE: the column 's' is asked for 2 times",
+        "FILE: the column 's' is named 2 times",
     ),
     "single useful symbol": (
         "s,x\na,u\nb,u\n",

@@ -17,8 +17,8 @@ Array = NDArray[np.float64]
 class CvxpyMaster:
     """The calls of `solvers.programs.highs.HighsMaster`; every solve starts anew.
 
-    Clarabel, an interior point method, so that the second opinion shares no code with the simplex of
-    HiGHS; first-order solvers (SCS, OSQP) break budgets by 0.01 and more.
+    Clarabel, an interior point method, so that the second opinion shares no code with the simplex
+    of HiGHS; first-order solvers (SCS, OSQP) break budgets by 0.01 and more.
     """
 
     def __init__(self, target: Array) -> None:
@@ -36,7 +36,8 @@ class CvxpyMaster:
         import cvxpy
         from scipy.sparse import csr_array
 
-        n, k = len(self._target), len(self._points)
+        n = len(self._target)
+        k = len(self._points)
         end = time.monotonic() + time_limit
 
         def failed() -> MasterSolution:
@@ -56,7 +57,8 @@ class CvxpyMaster:
             (self._points.data, self._points.indices, self._points.indptr), shape=(k, n)
         )
         weights = cvxpy.Variable(k, nonneg=True)
-        missing, excess = cvxpy.Variable(n, nonneg=True), cvxpy.Variable(n, nonneg=True)
+        missing = cvxpy.Variable(n, nonneg=True)
+        excess = cvxpy.Variable(n, nonneg=True)
         rest = missing - excess
         objective = self._costs @ weights
         constraints = [matrix.T @ weights + rest == self._target]

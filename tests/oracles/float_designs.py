@@ -1,4 +1,6 @@
-"""Designs as a solver would return them, by the shortest route: cddlib and scipy, no check of anything."""
+"""Designs as a solver would return them, by the shortest route: cddlib and scipy, no check of
+anything.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Array = NDArray[np.float64]
 
 
 def random_table(rng: np.random.Generator, most_s: int = 5, most_x: int = 12) -> Joint:
-    """A table of 2 x 2 up to the given size: plain, sparse, near-tied, tiny, huge or with rare symbols."""
+    """A table of 2 x 2 up to the given size: plain, sparse, near-tied, tiny, huge or with rare
+    symbols.
+    """
     shape = int(rng.integers(2, most_s + 1)), int(rng.integers(2, most_x + 1))
     kind = int(rng.integers(6))
     if kind == 0:
@@ -38,13 +42,16 @@ def random_table(rng: np.random.Generator, most_s: int = 5, most_x: int = 12) ->
 def boundary(
     joint: Joint, limits: LiftLimits, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """A random channel, mixed with its output marginal until its worst lift is at the limit, up to rounding."""
+    """A random channel, mixed with its output marginal until its worst lift is at the limit, up to
+    rounding.
+    """
     n = len(joint.useful)
     w = rng.random((n, n)) ** 4 * (rng.random((n, n)) < 0.5) + np.eye(n)
     w /= w.sum(axis=1, keepdims=True)
     p_y = joint.p_x @ w
     lifts = (joint.p / joint.p_s[:, None] @ w) / p_y
-    high, low = lifts.max(axis=0), lifts.min(axis=0)
+    high = lifts.max(axis=0)
+    low = lifts.min(axis=0)
     t = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         if math.isfinite(limits.upper):
@@ -59,10 +66,13 @@ def boundary(
 
 
 def vertices(joint: Joint, limits: LiftLimits, margin: float = 1e-12) -> Array | None:
-    """Vertices (k, |X|) of the posteriors within the limits shrunk by a relative margin; None if cddlib fails."""
+    """Vertices (k, |X|) of the posteriors within the limits shrunk by a relative margin; None if
+    cddlib fails.
+    """
     import cdd
 
-    n, a = len(joint.useful), joint.lift
+    n = len(joint.useful)
+    a = joint.lift
     rows: list[Array] = []
     for limit, sign in ((limits.upper, 1.0), (limits.lower, -1.0)):
         if math.isfinite(limit):

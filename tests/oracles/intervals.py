@@ -1,8 +1,10 @@
-"""Verdicts on averaged lifts from their definitions, with enclosures in decimal; shares no code with the package.
+"""Verdicts on averaged lifts from their definitions, with enclosures in decimal; shares no code
+with the package.
 
-Means of l1 and chi2 are exact fractions. `decimal` rounds +, -, * and / in the direction asked for, and exp
-and ln to the nearest, so one step outwards encloses them. Every comparison is repeated with twice the digits
-until it is decided; equality cannot occur, because e to a rational power other than 0 is transcendental.
+Means of l1 and chi2 are exact fractions. `decimal` rounds +, -, * and / in the direction asked for,
+and exp and ln to the nearest, so one step outwards encloses them. Every comparison is repeated with
+twice the digits until it is decided; equality cannot occur, because e to a rational power other
+than 0 is transcendental.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Interval:
 
     @classmethod
     def of(cls, value: Fraction, digits: int) -> Interval:
-        top, bottom = Decimal(value.numerator), Decimal(value.denominator)
+        top = Decimal(value.numerator)
+        bottom = Decimal(value.denominator)
         return cls(
             _down(digits).divide(top, bottom), _up(digits).divide(top, bottom), digits
         )
@@ -40,7 +43,8 @@ class Interval:
         )
 
     def __mul__(self, other: Interval) -> Interval:
-        down, up = _down(self.digits), _up(self.digits)
+        down = _down(self.digits)
+        up = _up(self.digits)
         pairs = [(a, b) for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
         return Interval(
             min(down.multiply(*pair) for pair in pairs),
@@ -49,14 +53,16 @@ class Interval:
         )
 
     def exp(self) -> Interval:
-        down, up = _down(self.digits), _up(self.digits)
+        down = _down(self.digits)
+        up = _up(self.digits)
         low = down.next_minus(down.exp(self.lo))
         return Interval(
             max(Decimal(0), low), up.next_plus(up.exp(self.hi)), self.digits
         )
 
     def ln(self) -> Interval:
-        down, up = _down(self.digits), _up(self.digits)
+        down = _down(self.digits)
+        up = _up(self.digits)
         return Interval(
             down.next_minus(down.ln(self.lo)), up.next_plus(up.ln(self.hi)), self.digits
         )
@@ -172,7 +178,9 @@ class Judge:
         )
 
     def is_used(self, value: float, *, inverse: bool) -> bool:
-        """Whether `value` is the smallest double, from 0 on, that every output keeps to on this side."""
+        """Whether `value` is the smallest double, from 0 on, that every output keeps to on this
+        side.
+        """
         side = self.below if inverse else self.above
         ys = range(len(self.columns))
         if not all(side(value, y) for y in ys):

@@ -1,4 +1,6 @@
-"""Joint leakage of independent releases by full enumeration in fractions; shares no code with the package."""
+"""Joint leakage of independent releases by full enumeration in fractions; shares no code with the
+package.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,14 @@ from fractions import Fraction
 
 
 def every_tuple(counts, matrices, places=None):
-    """(outputs, P(., outputs) / P(.) / P(outputs) as fractions) of every tuple of positive probability.
+    """(outputs, P(., outputs) / P(.) / P(outputs) as fractions) of every tuple of positive
+    probability.
 
-    `matrices` are rows of fractions; `places[k][x]` is the row of matrix k that the useful symbol x has.
+    `matrices` are rows of fractions; `places[k][x]` is the row of matrix k that the useful symbol x
+    has.
     """
-    total, sums = sum(map(sum, counts)), [sum(row) for row in counts]
+    total = sum(map(sum, counts))
+    sums = [sum(row) for row in counts]
     places = places or [range(len(matrix)) for matrix in matrices]
     for outputs in itertools.product(*(range(len(matrix[0])) for matrix in matrices)):
         masses = [Fraction(0)] * len(counts)

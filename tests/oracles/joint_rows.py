@@ -10,7 +10,8 @@ from itertools import product
 def law(table, laws):
     """P(s, released tuples) for a table of (s, columns, symbol, count) and a law of each release.
 
-    A law takes a mapping of columns to texts, and gives the released texts with their probabilities.
+    A law takes a mapping of columns to texts, and gives the released texts with their
+    probabilities.
     """
     total = sum(table.sensitive_counts)
     found = defaultdict(Fraction)
@@ -51,16 +52,16 @@ def single_law(channel):
 
 def extremes(masses, key=lambda released: ()):
     """Largest lift, smallest lift and largest quotient (None for infinity), against P(s | key)."""
-    seen, prior, whole = (
-        defaultdict(Fraction),
-        defaultdict(Fraction),
-        defaultdict(Fraction),
-    )
+    seen = defaultdict(Fraction)
+    prior = defaultdict(Fraction)
+    whole = defaultdict(Fraction)
     for (s, released), mass in masses.items():
         seen[released] += mass
         prior[s, key(released)] += mass
         whole[key(released)] += mass
-    high, low, ratio = Fraction(0), None, Fraction(1)
+    high = Fraction(0)
+    low = None
+    ratio = Fraction(1)
     secrets = {s for s, _ in masses}
     for released, share in seen.items():
         if not share:

@@ -1,4 +1,6 @@
-"""The channel of least cost as a plain linear program for scipy, written down row by row from the definitions."""
+"""The channel of least cost as a plain linear program for scipy, written down row by row from the
+definitions.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,19 @@ def least_cost(
     populations: Any = None,
     columns: Any = (),
 ) -> float | None:
-    """The optimum over W(y|x) for bounds (nats) on lifts and on their ratios; None where there is no channel.
+    """The optimum over W(y|x) for bounds (nats) on lifts and on their ratios; None where there is
+    no channel.
 
-    The bounds hold on the table, or on each of `populations`: rows P(.|s) with shares P(s). `columns` are further
-    rows r with r.w <= 0 of every column w = W(y|.).
+    The bounds hold on the table, or on each of `populations`: rows P(.|s) with shares P(s).
+    `columns` are further rows r with r.w <= 0 of every column w = W(y|.).
     """
     table = np.asarray(counts, dtype=float) / np.sum(counts)
     size, n = table.shape
-    p_s, p_x = table.sum(axis=1), table.sum(axis=0)
-    rows, equal, right = [], [], []
+    p_s = table.sum(axis=1)
+    p_x = table.sum(axis=0)
+    rows = []
+    equal = []
+    right = []
 
     def column(y: int, weights: Any) -> Any:
         row = np.zeros((n, n))

@@ -12,12 +12,13 @@ Table = Sequence[Sequence[int]]
 def exp_bounds(x: Fraction, terms: int) -> tuple[Fraction, Fraction]:
     """Rationals around e^x for x >= 0.
 
-    y = x / 2^k is at most 1/2, where the series to `terms` terms misses less than twice the next term; then
-    k squarings, each rounded outwards to a grid so that the fractions stay short.
+    y = x / 2^k is at most 1/2, where the series to `terms` terms misses less than twice the next
+    term; then k squarings, each rounded outwards to a grid so that the fractions stay short.
     """
     k = max(0, math.ceil(x * 2) - 1).bit_length()
     y = x / 2**k
-    low, term = Fraction(0), Fraction(1)
+    low = Fraction(0)
+    term = Fraction(1)
     for i in range(1, terms + 1):
         low += term
         term = term * y / i
@@ -66,7 +67,8 @@ def lifts(
 def satisfies(counts: Table, rows: Sequence[Sequence[int | Fraction]], limits) -> bool:
     """Whether every lift keeps to the limits (`lower`, `upper`, `ratio`, in nats; inf is no limit)."""
     for column in lifts(counts, rows):
-        high, low = max(column), min(column)
+        high = max(column)
+        low = min(column)
         if not math.isinf(limits.upper) and exceeds_exp(high, limits.upper):
             return False
         if not math.isinf(limits.lower) and (

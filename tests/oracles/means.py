@@ -1,4 +1,6 @@
-"""The averaged lift measures with 80 digits, from counts and rows alone; shares no code with the package."""
+"""The averaged lift measures with 80 digits, from counts and rows alone; shares no code with the
+package.
+"""
 
 from __future__ import annotations
 

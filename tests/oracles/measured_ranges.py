@@ -240,8 +240,8 @@ class MeasuredRange:
         Parameters
         ----------
         y
-            A symbol of a discrete variable; a number, or one number a coordinate; or a `Boxes` region
-            that Y is known to lie in (pieces that it meets in a null set do not count).
+            A symbol of a discrete variable; a number, or one number a coordinate; or a `Boxes`
+            region that Y is known to lie in (pieces that it meets in a null set do not count).
 
         Raises
         ------
@@ -328,10 +328,11 @@ def box_space(pieces: Iterable[Mapping[str, Any]]) -> UncertainSpace:
 
 
 def largest_region_difference(joint: MeasuredRange) -> Fraction:
-    """The largest measure of a symmetric difference of [[Y|x]] and [[Y|x']], over essentially all x, x'.
+    """The largest measure of a symmetric difference of [[Y|x]] and [[Y|x']], over essentially all
+    x, x'.
 
-    A continuous query is epsilon-indistinguishable (Farokhi 2020, eq. (12), nats) if this is at most
-    e^epsilon for every individual. Quadratic in the number of x cells.
+    A continuous query is epsilon-indistinguishable (Farokhi 2020, eq. (12), nats) if this is at
+    most e^epsilon for every individual. Quadratic in the number of x cells.
     """
     rows: list[set[int]] = [set() for _ in range(joint.cells.shape[0])]
     for i, j in zip(

@@ -1,9 +1,9 @@
 """Entropy, information and leakage measures on plain arrays (nats).
 
-Every function takes a joint distribution as a (|S|, |Y|) array of probabilities, rows one variable and
-columns the other, whose columns all have mass. Functions of the lift give one number per column (output)
-and follow Zarrabian et al. 2023, Definitions 1 to 9: l(s, y) = P(s, y) / (P(s) P(y)). A lift of zero makes
-the inverse measures infinite; no cell is ever left out.
+Every function takes a joint distribution as a (|S|, |Y|) array of probabilities, rows one variable
+and columns the other, whose columns all have mass. Functions of the lift give one number per column
+(output) and follow Zarrabian et al. 2023, Definitions 1 to 9: l(s, y) = P(s, y) / (P(s) P(y)). A
+lift of zero makes the inverse measures infinite; no cell is ever left out.
 """
 
 from __future__ import annotations
@@ -236,7 +236,9 @@ def _log(value: float) -> float:
 
 
 def _power_mean(weights: Array, values: Array, order: float) -> Array:
-    """(sum_s weights[s] values[s, y]^order)^(1/order), scaled by the largest so that no power overflows."""
+    """(sum_s weights[s] values[s, y]^order)^(1/order), scaled by the largest so that no power
+    overflows.
+    """
     largest = values.max(axis=0)
     if math.isinf(order):
         return largest

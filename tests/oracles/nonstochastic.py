@@ -1,4 +1,6 @@
-"""Corrected theorems of the non-stochastic papers that no command needs: what the tests compare with."""
+"""Corrected theorems of the non-stochastic papers that no command needs: what the tests compare
+with.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.output_budgets import outputs_allowed, smallest_cell
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.queries import LinearQuery, Query, identity_query, sumset
+from mechdesign.nonstochastic.queries import LinearQuery, Query, identity_query
 from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.sumsets import sumset
 
 
 def outputs_of_uniform(levels: int, sensitivity: Fraction, span: Fraction) -> int:
@@ -61,7 +64,8 @@ def identifiable_bound(n_symbols: int, epsilon: object) -> float:
     """What epsilon-identifiability promises of the maximal leakage (Corollary 6), in bits.
 
     Sharpened to whole symbols: log2(|X| - k + 1) with k = ceil(|X| 2^-epsilon), which is at most
-    the paper's log2(|X|(1 - 2^-epsilon) + 1). By `zero_error` it bounds the zero-error capacity too.
+    the paper's log2(|X|(1 - 2^-epsilon) + 1). By `zero_error` it bounds the zero-error capacity
+    too.
     """
     if n_symbols < 1:
         raise InputError(f"n_symbols ({n_symbols}) must be at least 1")
@@ -168,7 +172,8 @@ def is_private(problem: TestingProblem[Any], epsilon: object) -> bool:
 
 def total_variation(null: Iterable[float], alternative: Iterable[float]) -> float:
     """TV = half the sum of |P(y|p0) - P(y|p1)| over a common list of outputs."""
-    p, q = _masses("null", null), _masses("alternative", alternative)
+    p = _masses("null", null)
+    q = _masses("alternative", alternative)
     if len(p) != len(q):
         raise InputError(
             f"null and alternative must list the same outputs, not {len(p)} and {len(q)}"
@@ -183,7 +188,8 @@ def best_accuracy(
 
     The proof of the paper's Theorem 3 says TV instead, which is smaller, so the theorem survives.
     """
-    p, q = _masses("null", null), _masses("alternative", alternative)
+    p = _masses("null", null)
+    q = _masses("alternative", alternative)
     if len(p) != len(q):
         raise InputError(
             f"null and alternative must list the same outputs, not {len(p)} and {len(q)}"
@@ -255,7 +261,9 @@ def is_indistinguishable(joint: JointRange, epsilon: object) -> bool:
 
 
 def shift_bound(levels: int, ratio: Fraction) -> int:
-    """The most outputs that can differ: floor(t) + ceil(t) - 1 with t = levels / ratio; 0 below t = 1."""
+    """The most outputs that can differ: floor(t) + ceil(t) - 1 with t = levels / ratio; 0 below t =
+    1.
+    """
     shift = Fraction(levels) / ratio
     return 0 if levels == 1 else max(math.floor(shift) + math.ceil(shift) - 1, 0)
 
@@ -294,7 +302,8 @@ def finite_difference(
     terms = [[c * v for v in domain] for c, domain in zip(weights, values, strict=True)]
     scale = math.lcm(*(term.denominator for part in terms for term in part))
     whole = [[int(term * scale) for term in part] for part in terms]
-    low, high = sum(map(min, whole)), sum(map(max, whole))
+    low = sum(map(min, whole))
+    high = sum(map(max, whole))
     if low == high:
         raise InputError(
             "the query is constant on these domains: no individual can change it"
@@ -347,7 +356,8 @@ def x_sets(joint: JointRange) -> list[frozenset[Hashable]]:
 def certify_local(
     quantizer: Quantizer, domain: Domain | None = None
 ) -> FibreCertificate:
-    """Local noiseless privacy: each individual's own value is quantised (Farokhi 2019, Definition 2).
+    """Local noiseless privacy: each individual's own value is quantised (Farokhi 2019, Definition
+    2).
 
     The number of outputs is the number of cells that `domain` (default: the whole range) meets.
     """
@@ -398,8 +408,10 @@ def restrict_x(joint: JointRange, kept: Iterable[Hashable]) -> JointRange:
     mask = np.zeros(joint.shape[0], dtype=np.bool_)
     mask[[joint.x_index[value] for value in chosen]] = True
     pairs = mask[joint.rows]
-    rows, columns = joint.rows[pairs], joint.columns[pairs]
-    new_row, new_column = np.cumsum(mask) - 1, np.unique(columns)
+    rows = joint.rows[pairs]
+    columns = joint.columns[pairs]
+    new_row = np.cumsum(mask) - 1
+    new_column = np.unique(columns)
     xs = [joint.x_symbols[i] for i in np.flatnonzero(mask).tolist()]
     ys = [joint.y_symbols[j] for j in new_column.tolist()]
     return JointRange.from_codes(
@@ -450,10 +462,8 @@ def subrange_leakage(joint: JointRange) -> Fraction:
         )
     subsets = np.arange(1, 1 << n_x, dtype=np.int64)
     n_inputs = np.bitwise_count(subsets).astype(np.int64)
-    fewest_x, n_outputs = (
-        np.full(subsets.size, n_x),
-        np.zeros(subsets.size, dtype=np.int64),
-    )
+    fewest_x = np.full(subsets.size, n_x)
+    n_outputs = np.zeros(subsets.size, dtype=np.int64)
     masks = np.zeros(joint.shape[1], dtype=np.int64)
     np.bitwise_or.at(masks, joint.columns, np.left_shift(np.int64(1), joint.rows))
     for mask, copies in zip(*np.unique(masks, return_counts=True), strict=True):

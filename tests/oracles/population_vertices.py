@@ -1,4 +1,6 @@
-"""Every vertex of small sets of populations, in fractions: slow, obvious, and sharing no code with the package."""
+"""Every vertex of small sets of populations, in fractions: slow, obvious, and sharing no code with
+the package.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Slow, obvious answers about channels of rows: everything by listing, in fractions, from `distribution` alone."""
+"""Slow, obvious answers about channels of rows: everything by listing, in fractions, from
+`distribution` alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Optima under stacked limits by exact vertices and scipy's linprog; shares no code with the package."""
+"""Optima under stacked limits by exact vertices and scipy's linprog; shares no code with the
+package.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,13 @@ from tests.oracles.vertices import exact_vertices
 
 
 def rows_of(table, prior, lower, upper, ratio=math.inf):
-    """Rows r with r.v <= 0 of posteriors v = P(x|y): `table` is P(s, x) or P(s, x, earlier outputs), (|S|, n).
+    """Rows r with r.v <= 0 of posteriors v = P(x|y): `table` is P(s, x) or P(s, x, earlier
+    outputs), (|S|, n).
 
     `prior` is P(s); `lower` and `upper` are the budgets of each symbol.
     """
-    given, total = (
-        np.asarray(table) / np.asarray(prior)[:, None],
-        np.asarray(table).sum(axis=0),
-    )
+    given = np.asarray(table) / np.asarray(prior)[:, None]
+    total = np.asarray(table).sum(axis=0)
     rows = [
         g - math.exp(u) * total
         for g, u in zip(given, upper, strict=True)

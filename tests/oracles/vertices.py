@@ -22,8 +22,8 @@ def exact_vertices(
 ) -> NDArray[np.float64]:
     """Vertices of {v >= 0, sum v = 1, lower <= rows v <= upper}, by trying everything in rationals.
 
-    Every set of k columns with every choice of k - 1 rows, each at either of its bounds, is solved exactly,
-    and kept if it violates nothing. Only for a handful of rows and columns.
+    Every set of k columns with every choice of k - 1 rows, each at either of its bounds, is solved
+    exactly, and kept if it violates nothing. Only for a handful of rows and columns.
     """
     matrix = np.asarray(rows, dtype=float)
     m, n = matrix.shape

@@ -1,8 +1,9 @@
-"""Vertices by support: every small set of columns with every choice of tight rows, in NumPy batches.
+"""Vertices by support: every small set of columns with every choice of tight rows, in NumPy
+batches.
 
-A vertex has k positive entries, k at most the rank of the rows and the row of ones together, and k - 1
-tight rows that are independent on them. For each k every such k x k system is solved; solutions that
-violate nothing are vertices. Slow, but it shares no code and no idea with pivoting or cddlib.
+A vertex has k positive entries, k at most the rank of the rows and the row of ones together, and k
+- 1 tight rows that are independent on them. For each k every such k x k system is solved; solutions
+that violate nothing are vertices. Slow, but it shares no code and no idea with pivoting or cddlib.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _BATCH = 1 << 14
 
 def count_systems(polytope: Polytope) -> int:
     """How many systems there are to solve."""
-    p, rank = polytope.explicit, _rank(polytope.explicit)
+    p = polytope.explicit
+    rank = _rank(polytope.explicit)
     both = int(
         (np.isfinite(p.lower) & np.isfinite(p.upper) & (p.lower < p.upper)).sum()
     )
@@ -51,7 +53,9 @@ def by_support(polytope: Polytope) -> Array:
     # Rows of size one, so that one tolerance serves all; a power of two changes no digit.
     size = np.maximum(np.abs(p.rows).max(axis=1, initial=0.0), np.finfo(float).tiny)
     scale = np.exp2(-np.ceil(np.log2(size)))
-    rows, lower, upper = p.rows * scale[:, None], p.lower * scale, p.upper * scale
+    rows = p.rows * scale[:, None]
+    lower = p.lower * scale
+    upper = p.upper * scale
     found = [np.zeros((0, p.n))]
     for k in range(1, _rank(p) + 1):
         for tight in combinations(range(p.m), k - 1):
@@ -74,7 +78,8 @@ def _with_tight_rows(
     rows: Array, lower: Array, upper: Array, tight: list[int]
 ) -> Iterator[Array]:
     """Vertices with exactly these rows chosen tight, each at either bound; (j, n) arrays."""
-    k, n = len(tight) + 1, rows.shape[1]
+    k = len(tight) + 1
+    n = rows.shape[1]
     choices = [
         sorted({b for b in (lower[i], upper[i]) if np.isfinite(b)}) for i in tight
     ]
@@ -86,10 +91,12 @@ def _with_tight_rows(
         systems = block[:, columns].transpose(1, 0, 2)
         # An exactly singular system would stop the whole batch: shift it out of the way first.
         regular = np.abs(np.linalg.det(systems)) > 0.0
-        columns, systems = columns[regular], systems[regular]
+        columns = columns[regular]
+        systems = systems[regular]
         inverse = np.linalg.inv(systems)
         sensible = np.abs(inverse).sum(axis=(1, 2)) < ILL_CONDITIONED
-        columns, inverse = columns[sensible], inverse[sensible]
+        columns = columns[sensible]
+        inverse = inverse[sensible]
         values = np.einsum("bij,sj->bsi", inverse, bounds)
         which, side = np.nonzero((values >= -FEASIBLE).all(axis=2))
         if which.size == 0:

@@ -1,4 +1,6 @@
-"""CSV files read and written by arrays of bytes are those that the csv module reads and writes, cell for cell."""
+"""CSV files read and written by arrays of bytes are those that the csv module reads and writes,
+cell for cell.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ dialects = st.builds(
 
 def pieces(options: TextOptions) -> st.SearchStrategy[str]:
     """Texts made of what a reader of CSV can trip over."""
-    d, q = options.delimiter, options.quote or '"'
+    d = options.delimiter
+    q = options.quote or '"'
     parts = [
         "a",
         "",
@@ -113,10 +116,14 @@ def test_headers_too(data, options, block):
 @settings(max_examples=MANY)
 @given(st.data(), dialects, blocks, st.integers(1, 3))
 def test_lines_are_those_that_the_csv_module_counts(data, options, block, width):
-    """Of every record of a table; of a row that is too short, too long or blank; of text after a quote."""
+    """Of every record of a table; of a row that is too short, too long or blank; of text after a
+    quote.
+    """
     text = options.delimiter.join("xyz"[:width]) + "\n" + data.draw(pieces(options))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, **dialect(options))
-    lines, widths, misquoted = [], [], 0
+    lines = []
+    widths = []
+    misquoted = 0
     try:
         while True:
             line = reader.line_num + 1
@@ -194,7 +201,9 @@ def changes(draw: st.DrawFn, width: int) -> list[Output]:
 def test_what_is_written_is_the_table_with_columns_exchanged(
     data, table, block, newline, all_quoted, mark
 ):
-    """Order of rows, every kept cell and every written one; quotes of kept cells may be as they were."""
+    """Order of rows, every kept cell and every written one; quotes of kept cells may be as they
+    were.
+    """
     quoting = csv.QUOTE_ALL if all_quoted else csv.QUOTE_MINIMAL
     text = "".join(line[:-2] + newline for line in _lines(table, quoting))
     given_bytes = (b"\xef\xbb\xbf" if mark else b"") + text.encode()

@@ -1,7 +1,8 @@
-"""The promise of the package: whatever comes out of `design` is private, and exactness costs next to nothing.
+"""The promise of the package: whatever comes out of `design` is private, and exactness costs next
+to nothing.
 
-Tables of 2 x 2 to 8 x 30, plain, sparse, near-tied, with zero cells, tiny or huge counts; every lift notion at
-budgets from 0.01 to 20. The judge is `exact_oracle`: fractions and Taylor series.
+Tables of 2 x 2 to 8 x 30, plain, sparse, near-tied, with zero cells, tiny or huge counts; every
+lift notion at budgets from 0.01 to 20. The judge is `exact_oracle`: fractions and Taylor series.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ LARGEST_LOSS = 1e-7
 SECONDS = 0.5
 """For one search: a channel must be private and its bound valid whether or not the search could finish."""
 
-FEW, MANY = 40, 500
+FEW = 40
+MANY = 500
 
 
 def assert_private_and_good(
@@ -61,7 +63,9 @@ def test_what_is_emitted_is_private_and_nearly_as_good_on_many_tables(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_even_the_margin_costs_next_to_nothing(seed):
-    """The proven gap to the optimum of the stated budget, margin and rounding included, can be closed to 1e-7."""
+    """The proven gap to the optimum of the stated budget, margin and rounding included, can be
+    closed to 1e-7.
+    """
     rng = np.random.default_rng([12, seed])
     joint = random_table(rng, 4, 8)
     found = design(joint, random_notion(rng), gap=1e-8, fallback=False)
@@ -71,7 +75,9 @@ def test_even_the_margin_costs_next_to_nothing(seed):
 
 @pytest.mark.parametrize("epsilon", [1e-15, 1e-12, 1e-9, 1e-6, 1e-4])
 def test_budgets_near_zero_never_let_a_violation_out(epsilon):
-    """What doubles can still tell is released; where they cannot, less is, but nothing that breaks the budget."""
+    """What doubles can still tell is released; where they cannot, less is, but nothing that breaks
+    the budget.
+    """
     rng = np.random.default_rng(13)
     for notion in notions_of(epsilon):
         joint = random_table(rng, 4, 7)
@@ -91,9 +97,11 @@ def test_budgets_near_the_largest_never_let_a_violation_out(epsilon):
 
 
 def assert_agreement_with_cdd(seed: int, most_s: int, most_x: int, gap: float) -> None:
-    """No bound below a value that somebody reaches, no value below the optimum by more than the gap asked for.
+    """No bound below a value that somebody reaches, no value below the optimum by more than the gap
+    asked for.
 
-    Float cddlib can lose vertices, which only lowers its value: both inequalities hold all the same.
+    Float cddlib can lose vertices, which only lowers its value: both inequalities hold all the
+    same.
     """
     rng = np.random.default_rng([15, seed])
     joint = random_table(rng, most_s, most_x)
@@ -124,10 +132,14 @@ def test_the_bound_is_never_below_the_optimum_on_hundreds_of_tables(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_more_budget_and_the_optimum_never_keep_less(seed):
-    """What is private at a budget is private at a larger one, and heuristics' channels are channels: no bound is below
-    any of them, and the optimum is not below any by more than the gap that was asked for."""
+    """What is private at a budget is private at a larger one, and heuristics' channels are
+    channels: no bound is below any of them, and the optimum is not below any by more than the gap
+    that was asked for.
+    """
     rng = np.random.default_rng([17, seed])
-    joint, gap, least = random_table(rng, 5, 14), 1e-4, 0.0
+    joint = random_table(rng, 5, 14)
+    gap = 1e-4
+    least = 0.0
     for epsilon in (0.3, 0.6, 1.2, 2.4):
         notion = ALIP.from_epsilon(epsilon, 0.6)
         best = design(joint, notion, gap=gap)

@@ -93,14 +93,14 @@ def assert_decomposition(
 )
 @settings(max_examples=150)
 def test_bound_is_never_above_the_true_envelope(method, seed, kind, notion, gap):
-    """Every vertex of the stated set in rationals, its cost to 160 bits, and the marginal as exact counts."""
+    """Every vertex of the stated set in rationals, its cost to 160 bits, and the marginal as exact
+    counts.
+    """
     rng = np.random.default_rng(seed)
     joint = random_joint(rng, kind, int(rng.integers(2, 4)), int(rng.integers(2, 7)))
     given_notion = random_notion(rng, notion)
-    wide, narrow = (
-        posteriors(joint, given_notion),
-        posteriors(joint, given_notion, margin=MARGIN),
-    )
+    wide = posteriors(joint, given_notion)
+    narrow = posteriors(joint, given_notion, margin=MARGIN)
     found = lower_envelope(narrow, joint.p_x, relaxation=wide, method=method, gap=gap)
     assert_decomposition(found, narrow, joint.p_x)
 
@@ -126,7 +126,9 @@ def test_bound_is_never_above_the_true_envelope(method, seed, kind, notion, gap)
 )
 @settings(max_examples=120)
 def test_columns_reach_what_all_vertices_give(seed, kind, notion, s, n):
-    """Larger tables: column generation, without any vertex, against the linear program over all of them."""
+    """Larger tables: column generation, without any vertex, against the linear program over all of
+    them.
+    """
     rng = np.random.default_rng(seed)
     joint = random_joint(rng, kind, s, n)
     wide = posteriors(joint, random_notion(rng, notion))
@@ -153,7 +155,9 @@ def test_columns_reach_what_all_vertices_give(seed, kind, notion, s, n):
 )
 @settings(max_examples=60)
 def test_stopped_early_the_bound_is_still_one(seed, kind, notion):
-    """No memory, hardly any time: an any-time answer between the true envelope and the trivial channel."""
+    """No memory, hardly any time: an any-time answer between the true envelope and the trivial
+    channel.
+    """
     rng = np.random.default_rng(seed)
     joint = random_joint(rng, kind, 3, 6)
     polytope = posteriors(joint, random_notion(rng, notion))

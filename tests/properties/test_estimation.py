@@ -21,7 +21,8 @@ from tests.cases.releases import channel_of
 @st.composite
 def small_rows(draw, least=2, most=5):
     """Rows of small integers that sum to the same power of two, each output reached."""
-    size, outputs = draw(st.integers(least, most)), draw(st.integers(least, most))
+    size = draw(st.integers(least, most))
+    outputs = draw(st.integers(least, most))
     rows = []
     for _ in range(size):
         cuts = sorted(
@@ -150,7 +151,8 @@ counts_of = st.lists(st.integers(0, 500), min_size=5, max_size=5)
 @given(small_rows(), counts_of)
 @settings(max_examples=60)
 def test_every_step_raises_the_likelihood_and_the_certificate_holds(rows, numbers):
-    matrix, counts = np.array(rows) / 64, np.array(numbers[: len(rows[0])], dtype=float)
+    matrix = np.array(rows) / 64
+    counts = np.array(numbers[: len(rows[0])], dtype=float)
     assume(counts.sum() > 0)
     problem = _Likelihood(matrix, counts)
     p = np.full(len(rows), 1 / len(rows))
@@ -177,10 +179,12 @@ def test_every_step_raises_the_likelihood_and_the_certificate_holds(rows, number
 @settings(max_examples=60)
 def test_the_maximum_satisfies_the_first_order_conditions(rows, numbers):
     """Kuhn-Tucker: g(x) <= 1 for all symbols, and = 1 where the fit is positive."""
-    matrix, counts = np.array(rows) / 64, np.array(numbers[: len(rows[0])], dtype=float)
+    matrix = np.array(rows) / 64
+    counts = np.array(numbers[: len(rows[0])], dtype=float)
     assume(counts.sum() > 0)
     fit = maximum_likelihood(matrix, counts)
-    shares, seen = counts / counts.sum(), counts > 0
+    shares = counts / counts.sum()
+    seen = counts > 0
     slope = matrix[:, seen] @ (shares[seen] / (fit.frequencies @ matrix[:, seen]))
     assert slope.max() <= 1 + 1e-5
     assert float(fit.frequencies @ np.abs(slope - 1)) <= 2e-5

@@ -1,4 +1,6 @@
-"""The promise: a verdict is exact, and no channel leaves rounding that fails an independent exact check."""
+"""The promise: a verdict is exact, and no channel leaves rounding that fails an independent exact
+check.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +134,8 @@ def test_at_the_achieved_double_the_verdict_is_yes_and_at_the_next_smaller_one_n
 @given(st.data(), notions)
 def test_outside_matrices_are_judged_as_the_rationals_that_they_are(data, notion):
     joint = data.draw(joints(most_s=3, most_x=3))
-    n, k = len(joint.useful), data.draw(st.integers(1, 3))
+    n = len(joint.useful)
+    k = data.draw(st.integers(1, 3))
     w = np.array(
         data.draw(
             st.lists(
@@ -197,7 +200,9 @@ def test_optimal_designs_survive_rounding_and_lose_next_to_nothing(seed):
 
 @pytest.mark.parametrize("seed", range(100))
 def test_channels_on_the_boundary_survive_rounding(seed):
-    """Random channels mixed with their output marginal until their worst lift is at the budget, up to rounding."""
+    """Random channels mixed with their output marginal until their worst lift is at the budget, up
+    to rounding.
+    """
     rng = np.random.default_rng(1000 + seed)
     joint = random_table(rng, most_s=8, most_x=30)
     notion = random_notion(rng)
@@ -213,8 +218,10 @@ def test_channels_on_the_boundary_survive_rounding(seed):
 
 
 def sabotage(kind, rng, weights, points):
-    w, v = weights.copy(), points.copy()
-    i, j = rng.integers(v.shape[0]), rng.integers(v.shape[1])
+    w = weights.copy()
+    v = points.copy()
+    i = rng.integers(v.shape[0])
+    j = rng.integers(v.shape[1])
     if kind == "weights off":
         w *= 1.0 + 1e-6 * rng.standard_normal(len(w))
     elif kind == "posteriors outside":
@@ -269,7 +276,8 @@ def test_a_sabotaged_design_is_repaired_within_limits_or_refused(kind, seed):
 @example(None, LIP(0.1))
 def test_a_partition_is_emitted_exactly_when_the_oracle_agrees(data, notion):
     if data is None:
-        joint, groups = Joint.from_counts([[1, 2], [2, 1]]), [[0, 1]]
+        joint = Joint.from_counts([[1, 2], [2, 1]])
+        groups = [[0, 1]]
     else:
         joint = data.draw(joints(most_x=5))
         colours = [data.draw(st.integers(0, 2)) for _ in joint.useful.symbols]

@@ -24,7 +24,8 @@ NOTIONS = (
 
 @st.composite
 def tables(draw: st.DrawFn) -> md.Joint:
-    size, n = draw(st.integers(2, 4)), draw(st.integers(2, 6))
+    size = draw(st.integers(2, 4))
+    n = draw(st.integers(2, 6))
     cells = st.lists(st.integers(0, 60), min_size=n, max_size=n)
     rows = draw(st.lists(cells, min_size=size, max_size=size))
     return md.Joint.from_counts(
@@ -93,8 +94,8 @@ def test_never_above_a_mixture_a_merging_or_the_information_optimum(
 ) -> None:
     """lower_bound <= the cost of every private channel whose outputs are named after symbols.
 
-    Outputs of a merging are released as their most frequent symbol, those of the information optimum as the most
-    probable one; post-processing keeps every notion.
+    Outputs of a merging are released as their most frequent symbol, those of the information
+    optimum as the most probable one; post-processing keeps every notion.
     """
     n = len(joint.useful)
     cost = 1.0 - np.eye(n)

@@ -1,7 +1,8 @@
-"""The propositions of Zarrabian et al. 2023 on random channels, each in the form that holds, and the counterexamples.
+"""The propositions of Zarrabian et al. 2023 on random channels, each in the form that holds, and
+the counterexamples.
 
-Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 as printed need symmetric budgets; Propositions 4 and 6 need their square
-roots and the smallest P(s).
+Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 as printed need symmetric budgets; Propositions 4 and 6 need
+their square roots and the smallest P(s).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.measures import (
+from mechdesign.auditing.implied_bounds import (
     breach_bound,
     guarantees,
     largest_lift,
@@ -51,13 +52,16 @@ def joint_distributions(draw):
 
 
 def budgets(p):
-    high, low = m.max_lift(p).max(), m.min_lift(p).min()
+    high = m.max_lift(p).max()
+    low = m.min_lift(p).min()
     return (-math.log(low) if low > 0 else math.inf), math.log(high)
 
 
 @given(joint_distributions(), st.floats(0.05, 20.0))
 def test_proposition_1(p, order):
-    """I, Sibson and Arimoto of every order <= eps_u; LDP <= eps_l + eps_u; T and chi2 in the corrected form."""
+    """I, Sibson and Arimoto of every order <= eps_u; LDP <= eps_l + eps_u; T and chi2 in the
+    corrected form.
+    """
     eps_l, eps_u = budgets(p)
     g = guarantees(eps_l, eps_u)
     slack = 1e-9
@@ -88,7 +92,8 @@ def test_propositions_3_and_5(p, alpha):
 def test_the_printed_forms_hold_where_the_budgets_are_symmetric_enough(p):
     """b - 1 and (b - 1)^2 where 1 - a <= b - 1; 1/a - 1 and its square where 1 - 1/b <= 1/a - 1."""
     eps_l, eps_u = budgets(p)
-    a, b = math.exp(-eps_l), math.exp(eps_u)
+    a = math.exp(-eps_l)
+    b = math.exp(eps_u)
     if 1.0 - a <= b - 1.0:
         assert m.l1_lift(p).max() <= (b - 1.0) * ROUNDING + 1e-9
         assert m.chi2_lift(p).max() <= (b - 1.0) ** 2 * ROUNDING + 1e-9
@@ -125,7 +130,9 @@ def test_propositions_4_and_6(p, alpha):
 
 
 def test_proposition_4_needs_its_square_root():
-    """Without it, e / P(s) + 1 as extracted: P = (.5, .5), lifts (1.1, .9), chi2 = .01 would give at most 1.02."""
+    """Without it, e / P(s) + 1 as extracted: P = (.5, .5), lifts (1.1, .9), chi2 = .01 would give
+    at most 1.02.
+    """
     p = np.array([[0.275, 0.225], [0.225, 0.275]])
     chi2 = m.chi2_lift(p).max()
     assert chi2 == pytest.approx(0.01)
@@ -148,11 +155,14 @@ def test_proposition_4_and_6_are_reached():
 
 @given(joint_distributions(), st.floats(0.01, 0.99))
 def test_proposition_a1(p, rho1):
-    """No property of prior at most rho1 gets a posterior above rho2, none of prior at least rho2 one below rho1."""
+    """No property of prior at most rho1 gets a posterior above rho2, none of prior at least rho2
+    one below rho1.
+    """
     rho2 = breach_bound(float(m.min_lift(p).min()), float(m.max_lift(p).max()), rho1)
     count = p.shape[0]
     sets = ((np.arange(2**count)[:, None] >> np.arange(count)) & 1).astype(float)
-    prior, posterior = sets @ p.sum(axis=1), sets @ (p / p.sum(axis=0))
+    prior = sets @ p.sum(axis=1)
+    posterior = sets @ (p / p.sum(axis=0))
     assert (posterior[prior <= rho1] <= rho2 + 1e-9).all()
     assert (posterior[prior >= rho2 + 1e-9] >= rho1 - 1e-9).all()
     assert rho1 <= rho2 <= 1.0
@@ -166,7 +176,8 @@ def test_proposition_a1_needs_both_sides():
 
 def test_alip_implies_ldp_and_averages_do_not():
     """P = (.05, .95), lifts (5, .789): l1 within e^.5 - 1 on both sides, yet Gamma = 6.33 > e^1."""
-    p_s, lifts = np.array([0.05, 0.95]), np.array([5.0, (1.0 - 0.25) / 0.95])
+    p_s = np.array([0.05, 0.95])
+    lifts = np.array([5.0, (1.0 - 0.25) / 0.95])
     bound = math.expm1(0.5)
     assert p_s @ np.abs(lifts - 1.0) <= bound
     assert p_s @ np.abs(1.0 / lifts - 1.0) <= bound
@@ -181,7 +192,8 @@ def test_alip_does_not_imply_l1_or_chi2_privacy_at_the_same_budgets():
     lifts = np.array([1.418] * 8 + [0.52229] * 7)
     columns = np.array([np.roll(lifts, k) for k in range(15)]).T / 225.0
     p = columns / columns.sum()
-    eps_l, eps_u = 0.65, 0.35
+    eps_l = 0.65
+    eps_u = 0.35
     assert math.exp(-eps_l) <= m.min_lift(p).min()
     assert m.max_lift(p).max() <= math.exp(eps_u)
     assert m.total_variation(p) == pytest.approx(0.2229, abs=1e-4)
@@ -194,14 +206,18 @@ def test_alip_does_not_imply_l1_or_chi2_privacy_at_the_same_budgets():
 
 
 def test_alip_does_not_imply_the_inverses_at_the_same_budgets():
-    """P = (1/11, 10/11), lifts (2, .9) of an output of mass 1/20: .1465 > 1/.9 - 1 = .1111, and .0340 > .0123."""
+    """P = (1/11, 10/11), lifts (2, .9) of an output of mass 1/20: .1465 > 1/.9 - 1 = .1111, and
+    .0340 > .0123.
+    """
     p_s = np.array([1.0, 10.0]) / 11.0
     output = p_s * np.array([2.0, 0.9]) / 20.0
     p = np.array([output, p_s - output]).T
-    a, b = 0.9, 2.0
+    a = 0.9
+    b = 2.0
     assert a - 1e-12 <= m.min_lift(p).min()
     assert m.max_lift(p).max() <= b + 1e-12
-    l1, chi2 = m.l1_lift_inverse(p).max(), m.chi2_lift_inverse(p).max()
+    l1 = m.l1_lift_inverse(p).max()
+    chi2 = m.chi2_lift_inverse(p).max()
     assert l1 == pytest.approx(0.1465, abs=1e-4)
     assert chi2 == pytest.approx(0.0340, abs=1e-4)
     assert l1 > 1.0 / a - 1.0
@@ -226,7 +242,9 @@ def test_merging_all_risky_symbols_need_not_protect():
 def test_proposition_2_before_repair_ldp_keeps_at_least_what_alip_keeps(
     seed, epsilon, lam
 ):
-    """X_H of eps-LDP is within that of every ALIP(lam eps, (1 - lam) eps); equality happens; repair can reverse it."""
+    """X_H of eps-LDP is within that of every ALIP(lam eps, (1 - lam) eps); equality happens; repair
+    can reverse it.
+    """
     joint = Joint.from_counts(np.random.default_rng(seed).integers(1, 60, (4, 8)))
     ldp = as_published(joint, LDP(epsilon), "complete-merging")
     alip = as_published(joint, ALIP.from_epsilon(epsilon, lam), "complete-merging")

@@ -1,4 +1,6 @@
-"""Verdicts on averaged lifts, against enclosures made from the definitions: on, and one double beside, every edge."""
+"""Verdicts on averaged lifts, against enclosures made from the definitions: on, and one double
+beside, every edge.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,8 @@ def judge_of(counts, rows, kind):
 
 @st.composite
 def tables(draw):
-    m, n = draw(st.integers(2, 4)), draw(st.integers(2, 5))
+    m = draw(st.integers(2, 4))
+    n = draw(st.integers(2, 5))
     cell = st.integers(0, draw(st.sampled_from([2, 5, 1000, 10**9, 10**30])))
     counts = draw(
         st.lists(st.lists(cell, min_size=n, max_size=n), min_size=m, max_size=m)
@@ -140,10 +143,8 @@ def test_no_verdict_is_wrong_at_or_beside_the_edge(case, data):
     assert judge.is_used(used.eps_u, inverse=False)
     for _ in range(4):
         if data is None:
-            eps_l, eps_u = (
-                max(5e-324, used.eps_l if math.isfinite(used.eps_l) else 1.0),
-                0.3,
-            )
+            eps_l = max(5e-324, used.eps_l if math.isfinite(used.eps_l) else 1.0)
+            eps_u = 0.3
         else:
             eps_l, eps_u = (
                 data.draw(st.sampled_from(edges(each)))
@@ -152,7 +153,8 @@ def test_no_verdict_is_wrong_at_or_beside_the_edge(case, data):
         if math.isinf(eps_l) and math.isinf(eps_u):
             continue
         notion = notion_of(kind, eps_l, eps_u)
-        verdict, failing = audit(channel, joint, notion), judge.failing(eps_l, eps_u)
+        verdict = audit(channel, joint, notion)
+        failing = judge.failing(eps_l, eps_u)
         assert verdict.satisfied == (failing == ())
         assert failing_outputs(channel, joint, notion) == failing
         assert not failing or int(verdict.worst.output[1:]) in failing
@@ -216,7 +218,9 @@ def test_measures_of_a_huge_order_tend_to_those_of_an_infinite_one(order):
 
 
 def test_measures_of_an_order_next_to_nought():
-    """The Sibson information of order a is below a / (1 - a) times a constant as a goes to 0, and never negative."""
+    """The Sibson information of order a is below a / (1 - a) times a constant as a goes to 0, and
+    never negative.
+    """
     joint = Joint.from_counts([[3, 1, 5], [2, 7, 1], [4, 4, 4]])
     channel = Channel(
         joint.useful, ("a", "b", "c"), [[5, 2, 3], [1, 8, 1], [4, 0, 6]], 10, joint

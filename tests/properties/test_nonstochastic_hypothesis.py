@@ -85,7 +85,9 @@ def test_theorem_2_on_the_line(null, alternative, accepted):
 
 @given(st.one_of(problems, st.builds(TestingProblem, segments, segments)))
 def test_privacy_is_the_overlap_over_the_difference(problem):
-    """|Y| >= (1 + eps) |telling| iff |overlap| >= eps |telling|; Priv = log(1 + eps) at the largest eps."""
+    """|Y| >= (1 + eps) |telling| iff |overlap| >= eps |telling|; Priv = log(1 + eps) at the largest
+    eps.
+    """
     if problem.epsilon is None:
         assert problem.privacy == math.inf
         return
@@ -124,7 +126,8 @@ def test_theorem_3_for_every_prior(weights, prior):
     """Best accuracy >= (density / 2) |telling| for every prior; (1 + TV)/2 at equal ones."""
     p, q = (np.asarray(side, dtype=float) for side in zip(*weights, strict=True))
     assume(p.sum() > 0 and q.sum() > 0)
-    p, q = p / p.sum(), q / q.sum()
+    p = p / p.sum()
+    q = q / q.sum()
     problem = TestingProblem(
         frozenset(np.flatnonzero(p).tolist()), frozenset(np.flatnonzero(q).tolist())
     )
@@ -236,7 +239,8 @@ def test_finite_domains_by_enumeration(queries, levels):
         return sum(c * x for c, x in zip(coefficients, xs, strict=True))
 
     answers = [query(*xs) for xs in product(*values.values())]
-    low, width = min(answers), max(answers) - min(answers)
+    low = min(answers)
+    width = max(answers) - min(answers)
     space = UncertainSpace.from_product(
         values,
         y=lambda *xs: min(

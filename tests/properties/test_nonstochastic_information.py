@@ -86,7 +86,8 @@ def test_the_chain_of_informations(pairs):
 @given(relations, relations)
 def test_leakage_of_unrelated_pairs_adds(first, second):
     """L0 of a product is the sum; I* too."""
-    a, b = JointRange.from_pairs(first), JointRange.from_pairs(second)
+    a = JointRange.from_pairs(first)
+    b = JointRange.from_pairs(second)
     both = unrelated_product(a, b)
     assert range_leakage(both) == pytest.approx(
         range_leakage(a) + range_leakage(b), abs=CLOSE
@@ -123,7 +124,8 @@ def test_unrelatedness_by_its_definition(outcomes):
         for _, y, z in outcomes
     )
     assert space.is_markov("x", "y", "z") == by_definition
-    xs, zs = {o[0] for o in outcomes}, {o[2] for o in outcomes}
+    xs = {o[0] for o in outcomes}
+    zs = {o[2] for o in outcomes}
     assert space.is_unrelated("x", "z") == (
         {(o[0], o[2]) for o in outcomes} == set(product(xs, zs))
     )
@@ -175,7 +177,9 @@ def test_zero_error_bounds_as_corrected(pairs):
 @settings(max_examples=15, deadline=None)
 @given(relations)
 def test_theta_lies_between_code_and_cover(pairs):
-    """alpha(G) <= theta(G) <= fractional cover by conditional ranges, which are cliques (Lovász 1979)."""
+    """alpha(G) <= theta(G) <= fractional cover by conditional ranges, which are cliques (Lovász
+    1979).
+    """
     joint = JointRange.from_pairs(pairs)
     theta = theta_bound(joint)
     assert largest_code(pairs) <= theta <= float(fractional_cover(joint)) * (1 + 1e-5)
@@ -201,7 +205,8 @@ def test_boxes_with_whole_endpoints_are_sets_of_unit_cells(pieces):
     }
     discrete = JointRange.from_pairs(cells)
     continuous = MeasuredRange.from_boxes([([xs], [ys]) for xs, ys in pieces])
-    expected, found = range_report(discrete), range_report(continuous)
+    expected = range_report(discrete)
+    found = range_report(continuous)
     for name in (
         "entropy",
         "conditional_entropy",
@@ -230,7 +235,10 @@ def test_set_algebra_of_regions_is_that_of_sets(first, second):
     def region(boxes):
         return Boxes.union([*boxes, ((0, 0), (0, 0))])
 
-    a, b, left, right = squares(first), squares(second), region(first), region(second)
+    a = squares(first)
+    b = squares(second)
+    left = region(first)
+    right = region(second)
     for ours, theirs in (
         (left | right, a | b),
         (left & right, a & b),

@@ -37,7 +37,8 @@ def random_table(seed):
 
 def box_polytope(rng, lifts):
     size = len(lifts)
-    a, b = math.exp(-rng.uniform(0.05, 2.0)), math.exp(rng.uniform(0.05, 2.0))
+    a = math.exp(-rng.uniform(0.05, 2.0))
+    b = math.exp(rng.uniform(0.05, 2.0))
     return Polytope(lifts, np.full(size, a), np.full(size, b))
 
 
@@ -75,7 +76,8 @@ def test_vertices_have_few_positive_entries_and_are_few(seed):
     points = vertices(box_polytope(rng, lifts), "pivot").points
     rank = np.linalg.matrix_rank(lifts)
     assert (points > CLOSE).sum(axis=1).max() <= rank <= len(p)
-    n, rows = p.shape[1], 2 * len(p)
+    n = p.shape[1]
+    rows = 2 * len(p)
     most = sum(math.comb(n, k) * math.comb(rows, k - 1) for k in range(1, rank + 1))
     assert len(points) <= most
 
@@ -118,13 +120,16 @@ def test_the_width_over_e_is_attained_from_zero():
 
 @given(seeds, st.integers(1, 9))
 def test_the_boxes_of_the_largest_coordinate_hold_every_distribution(seed, n):
-    """Some interval holds it, and every other coordinate is at most its upper end and 1 - its lower end."""
+    """Some interval holds it, and every other coordinate is at most its upper end and 1 - its lower
+    end.
+    """
     v = np.random.default_rng(seed).dirichlet(np.full(n, 0.4))
     first = int(v.argmax())
     place = max(
         i for i in range(len(LARGEST) - 1) if LARGEST[i] <= min(v[first], 1.0) + CLOSE
     )
-    low, high = LARGEST[place], LARGEST[place + 1]
+    low = LARGEST[place]
+    high = LARGEST[place + 1]
     assert v[first] <= high + CLOSE
     assert high >= 1.0 / n - CLOSE
     others = np.delete(v, first)

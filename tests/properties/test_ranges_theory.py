@@ -56,7 +56,8 @@ def test_with_unequal_weights_contiguous_cells_can_lose():
 def test_estimates_err_by_what_equal_cells_leave(outputs, power, seed):
     """E |x - estimate|^p >= rho w^(p+1) / (2^p (p+1) K^p), any cells and guesses, any density."""
     rng = np.random.default_rng(seed)
-    width, pieces = 3.0, 40
+    width = 3.0
+    pieces = 40
     # A step density on pieces of [0, width], each with an output and a guess of its output.
     density = rng.uniform(0.2, 2.0, pieces)
     density /= density.mean() * width

@@ -1,4 +1,6 @@
-"""The propositions of docs/explanation/rows-theory.md on small random tables, in fractions, by listing."""
+"""The propositions of docs/explanation/rows-theory.md on small random tables, in fractions, by
+listing.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ def check_sides(found, notion):
 def test_leaves_keep_the_promise_and_the_audit_says_what_they_use(
     records, notion, objective
 ):
-    """Proposition 2: lifts of leaves are within the budgets; the audit finds the extreme ones exactly."""
+    """Proposition 2: lifts of leaves are within the budgets; the audit finds the extreme ones
+    exactly.
+    """
     made = designed(records, notion, objective=objective)
     law = oracle.joint_law(made.channel, made.channel.table)
     assert sum(law.values()) == 1
@@ -96,7 +100,9 @@ def test_leaves_keep_the_promise_and_the_audit_says_what_they_use(
 @settings(max_examples=10)
 @given(tables(groups=3), NOTIONS)
 def test_parts_of_a_row_tell_no_more_than_the_row(records, notion):
-    """Proposition 4, total promise: lifts of every subset of columns lie between those of the leaves."""
+    """Proposition 4, total promise: lifts of every subset of columns lie between those of the
+    leaves.
+    """
     made = designed(records, notion)
     law = oracle.joint_law(made.channel, made.channel.table)
     whole = oracle.lifts(law).values()
@@ -111,7 +117,9 @@ def test_parts_of_a_row_tell_no_more_than_the_row(records, notion):
 def test_a_relative_promise_holds_within_strata_and_is_bounded_without_them(
     records, notion
 ):
-    """Propositions 1 and 4, relative promise: views with all given columns keep it; others times the given lift."""
+    """Propositions 1 and 4, relative promise: views with all given columns keep it; others times
+    the given lift.
+    """
     made = designed(records, notion, given=1, promise="relative")
     law = oracle.joint_law(made.channel, made.channel.table)
     check_sides(oracle.lifts(law, given=lambda y: y[:1]), notion)
@@ -173,7 +181,9 @@ def test_local_differential_privacy_of_rows(records, epsilon, truth):
 @settings(max_examples=10)
 @given(tables(), NOTIONS, st.sampled_from(["truth", "information"]))
 def test_figures_are_those_of_the_law_and_below_the_bound(records, notion, objective):
-    """Proposition 3: a tree keeps no more than the bound for the crossed columns; nmi and truth are the law's."""
+    """Proposition 3: a tree keeps no more than the bound for the crossed columns; nmi and truth are
+    the law's.
+    """
     made = designed(records, notion, objective=objective)
     law = oracle.joint_law(made.channel, made.channel.table)
     h = oracle.entropy(law)

@@ -1,4 +1,6 @@
-"""Slow and obvious answers about small polytopes, in rational and ball arithmetic; and instances to ask about."""
+"""Slow and obvious answers about small polytopes, in rational and ball arithmetic; and instances to
+ask about.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Exact:
         return min(values, key=lambda ball: float(ball.mid()))
 
     def dual_bound(self, prices: ArrayLike, target: Sequence[float | fmpq]) -> arb:
-        """prices.target + minimum: a lower bound of the envelope at the target, and the best for these prices."""
+        """prices.target + minimum: a lower bound of the envelope at the target, and the best for
+        these prices.
+        """
         y, p = (
             [t if isinstance(t, fmpq) else rational(t) for t in a]
             for a in (prices, target)
@@ -76,9 +80,11 @@ class Exact:
 def exact(polytope: Polytope) -> Exact:
     """All vertices, by trying every basis in rationals; only for a handful of rows and columns.
 
-    With auxiliary variables, the vertices of the extended description: their images contain all vertices.
+    With auxiliary variables, the vertices of the extended description: their images contain all
+    vertices.
     """
-    rows, n = polytope.rows, polytope.n
+    rows = polytope.rows
+    n = polytope.n
     if polytope.auxiliary is not None:
         rows = np.hstack([rows, polytope.auxiliary])
     a = [[rational(x) for x in row] for row in rows]
@@ -168,18 +174,21 @@ def _member(
 
 
 def plain_minimum(polytope: Polytope, prices: ArrayLike, tolerance: float) -> float:
-    """min of entropy - prices.v by the simplest branch and bound: chords on boxes and scipy's linprog."""
-    y, p = np.asarray(prices), polytope.explicit
-    up, down = np.isfinite(p.upper), np.isfinite(p.lower)
-    a_ub, b_ub = (
-        np.vstack([p.rows[up], -p.rows[down]]),
-        np.concatenate([p.upper[up], -p.lower[down]]),
-    )
+    """min of entropy - prices.v by the simplest branch and bound: chords on boxes and scipy's
+    linprog.
+    """
+    y = np.asarray(prices)
+    p = polytope.explicit
+    up = np.isfinite(p.upper)
+    down = np.isfinite(p.lower)
+    a_ub = np.vstack([p.rows[up], -p.rows[down]])
+    b_ub = np.concatenate([p.upper[up], -p.lower[down]])
 
     def entropy(x: Array) -> Array:
         return np.where(x > 0.0, -x * np.log(np.where(x > 0.0, x, 1.0)), 0.0)
 
-    best, open_boxes = INF, [(np.zeros(p.n), np.ones(p.n))]
+    best = INF
+    open_boxes = [(np.zeros(p.n), np.ones(p.n))]
     while open_boxes:
         low, high = open_boxes.pop()
         slope = np.where(
@@ -271,15 +280,15 @@ def table_polytope(
         return ratio_polytope(
             rows, float(np.exp(10.0 ** rng.uniform(-2.0, 0.8)))
         ), p.sum(axis=0)
-    low, high = (
-        np.exp(-(10.0 ** rng.uniform(-2.0, 0.8))),
-        np.exp(10.0 ** rng.uniform(-2.0, 0.8)),
-    )
+    low = np.exp(-(10.0 ** rng.uniform(-2.0, 0.8)))
+    high = np.exp(10.0 ** rng.uniform(-2.0, 0.8))
     if notion == "tiny":
         width = 10.0 ** rng.uniform(-9.0, -4.0)
-        low, high = 1.0 - width, 1.0 + width
+        low = 1.0 - width
+        high = 1.0 + width
     elif notion == "touching":  # the ends are lifts of single symbols
-        above, below = rows[rows > 1.001], rows[(rows < 0.999) & (rows > 0.0)]
+        above = rows[rows > 1.001]
+        below = rows[(rows < 0.999) & (rows > 0.0)]
         high = float(rng.choice(above)) if above.size else high
         low = float(rng.choice(below)) if below.size else low
     lower = np.full(m, -INF if notion == "upper" else low)
@@ -300,8 +309,10 @@ def ratio_polytope(rows: Array, ratio: float) -> Polytope:
 
 def strange_polytope(rng: np.random.Generator) -> tuple[Polytope, Array]:
     """Rows of any sign and of sizes 1e-6 .. 1e6, nearly equal rows, equations, and a member."""
-    m, n = int(rng.integers(0, 4)), int(rng.integers(1, 7))
-    kind, sides = int(rng.integers(5)), int(rng.integers(5))
+    m = int(rng.integers(0, 4))
+    n = int(rng.integers(1, 7))
+    kind = int(rng.integers(5))
+    sides = int(rng.integers(5))
     rows = rng.standard_normal((m, n)) if kind else rng.integers(0, 5, (m, n)) / 4.0
     if kind == 1:
         rows *= 10.0 ** rng.uniform(-6.0, 6.0, (m, 1))
@@ -310,9 +321,11 @@ def strange_polytope(rng: np.random.Generator) -> tuple[Polytope, Array]:
     elif kind == 3 and m > 1:
         rows[1] = rows[0] * (1.0 + 1e-13 * rng.standard_normal(n))
     member = rng.dirichlet(np.full(n, rng.choice([0.2, 1.0, 5.0])))
-    w, size = rows @ member, np.abs(rows).max(axis=1, initial=0.0)
+    w = rows @ member
+    size = np.abs(rows).max(axis=1, initial=0.0)
     width = size * 10.0 ** rng.uniform(-12.0, 0.0, m)
-    lower, upper = w - width * rng.random(m), w + width * rng.random(m)
+    lower = w - width * rng.random(m)
+    upper = w + width * rng.random(m)
     if sides == 0 and m:
         lower[0] = upper[0] = w[0]
     elif sides == 1:

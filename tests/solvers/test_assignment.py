@@ -1,4 +1,6 @@
-"""Assignments of least cost: the bound for whatever multipliers, the two methods, what cannot be done."""
+"""Assignments of least cost: the bound for whatever multipliers, the two methods, what cannot be
+done.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers import EmptyPolytope, InvalidPolytope, Polytope
+from solvers.assigning import assign
 from solvers.assignment import (
     Assignment,
     Multipliers,
-    assign,
     lower_bound,
     reduced_costs,
 )
@@ -42,7 +44,9 @@ def _problem(spread: float = 0.3, **options: object) -> Assignment:
 def test_any_multipliers_give_a_bound(
     rows: list[float], masses: list[float], keep: bool
 ) -> None:
-    """lower_bound(nu, f) <= the optimum for all nu >= 0 and all f; and it never exceeds the same in fractions."""
+    """lower_bound(nu, f) <= the optimum for all nu >= 0 and all f; and it never exceeds the same in
+    fractions.
+    """
     problem = _problem(keep=keep)
     found = Multipliers(np.array(rows).reshape(4, 4), np.array(masses))
     bound = lower_bound(problem, found)
@@ -141,7 +145,9 @@ def _many(seed: int, cost: str, **options: object) -> Assignment:
 def test_few_pairs_of_each_column_find_the_optimum(
     monkeypatch: pytest.MonkeyPatch, cost: str, way: str
 ) -> None:
-    """Columns that begin with a few pairs end with the cost of all pairs, and every bound on the way holds."""
+    """Columns that begin with a few pairs end with the cost of all pairs, and every bound on the
+    way holds.
+    """
     options: dict[str, dict[str, object]] = {
         "free": {},
         "keep": {"keep": True},
@@ -153,9 +159,9 @@ def test_few_pairs_of_each_column_find_the_optimum(
     }
     problem = _many(1, cost, **options[way])
     optimum = assign(problem, method="simplex").cost
-    monkeypatch.setattr("solvers.assignment.DENSE", 20)
-    monkeypatch.setattr("solvers.assignment.FIRST", 4)
-    monkeypatch.setattr("solvers.assignment.NEW", 4)
+    monkeypatch.setattr("solvers.assigning.DENSE", 20)
+    monkeypatch.setattr("solvers.assigning.FIRST", 4)
+    monkeypatch.setattr("solvers.assigning.NEW", 4)
     bounds: list[tuple[float, float]] = []
     found = assign(
         problem, method="interior", gap=1e-4, progress=lambda *at: bounds.append(at[:2])
@@ -174,6 +180,6 @@ def test_few_pairs_of_each_column_find_the_optimum(
 
 
 def test_few_pairs_prove_that_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("solvers.assignment.DENSE", 20)
+    monkeypatch.setattr("solvers.assigning.DENSE", 20)
     with pytest.raises(EmptyPolytope):
         assign(_many(1, "truth", floor=np.full(60, 0.99)), method="interior")

@@ -43,7 +43,8 @@ def ratio_set(a: np.ndarray, ratio: float) -> Polytope:
 
 
 def random_set(rng: np.random.Generator) -> Polytope:
-    m, n = int(rng.integers(1, 5)), int(rng.integers(2, 7))
+    m = int(rng.integers(1, 5))
+    n = int(rng.integers(2, 7))
     if rng.random() < 0.5:
         return l1_ball(rng.normal(size=(m, n)), rng.uniform(0.05, 1.0))
     return ratio_set(rng.uniform(0.1, 2.0, (m, n)), rng.uniform(1.1, 4.0))
@@ -52,7 +53,8 @@ def random_set(rng: np.random.Generator) -> Polytope:
 def feasible_by_program(polytope: Polytope, v: np.ndarray) -> float:
     """The smallest uniform relaxation of the rows that admits some auxiliary values, by scipy."""
     k = polytope.auxiliary.shape[1]
-    has_upper, has_lower = np.isfinite(polytope.upper), np.isfinite(polytope.lower)
+    has_upper = np.isfinite(polytope.upper)
+    has_lower = np.isfinite(polytope.lower)
     weights = np.vstack([polytope.auxiliary[has_upper], -polytope.auxiliary[has_lower]])
     w = polytope.rows @ v
     room = np.concatenate(

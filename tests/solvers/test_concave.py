@@ -61,7 +61,8 @@ def test_lift_tables(kind, notion):
         polytope, _ = table_polytope(
             rng, kind, notion, int(rng.integers(2, 4)), int(rng.integers(2, 7))
         )
-        truth, prices = exact(polytope), random_prices(rng, polytope.n)
+        truth = exact(polytope)
+        prices = random_prices(rng, polytope.n)
         found = concave_minimum(polytope, prices, tolerance=1e-7)
         assert_minimum(polytope, truth, prices, found)
         if found.status is SearchStatus.DONE:
@@ -77,7 +78,8 @@ def test_lift_tables(kind, notion):
 def test_rows_of_any_size_sign_and_width(seed, tolerance):
     rng = np.random.default_rng(seed)
     polytope, _ = strange_polytope(rng)
-    truth, prices = exact(polytope), random_prices(rng, polytope.n)
+    truth = exact(polytope)
+    prices = random_prices(rng, polytope.n)
     try:
         found = concave_minimum(polytope, prices, tolerance=tolerance)
     except EmptyPolytope:
@@ -119,7 +121,8 @@ def test_no_time_at_all():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         polytope, _ = table_polytope(rng, "random", "both", 3, 6)
-        truth, prices = exact(polytope), random_prices(rng, 6)
+        truth = exact(polytope)
+        prices = random_prices(rng, 6)
         found = concave_minimum(polytope, prices, time_limit=0.0)
         assert found.status is SearchStatus.TIME_LIMIT
         assert found.counts.nodes == 0
@@ -127,7 +130,9 @@ def test_no_time_at_all():
 
 
 def test_memory_limit():
-    """What is allowed at the least is the memory of 1000 boxes, and open nodes, of which a box may have many, count."""
+    """What is allowed at the least is the memory of 1000 boxes, and open nodes, of which a box may
+    have many, count.
+    """
     polytope, prices = hard_search()
     found = concave_minimum(
         polytope, prices, tolerance=1e-9, memory_limit=1, time_limit=20.0
@@ -153,7 +158,7 @@ def test_memory_limit():
 def test_time_limit_in_the_middle_of_a_search():
     polytope, prices = hard_search()
     best = concave_minimum(polytope, prices, tolerance=1e-9, node_limit=3000)
-    for limit in (0.01, 0.1):
+    for limit in (0.001, 0.01):
         found = concave_minimum(polytope, prices, tolerance=1e-9, time_limit=limit)
         assert found.status is SearchStatus.TIME_LIMIT
         assert found.bound < best.value
@@ -181,7 +186,8 @@ def test_two_workers_find_what_one_finds():
         polytope, _ = table_polytope(
             rng, "random", str(rng.choice(["both", "ratio"])), 3, 6
         )
-        truth, prices = exact(polytope), random_prices(rng, 6)
+        truth = exact(polytope)
+        prices = random_prices(rng, 6)
         found = concave_minimum(polytope, prices, workers=2, tolerance=1e-8)
         assert_minimum(polytope, truth, prices, found)
         assert found.is_optimal(1e-8)
@@ -201,7 +207,9 @@ def test_a_plain_branch_and_bound_agrees_where_vertices_are_many():
 
 
 def test_points_of_local_searches_meet_their_rows():
-    """Basic values that are huge on the way lose digits: one in three of these points missed a row by up to 3e-5."""
+    """Basic values that are huge on the way lose digits: one in three of these points missed a row
+    by up to 3e-5.
+    """
     rng = np.random.default_rng(0)
     table = rng.dirichlet(np.full(1000, 0.3), 5)
     p = table.sum(axis=0) / 5.0
@@ -224,7 +232,8 @@ def test_walks_end_where_no_neighbour_is_cheaper(seed):
     """From every vertex to a vertex that costs no more; from the cheapest one nowhere."""
     rng = np.random.default_rng(seed)
     polytope, _ = table_polytope(rng, "random", "both", 3, 12)
-    prices, corners = random_prices(rng, 12), vertices(polytope).points
+    prices = random_prices(rng, 12)
+    corners = vertices(polytope).points
     how = {
         "tolerance": 1e-3,
         "slack": 0.1,
@@ -245,11 +254,16 @@ def test_walks_end_where_no_neighbour_is_cheaper(seed):
 
 
 def test_walks_go_on_where_linearisation_ends():
-    """A vertex that is least for its own slopes may have cheaper neighbours: between two a concave cost rises first."""
-    rng, gained, stuck = np.random.default_rng(1), 0, 0
+    """A vertex that is least for its own slopes may have cheaper neighbours: between two a concave
+    cost rises first.
+    """
+    rng = np.random.default_rng(1)
+    gained = 0
+    stuck = 0
     for _ in range(10):
         polytope, _ = table_polytope(rng, "random", "both", 3, 12)
-        prices, corners = random_prices(rng, 12), vertices(polytope).points
+        prices = random_prices(rng, 12)
+        corners = vertices(polytope).points
         how = {
             "tolerance": 1e-3,
             "slack": 0.1,
@@ -257,10 +271,8 @@ def test_walks_go_on_where_linearisation_ends():
             "column_cutoff": INF,
             "enough": 0,
         }
-        search, costs = (
-            ConcaveSearch(polytope),
-            Points.from_dense(corners).entropies() - corners @ prices,
-        )
+        search = ConcaveSearch(polytope)
+        costs = Points.from_dense(corners).entropies() - corners @ prices
         slopes = -np.log(np.maximum(corners, 1e-9)) - prices
         ends = (slopes @ corners.T).min(axis=1) >= (slopes * corners).sum(axis=1) - 1e-9
         for place in np.flatnonzero(ends & (costs > costs.min() + 1e-6)):

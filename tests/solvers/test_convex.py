@@ -165,8 +165,9 @@ def test_points_outside_return_to_the_boundary_on_their_supports():
 def test_the_time_limit_is_kept():
     convex, point = problem(1, 6, 250, 0.004)
     started = time.monotonic()
-    found = convex_envelope(convex, point, gap=1e-9, time_limit=2.0)
-    assert time.monotonic() - started < 4.0
+    found = convex_envelope(convex, point, gap=1e-9, time_limit=1.0)
+    # Without the limit it would take minutes.
+    assert time.monotonic() - started < 10.0
     assert found.status is EnvelopeStatus.TIME_LIMIT
     assert found.bound <= found.value
 

@@ -155,7 +155,8 @@ def test_same_call_same_bytes():
 
 
 def test_ordered_merges_repeats_and_keeps_the_smaller_support():
-    a, b = np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.25, 0.75])
+    a = np.array([0.5, 0.5, 0.0])
+    b = np.array([0.0, 0.25, 0.75])
     blurred = a + np.array([0.0, -0.4, 0.4]) * MERGE_TOLERANCE
     distinct = a + np.array([0.0, -2.0, 2.0]) * MERGE_TOLERANCE
     np.testing.assert_array_equal(ordered(np.array([blurred, b, a, b])), [b, a])

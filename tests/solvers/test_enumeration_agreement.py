@@ -1,4 +1,6 @@
-"""Every algorithm finds the vertices that exact arithmetic finds, and linear programs see no others."""
+"""Every algorithm finds the vertices that exact arithmetic finds, and linear programs see no
+others.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +57,8 @@ def lift_polytope(
     """Bounds around 1 on a lift matrix, so that the marginal is a member; tight to loose."""
     rows = lift_matrix(random_table(rng, kind, s, n))
     m = len(rows)
-    low, high = (
-        np.exp(-(10 ** rng.uniform(-2.0, 0.8))),
-        np.exp(10 ** rng.uniform(-2.0, 0.8)),
-    )
+    low = np.exp(-(10 ** rng.uniform(-2.0, 0.8)))
+    high = np.exp(10 ** rng.uniform(-2.0, 0.8))
     lower = {"upper": -INF, "lower zero": 0.0}.get(sides, low)
     return Polytope(
         rows, np.full(m, lower), np.full(m, INF if sides == "lower" else high)
@@ -92,7 +92,9 @@ def test_lift_tables_against_exact_arithmetic(sides, seed, s, n):
 @given(seed=st.integers(0, 10**6), m=st.integers(1, 3), n=st.integers(1, 6))
 @settings(max_examples=60)
 def test_degenerate_rows_against_exact_arithmetic(seed, m, n):
-    """Quarters everywhere: bounds on entries, equal bounds, redundant and dependent rows, empty sets."""
+    """Quarters everywhere: bounds on entries, equal bounds, redundant and dependent rows, empty
+    sets.
+    """
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, 9, (m, n)) / 4.0
     lower = rng.integers(0, 6, m) / 4.0
@@ -159,7 +161,9 @@ def test_pivot_and_support_agree_on_ratio_rows(seed, s, n, epsilon):
 @given(seed=st.integers(0, 10**6), s=st.integers(2, 5), n=st.integers(2, 12))
 @settings(max_examples=40)
 def test_float_cddlib_agrees_on_random_tables(seed, s, n):
-    """Random tables without ties only: on near-tied ones cddlib's doubles lose vertices without a word."""
+    """Random tables without ties only: on near-tied ones cddlib's doubles lose vertices without a
+    word.
+    """
     polytope = lift_polytope(np.random.default_rng(seed), "random", "both", s, n)
     assert same_points(found(polytope, "cdd"), found(polytope, "pivot"))
 
@@ -203,7 +207,9 @@ def test_near_tied_tables_lose_nothing():
 
 
 def test_rare_columns_at_large_budgets():
-    """Zero cells and a ratio of 3e7: vertices hang on weights of 1e-8, and steps of the walk agree to 1e-15."""
+    """Zero cells and a ratio of 3e7: vertices hang on weights of 1e-8, and steps of the walk agree
+    to 1e-15.
+    """
     for seed in range(12):
         rng = np.random.default_rng(seed)
         p = rng.integers(0, 3, (3, 5)).astype(float)
@@ -216,7 +222,9 @@ def test_rare_columns_at_large_budgets():
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("sides", SIDES)
 def test_supports_are_small_and_points_are_members(kind, sides):
-    """A vertex has at most |S| positive entries: the rows and the row of ones have rank |S| together."""
+    """A vertex has at most |S| positive entries: the rows and the row of ones have rank |S|
+    together.
+    """
     for seed in range(4):
         polytope = lift_polytope(np.random.default_rng(seed), kind, sides, 4, 20)
         points = vertices(polytope).points
@@ -233,19 +241,21 @@ def test_sixty_linear_programs_see_the_same_minimum(kind, ratio):
     polytope = lift_polytope(rng, kind, "both", 4, 12)
     if ratio:
         polytope = ratio_polytope(polytope.rows, 2.5)
-    points, p = vertices(polytope).points, polytope.explicit
-    up, down = np.isfinite(p.upper), np.isfinite(p.lower)
-    a, b = (
-        np.vstack([p.rows[up], -p.rows[down]]),
-        np.concatenate([p.upper[up], -p.lower[down]]),
-    )
+    points = vertices(polytope).points
+    p = polytope.explicit
+    up = np.isfinite(p.upper)
+    down = np.isfinite(p.lower)
+    a = np.vstack([p.rows[up], -p.rows[down]])
+    b = np.concatenate([p.upper[up], -p.lower[down]])
     for cost in rng.normal(size=(60, 12)):
         best = linprog(cost, A_ub=a, b_ub=b, A_eq=np.ones((1, 12)), b_eq=[1.0]).fun
         assert (points @ cost).min() == pytest.approx(best, abs=1e-8)
 
 
 def test_published_counts():
-    """Seen by cddlib, too: |S| = 5 and 50 symbols, uniform draws, both budgets 1 (half a minute there)."""
+    """Seen by cddlib, too: |S| = 5 and 50 symbols, uniform draws, both budgets 1 (half a minute
+    there).
+    """
     p = np.random.default_rng(0).random((5, 50))
     polytope = Polytope(
         lift_matrix(p / p.sum()), np.full(5, np.exp(-1.0)), np.full(5, np.exp(1.0))

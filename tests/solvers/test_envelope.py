@@ -26,7 +26,8 @@ from solvers import (
     lower_envelope,
 )
 from solvers.enumeration import vertices
-from solvers.envelope import MOST_ROWS, _stars
+from solvers.envelope import _stars
+from solvers.preparation import MOST_ROWS
 from tests.oracles.cvxpy_master import CvxpyMaster
 from tests.solvers.reference import (
     INF,
@@ -83,7 +84,8 @@ def test_methods_agree_with_every_vertex(method):
 
 
 def test_auto_leaves_many_vertices_to_columns():
-    few, many = lifts(3, 8, 0.5), lifts(6, 60, 0.5)
+    few = lifts(3, 8, 0.5)
+    many = lifts(6, 60, 0.5)
     assert lower_envelope(*few, gap=1e-3).method == "vertices"
     assert lower_envelope(*many, gap=1e-2).method == "columns"
     assert lower_envelope(*lifts(2, 8, 0.5)).method == "line"
@@ -93,7 +95,8 @@ def test_auto_leaves_many_vertices_to_columns():
 def test_too_many_rows_without_the_auxiliary_variables():
     """An l1 norm of 14 deviations would make 2^14 rows."""
     p = random_table(np.random.default_rng(0), "random", 14, 6)
-    polytope, target = with_deviation(lift_matrix(p), p.sum(axis=1), 0.2), p.sum(axis=0)
+    polytope = with_deviation(lift_matrix(p), p.sum(axis=1), 0.2)
+    target = p.sum(axis=0)
     with pytest.raises(
         TooManyVertices,
         match=f"the polytope has more than {MOST_ROWS} rows without its auxiliary",
@@ -108,7 +111,8 @@ def test_too_many_rows_without_the_auxiliary_variables():
 def test_auxiliary_variables_describe_the_same_set():
     for seed in range(4):
         p = random_table(np.random.default_rng(seed), "random", 3, 7)
-        polytope, target = ratio_polytope(lift_matrix(p), 1.8), p.sum(axis=0)
+        polytope = ratio_polytope(lift_matrix(p), 1.8)
+        target = p.sum(axis=0)
         found = lower_envelope(polytope, target, method="columns", gap=1e-8)
         assert_envelope(found, polytope, target)
         without = lower_envelope(polytope.explicit, target, method="columns", gap=1e-8)
@@ -222,7 +226,9 @@ def test_a_warm_start_reaches_the_same_optimum_with_less_branching():
 
 
 def test_a_bad_start_is_harmless():
-    """Points that are no members, or no probability vectors, are left out; a silly dual costs time only."""
+    """Points that are no members, or no probability vectors, are left out; a silly dual costs time
+    only.
+    """
     polytope, target = lifts(3, 7, 0.4)
     cold = lower_envelope(polytope, target, method="columns", gap=1e-7)
     member = cold.points.toarray()[0]
@@ -294,7 +300,9 @@ def test_the_same_twice_and_with_two_workers():
 @pytest.mark.parametrize("gap", [1e-12, 1e-16, 1e-300])
 @pytest.mark.parametrize("method", ["columns", "vertices"])
 def test_a_gap_below_double_precision_ends_soon(method, gap):
-    """Columns that gain 1e-15 would go round for ever; the answer is the best of doubles, and says so."""
+    """Columns that gain 1e-15 would go round for ever; the answer is the best of doubles, and says
+    so.
+    """
     for seed in (0, 3, 5):
         polytope, target = lifts(4, 8, 0.3, seed)
         found = lower_envelope(
@@ -421,7 +429,8 @@ def test_empty_polytope():
 
 
 def separates(error: OutsidePolytope, polytope: Polytope, point: np.ndarray) -> None:
-    normal, offset = np.asarray(error.normal), error.offset
+    normal = np.asarray(error.normal)
+    offset = error.offset
     assert float(normal @ point) > offset
     assert (vertices(polytope).points @ normal).max() <= offset + 1e-12
 
@@ -527,7 +536,9 @@ def test_what_completes_a_decomposition_has_the_point_inside(seed, m, n):
 @pytest.mark.parametrize("scale", [1.0, 2.0**-45])
 @given(seed=st.integers(0, 10**6), m=st.integers(2, 4), n=st.integers(2, 9))
 def test_completions_are_members_up_to_the_rounding_of_each_row(scale, seed, m, n):
-    """a.v <= b + n 2^-52 |a|.v in rationals, however small the row is: no absolute tolerance lets a column out."""
+    """a.v <= b + n 2^-52 |a|.v in rationals, however small the row is: no absolute tolerance lets a
+    column out.
+    """
     polytope, p = table_polytope(np.random.default_rng(seed), "random", "both", m, n)
     polytope = Polytope(
         scale * polytope.rows, scale * polytope.lower, scale * polytope.upper

@@ -1,4 +1,6 @@
-"""Column generation when its parts lie: a wrong bound never comes out, nor a decomposition that is none."""
+"""Column generation when its parts lie: a wrong bound never comes out, nor a decomposition that is
+none.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def assert_envelope(
 
 
 def lying(monkeypatch, lie, *, after: int = 0):
-    """HiGHS, but each answer from the `after`-th on is distorted: lie(solution, box, rng) -> solution."""
+    """HiGHS, but each answer from the `after`-th on is distorted: lie(solution, box, rng) ->
+    solution.
+    """
 
     class Liar(HighsMaster):
         calls = 0
@@ -229,7 +233,8 @@ def test_columns_that_the_master_never_takes(monkeypatch):
 def test_envelope_bound_is_rounded_down(seed, n, size, minimum):
     """Below the exact sum even where every entry of the target is off by 4 units in the last place."""
     rng = np.random.default_rng(seed)
-    prices, target = size * rng.standard_normal(n), rng.dirichlet(np.ones(n))
+    prices = size * rng.standard_normal(n)
+    target = rng.dirichlet(np.ones(n))
     bound = envelope_bound(prices, target, minimum)
     eps = Fraction(float(np.finfo(float).eps))
     least = Fraction(minimum) + sum(
@@ -256,17 +261,21 @@ def test_the_first_bound_is_that_costs_are_not_negative():
 @pytest.mark.parametrize("share", [results.LOWERING_SHARE, 1e9])
 @pytest.mark.parametrize("seed", range(8))
 def test_lowered_prices_prove_what_they_are_said_to(seed, share, monkeypatch):
-    """bound <= y.p + min over v of cost(v) - y.v, in rationals over all vertices, for the prices y that are returned.
+    """bound <= y.p + min over v of cost(v) - y.v, in rationals over all vertices, for the prices y
+    that are returned.
 
-    Masses over nine orders of magnitude make the prices of rare symbols so blunt that they are lowered.
+    Masses over nine orders of magnitude make the prices of rare symbols so blunt that they are
+    lowered.
     """
     rng = np.random.default_rng(seed)
     table = rng.random((3, 7)) * 10.0 ** rng.uniform(-9.0, 0.0, 7)
     table /= table.sum()
     polytope = Polytope(lift_matrix(table), np.full(3, 0.8), np.full(3, 1.25))
-    truth, target = exact(polytope), table.sum(axis=0)
+    truth = exact(polytope)
+    target = table.sum(axis=0)
     monkeypatch.setattr(results, "LOWERING_SHARE", share)
-    tree, first = ConcaveSearch(polytope), Points.from_dense(target)
+    tree = ConcaveSearch(polytope)
+    first = Points.from_dense(target)
     run = Generation(
         target=target, pricer=tree.run, initial=first, gap=1e-6, time_limit=60.0
     )
@@ -279,3 +288,35 @@ def test_lowered_prices_prove_what_they_are_said_to(seed, share, monkeypatch):
     bound = truth.dual_bound(run.dual, target)
     assert not_above(run.bound, bound)
     assert run.bound >= float(bound.mid()) - 1e-5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_that_ends_without_a_column_goes_on_with_less_slack(seed):
+    """A bound below the cutoff and no column is no stall as long as the search was allowed to end
+    early.
+    """
+    polytope, target, truth = problem(seed)
+    tree = ConcaveSearch(polytope)
+    slacks: list[float] = []
+
+    def early(prices, *, slack, enough=None, **options):
+        result = tree.run(prices, slack=slack, enough=enough, **options)
+        # Local searches (`enough`) are not asked for a bound.
+        if enough is None:
+            slacks.append(slack)
+            if slack == generation.EARLY_SLACK:
+                return replace(result, points=Points.units([], polytope.n))
+        return result
+
+    run = Generation(
+        target=target,
+        pricer=early,
+        initial=Points.from_dense(target),
+        gap=1e-6,
+        time_limit=60.0,
+        stabilise=False,
+    )
+    assert run.run() is EnvelopeStatus.OPTIMAL
+    assert slacks[:2] == [generation.EARLY_SLACK, generation.LATE_SLACK]
+    assert run.value - run.bound <= 1e-6
+    assert run.value >= truth.envelope(target) - 1e-7

@@ -1,4 +1,6 @@
-"""The compiled kernel by itself: every number it calls a bound, against rational arithmetic; and how it refuses."""
+"""The compiled kernel by itself: every number it calls a bound, against rational arithmetic; and
+how it refuses.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from solvers.polytope import Polytope
 from tests.oracles.vertices import rational
 from tests.solvers.reference import NOTIONS, TABLES, exact, hard_search, table_polytope
 
-OPTIMAL, INFEASIBLE = 0, 1
+OPTIMAL = 0
+INFEASIBLE = 1
 DONE, PAUSED, COLUMNS, MEMORY = range(4)
 
 
@@ -73,7 +76,8 @@ def test_bound_of_a_linear_program_is_not_above_its_rational_minimum(
     polytope, _ = table_polytope(
         rng, kind, notion, int(rng.integers(2, 4)), int(rng.integers(2, 6))
     )
-    points, cost = exact(polytope).points, size * rng.standard_normal(polytope.n)
+    points = exact(polytope).points
+    cost = size * rng.standard_normal(polytope.n)
     status, bound, _ = kernel(polytope).linear(cost)
     least = least_dot(points, cost)
     assert bound == -np.inf or rational(bound) <= least
@@ -101,9 +105,11 @@ def test_upper_bounds_of_coordinates_hold_and_are_sharp():
 
 def test_tightening_can_be_cut_into_slices():
     polytope, _ = table_polytope(np.random.default_rng(0), "random", "both", 4, 30)
-    whole, sliced = kernel(polytope), kernel(polytope)
+    whole = kernel(polytope)
+    sliced = kernel(polytope)
     _, expected = whole.tighten(0, 10.0)
-    following, calls = 0, 0
+    following = 0
+    calls = 0
     while following < 30:
         following, raw = sliced.tighten(following, -1.0)
         calls += 1
@@ -115,7 +121,8 @@ def test_a_search_in_slices_is_the_same_search():
     """Pausing after every node changes neither the tree nor what it finds."""
     polytope, _ = table_polytope(np.random.default_rng(1), "random", "both", 4, 20)
     prices = np.full(20, 1.5)
-    whole, sliced = kernel(polytope), kernel(polytope)
+    whole = kernel(polytope)
+    sliced = kernel(polytope)
     start(whole, prices)
     assert whole.run(10**9, 100.0, 10**6) == DONE
     start(sliced, prices)
@@ -135,7 +142,8 @@ def test_the_parts_of_a_tree_make_the_whole(parts):
         polytope, _ = table_polytope(rng, "random", "both", 3, 6)
         prices = rng.random(6) * 2.0
         truth = exact(polytope).minimum(prices)
-        bounds, values = [], []
+        bounds = []
+        values = []
         for part in range(parts):
             search = kernel(polytope)
             start(search, prices, part=part, parts=parts)
@@ -194,7 +202,8 @@ def test_enough_columns_and_too_many_boxes_stop_a_search():
 
 def test_a_new_start_forgets_the_old_tree():
     polytope, _ = table_polytope(np.random.default_rng(2), "random", "both", 4, 20)
-    fresh, used = kernel(polytope), kernel(polytope)
+    fresh = kernel(polytope)
+    used = kernel(polytope)
     start(used, np.full(20, 1.0))
     used.run(7, 100.0, 10**6)
     for search in (fresh, used):
@@ -279,7 +288,8 @@ def test_one_thread_at_a_time():
         )
     )
     start(search, np.full(n, 3.0))
-    center, outcomes = np.full(n, 1.0 / n), []
+    center = np.full(n, 1.0 / n)
+    outcomes = []
     worker = threading.Thread(
         target=lambda: outcomes.append(search.descend(center, 0.5, 0, 1, 0.5))
     )

@@ -49,7 +49,8 @@ def test_two_rows_against_every_vertex_in_rationals(seed, kind, notion, n):
     if leading_row(polytope) is None:  # independent or equal rows
         assert np.ptp(polytope.rows, axis=1).max() < 1e-6
         return
-    truth, prices = exact(polytope), random_prices(rng, n)
+    truth = exact(polytope)
+    prices = random_prices(rng, n)
     found = price(line(polytope), prices)
     least = truth.minimum(prices)
     assert found.status is SearchStatus.DONE
@@ -76,7 +77,8 @@ def test_any_number_of_rows_that_follow_one(seed, m, n):
     width = np.ptp(rows, axis=1) * rng.random(m)
     polytope = Polytope(rows, w - width * rng.random(m), w + width * rng.random(m))
     assert leading_row(polytope) == int(np.argmax(np.ptp(rows, axis=1)))
-    truth, prices = exact(polytope), random_prices(rng, n)
+    truth = exact(polytope)
+    prices = random_prices(rng, n)
     found = price(line(polytope), prices)
     assert bool(arb(found.bound) <= truth.minimum(prices))
     assert polytope.residual(found.points.toarray()).max() < 1e-12 * (
@@ -113,7 +115,8 @@ def test_points_lie_in_the_polytope_and_bounds_hold_for_the_relaxation():
 
 def test_columns_below_the_cutoff_only():
     polytope, _ = table_polytope(np.random.default_rng(1), "random", "both", 2, 30)
-    search, prices = line(polytope), np.full(30, 0.5)
+    search = line(polytope)
+    prices = np.full(30, 0.5)
     everything = search.run(
         prices, cutoff=0.0, tolerance=0.0, slack=0.0, column_cutoff=np.inf
     )
@@ -161,7 +164,9 @@ def test_leading_row(polytope, lead):
 
 
 def test_a_rare_sensitive_symbol_leaves_the_bound_sharp():
-    """Lifts up to 1e9 on one of two rows, everyday ones on the other: no digit is lost to their ratio."""
+    """Lifts up to 1e9 on one of two rows, everyday ones on the other: no digit is lost to their
+    ratio.
+    """
     rng = np.random.default_rng(0)
     for exponent in (3, 6, 9):
         p = random_table(rng, "random", 2, 8)

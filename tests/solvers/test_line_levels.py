@@ -1,4 +1,6 @@
-"""First columns along one row: members of the polytope that decompose the point, at about the least cost."""
+"""First columns along one row: members of the polytope that decompose the point, at about the least
+cost.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def begin(polytope: Polytope, point: np.ndarray) -> tuple[LineSearch, Points]:
 
 
 def skewed(rng: np.random.Generator, n: int) -> tuple[Polytope, np.ndarray]:
-    """Shares over eight orders of magnitude, a third of the symbols exclusive to one sensitive value."""
+    """Shares over eight orders of magnitude, a third of the symbols exclusive to one sensitive
+    value.
+    """
     mass = 10.0 ** rng.uniform(-8.0, 0.0, n)
     share = np.where(rng.random(n) < 1 / 3, rng.integers(0, 2, n), rng.random(n))
     table = np.stack([mass * share, mass * (1.0 - share)])
@@ -67,7 +71,9 @@ def test_small_tables_begin_with_every_pair(seed, kind, notion, n):
 def test_merged_symbols_lead_to_the_optimum_of_all_vertices(
     seed, kind, notion, n, empty
 ):
-    """One-sided limits, ratios, ties, symbols of no mass, in levels of six symbols: each proves the other."""
+    """One-sided limits, ratios, ties, symbols of no mass, in levels of six symbols: each proves the
+    other.
+    """
     rng = np.random.default_rng(seed)
     polytope, p = table_polytope(rng, kind, notion, 2, n)
     polytope = polytope.explicit
@@ -75,10 +81,8 @@ def test_merged_symbols_lead_to_the_optimum_of_all_vertices(
         return
     if empty:
         rows = np.hstack([polytope.rows, polytope.rows[:, rng.integers(0, n, empty)]])
-        polytope, p = (
-            Polytope(rows, polytope.lower, polytope.upper),
-            np.append(p, np.zeros(empty)),
-        )
+        polytope = Polytope(rows, polytope.lower, polytope.upper)
+        p = np.append(p, np.zeros(empty))
     with patch.object(line_levels, "FEWEST", 6):
         found = lower_envelope(polytope, p, gap=1e-7)
     listed = lower_envelope(polytope, p, method="vertices", gap=1e-7)
@@ -90,7 +94,9 @@ def test_merged_symbols_lead_to_the_optimum_of_all_vertices(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_columns_of_merged_symbols_decompose_the_point(seed):
-    """Non-negative weights exist; otherwise a master without a price box has no answer but the point."""
+    """Non-negative weights exist; otherwise a master without a price box has no answer but the
+    point.
+    """
     polytope, p = skewed(np.random.default_rng(seed), 2 * FEWEST)
     search, columns = begin(polytope, p)
     assert polytope.residual(columns.toarray()).max() < 1e-12
@@ -126,7 +132,9 @@ def test_symbols_of_no_mass_and_of_equal_numbers():
 
 @pytest.mark.parametrize("n", [2, 50, 2000])
 def test_pairs_at_the_mean_decompose_the_point(n):
-    """Two symbols an output, all of the value of the mean: a decomposition that costs at most log 2, at once."""
+    """Two symbols an output, all of the value of the mean: a decomposition that costs at most log
+    2, at once.
+    """
     polytope, p = skewed(np.random.default_rng(n), n)
     lead = leading_row(polytope)
     assert lead is not None

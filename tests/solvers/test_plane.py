@@ -1,4 +1,6 @@
-"""Pricing in a plane: every vertex is looked at, and the bound is below every vertex in exact arithmetic."""
+"""Pricing in a plane: every vertex is looked at, and the bound is below every vertex in exact
+arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,8 @@ def test_bound_is_never_above_the_least_vertex_and_the_best_column_is_there(
         return
     prices = random_prices(rng, polytope.n)
     truth = exact(polytope).minimum(prices)
-    least, size = float(truth.mid()), max(1.0, float(np.abs(prices).max()))
+    least = float(truth.mid())
+    size = max(1.0, float(np.abs(prices).max()))
     found = search.run(prices, column_cutoff=level, **{**OPTIONS, "cutoff": INF})
     assert bool(found.bound <= truth)
     assert found.bound >= min(least, level) - 2e-6 * size
@@ -78,7 +81,8 @@ def test_agrees_with_branch_and_bound(seed):
     """Two independent searches of 40 symbols, at prices where many vertices are nearly minimal."""
     polytope = large(40, seed)
     prices = np.random.default_rng(seed).uniform(0.5, 0.9, 40)
-    plane, tree = searched(polytope), ConcaveSearch(polytope)
+    plane = searched(polytope)
+    tree = ConcaveSearch(polytope)
     assert plane is not None
     first = plane.run(prices, column_cutoff=-1e-6, **OPTIONS)
     second = tree.run(prices, column_cutoff=-1e-6, **{**OPTIONS, "cutoff": -1e-6})

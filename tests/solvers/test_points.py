@@ -22,12 +22,10 @@ def random_dense(seed: int, k: int, n: int) -> np.ndarray:
 def test_products_and_sums_are_those_of_the_dense_array(seed, k, n):
     dense = random_dense(seed, k, n)
     rng = np.random.default_rng(seed)
-    points, vector, rows, weights = (
-        Points.from_dense(dense),
-        rng.random(n),
-        rng.random((3, n)),
-        rng.random(k),
-    )
+    points = Points.from_dense(dense)
+    vector = rng.random(n)
+    rows = rng.random((3, n))
+    weights = rng.random(k)
     assert len(points) == k
     assert points.shape == (k, n)
     np.testing.assert_array_equal(points.toarray(), dense)
@@ -43,11 +41,9 @@ def test_products_and_sums_are_those_of_the_dense_array(seed, k, n):
 def test_selection_is_that_of_the_dense_array(seed, k, n):
     dense = random_dense(seed, k, n)
     rng = np.random.default_rng(seed)
-    points, mask, order = (
-        Points.from_dense(dense),
-        rng.random(k) < 0.5,
-        rng.integers(0, k, 4),
-    )
+    points = Points.from_dense(dense)
+    mask = rng.random(k) < 0.5
+    order = rng.integers(0, k, 4)
     np.testing.assert_array_equal(points.take(mask).toarray(), dense[mask])
     np.testing.assert_array_equal(points.take(order).toarray(), dense[order])
     joined = Points.concatenate(

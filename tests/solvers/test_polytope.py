@@ -1,4 +1,6 @@
-"""The half-space description: what it refuses, membership, elimination of auxiliary variables, faces."""
+"""The half-space description: what it refuses, membership, elimination of auxiliary variables,
+faces.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +131,8 @@ def test_ratio_rows_after_elimination(seed, ratio):
 @given(seed=st.integers(0, 10_000), limit=st.floats(0.01, 1.5))
 def test_deviation_rows_after_elimination(seed, limit):
     rng = np.random.default_rng(seed)
-    rows, weights = rng.random((3, 4)) * 2, rng.dirichlet(np.ones(3))
+    rows = rng.random((3, 4)) * 2
+    weights = rng.dirichlet(np.ones(3))
     polytope = with_deviation(rows, weights, limit)
     v = rng.dirichlet(np.ones(4), size=200)
     deviation = np.abs(v @ rows.T - 1.0) @ weights
@@ -141,12 +144,14 @@ def test_deviation_rows_after_elimination(seed, limit):
 def test_elimination_is_the_projection(seed):
     """A point is in the explicit set exactly if an LP finds auxiliary values for it."""
     rng = np.random.default_rng(seed)
-    rows, auxiliary = rng.normal(size=(4, 3)), rng.normal(size=(4, 2))
+    rows = rng.normal(size=(4, 3))
+    auxiliary = rng.normal(size=(4, 2))
     polytope = Polytope(rows, [-0.5, -INF, -0.2, 0.0], [0.5, 0.3, INF, 0.0], auxiliary)
     for v in rng.dirichlet(np.ones(3), size=8):
         # least total violation of the rows, over the auxiliary values and one slack for each side
         cost = np.concatenate([np.zeros(2), np.ones(8)])
-        up, down = np.isfinite(polytope.upper), np.isfinite(polytope.lower)
+        up = np.isfinite(polytope.upper)
+        down = np.isfinite(polytope.lower)
         slack = (
             np.hstack([-np.eye(4), np.zeros((4, 4))]),
             np.hstack([np.zeros((4, 4)), -np.eye(4)]),

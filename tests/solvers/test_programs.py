@@ -1,4 +1,6 @@
-"""The master program: HiGHS and cvxpy solve the same one, warm or not, boxed or not, and admit failure."""
+"""The master program: HiGHS and cvxpy solve the same one, warm or not, boxed or not, and admit
+failure.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,8 @@ def test_grows_by_columns_with_and_without_a_box(Master):
         for radius in (2.0, None, 0.3):
             box = None
             if radius is not None:  # hold some prices that no column contradicts
-                center, below = rng.random(6), radius * (1.0 + rng.random(6))
+                center = rng.random(6)
+                below = radius * (1.0 + rng.random(6))
                 center += min(float((costs[:known] - seen.dot(center)).min()), 0.0)
                 box = PriceBox(center - below, center + radius)
             found = master.solve(60.0, box)
@@ -155,7 +158,9 @@ def test_rare_coordinates_are_not_dropped():
 
 
 def test_a_nearly_singular_basis_still_gives_a_decomposition():
-    """Points within 1e-9 of a plane that holds the target: weights of -1e-7 would pass for feasible."""
+    """Points within 1e-9 of a plane that holds the target: weights of -1e-7 would pass for
+    feasible.
+    """
     rng = np.random.default_rng(0)
     for _ in range(10):
         target = rng.dirichlet(np.ones(5))
@@ -210,13 +215,16 @@ SPOILED = {
 def test_every_other_way_is_taken_where_those_before_it_fail(
     monkeypatch, failures, boxed, spoiled
 ):
-    """A way is tried from nothing, with its options; the next solve has the usual ones; at the end it is admitted."""
+    """A way is tried from nothing, with its options; the next solve has the usual ones; at the end
+    it is admitted.
+    """
     points, costs, target = columns(3, 6, 40)
     master = HighsMaster(target)
     master.add(points, costs)
     box = PriceBox(np.full(6, -9.0), np.full(6, 9.0)) if boxed else None
     expected = master.solve(60.0, box).value
-    honest, ways = HighsMaster._run, []
+    honest = HighsMaster._run
+    ways = []
 
     def run(self):
         names = {name for way in OTHER_WAYS for name in way}

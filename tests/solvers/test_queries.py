@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from solvers import queries
 from solvers.errors import BackendFailure
 from solvers.queries import least_variance
 
@@ -118,3 +119,27 @@ def test_posteriors_that_tell_nothing_are_refused():
     point = np.full(3, 1.0 / 3)
     with pytest.raises(BackendFailure, match="singular"):
         least_variance(point[None, :], point, np.eye(3), gap=1e-4)
+
+
+def test_the_start_is_the_answer_where_no_step_is_left():
+    """Weights that decompose the point are kept, with f at them."""
+    point = np.array([0.2, 0.3, 0.5])
+    points = np.vstack([np.eye(3), point])
+    start = np.array([0.1, 0.15, 0.25, 0.5])
+    found = least_variance(
+        points, point, np.eye(3), gap=1e-9, end=-math.inf, start=start
+    )
+    u = points / point
+    value = np.trace(np.linalg.inv((u.T * start) @ u))
+    assert found.value <= value * (1 + 1e-12)
+    assert np.allclose(found.points.combine(found.weights), point)
+
+
+def test_both_sizes_of_the_hessian_give_one_step():
+    """(H + D)^-1 by the columns, and by pairs of symbols (Woodbury)."""
+    random = np.random.default_rng(5)
+    point = random.dirichlet(np.ones(4))
+    points = random.dirichlet(np.ones(4), size=9)
+    method = queries._InteriorPoint(points, point, np.eye(4), None)
+    factors = method._hessian_factors()
+    assert np.allclose(factors @ factors.T, method._hessian())

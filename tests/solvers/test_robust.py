@@ -1,4 +1,6 @@
-"""The robust envelope against the polytope of all vertices of small boxes, and the search's own promises."""
+"""The robust envelope against the polytope of all vertices of small boxes, and the search's own
+promises.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ from solvers import (
     RobustSearch,
     UncertainSet,
     assignment_simplex,
+    assignment_uncertain,
     lower_envelope,
     robust_envelope,
 )
@@ -106,7 +109,9 @@ def test_the_envelope_is_that_of_all_rows(sides: str, seed: int) -> None:
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10**6))
 def test_excess_is_that_of_the_worst_row(sides: str, seed: int) -> None:
-    """The two sorts against the largest of all rows, where one fails; where none does, neither does the other."""
+    """The two sorts against the largest of all rows, where one fails; where none does, neither does
+    the other.
+    """
     uncertain = UncertainSet(*_random(seed, 2, 4, 0.3), **SIDES[sides])
     points = np.random.default_rng(seed).dirichlet(np.ones(4), 20)
     rows = _explicit(uncertain).rows
@@ -138,8 +143,11 @@ def test_a_wider_set_of_coefficients_costs_more() -> None:
 
 
 def test_nothing_known_is_the_staircase_of_local_differential_privacy() -> None:
-    """Boxes [0, 1]: the set is max w <= e^eps min w, of which k-ary randomised response is a member."""
-    n, e = 4, np.e
+    """Boxes [0, 1]: the set is max w <= e^eps min w, of which k-ary randomised response is a
+    member.
+    """
+    n = 4
+    e = np.e
     uncertain = UncertainSet(
         np.full(n, 0.25),
         np.zeros((2, n)),
@@ -197,11 +205,14 @@ def test_randomised_responses_are_members_and_decompose() -> None:
 def test_randomised_responses_are_as_far_as_they_can_be(
     kinds: dict[str, float], margin: float
 ) -> None:
-    """As bisection finds them, on the whole set and on a face, where inequalities are not linear on the way."""
+    """As bisection finds them, on the whole set and on a face, where inequalities are not linear on
+    the way.
+    """
     whole = UncertainSet(*_random(5, 3, 7, 0.02), **kinds)
     for uncertain in (whole, whole.face(np.arange(6))):
         assert uncertain.excess(uncertain.point)[0] < -margin
-        low, high = np.zeros(uncertain.n), np.ones(uncertain.n)
+        low = np.zeros(uncertain.n)
+        high = np.ones(uncertain.n)
         for _ in range(40):
             middle = 0.5 * (low + high)
             fine = (
@@ -210,7 +221,8 @@ def test_randomised_responses_are_as_far_as_they_can_be(
                 )
                 <= -margin
             )
-            low, high = np.where(fine, middle, low), np.where(fine, high, middle)
+            low = np.where(fine, middle, low)
+            high = np.where(fine, high, middle)
         farthest = (1.0 - low)[:, None] * uncertain.point + np.diag(low)
         assert uncertain.pulled(margin) == pytest.approx(farthest, abs=1e-9)
 
@@ -229,7 +241,9 @@ def test_a_linear_minimum_is_that_of_all_rows() -> None:
 
 
 def test_a_coordinate_beyond_the_point_counts_as_one() -> None:
-    """A last column of the boxes has w = 1: the same as a coordinate whose w is the mean of the others."""
+    """A last column of the boxes has w = 1: the same as a coordinate whose w is the mean of the
+    others.
+    """
     point, lower, upper, a, b = _random(7, 2, 3, 0.1)
     rest = np.full((2, 1), 0.2)
     wide = UncertainSet(
@@ -285,7 +299,9 @@ def test_a_program_that_fails_takes_nothing_that_was_proven_away(
 ) -> None:
     """The bound is that of the last round before, though the assignment may be an older one."""
     uncertain = UncertainSet(*_random(2, 3, 6, 0.05), ratio=1.6)
-    n, solve, rounds = uncertain.n, assignment_simplex.Program.solve, []
+    n = uncertain.n
+    solve = assignment_simplex.Program.solve
+    rounds = []
     cost = np.random.default_rng(2).random((n, n)) * (1.0 - np.eye(n))
     problem = Assignment(
         cost, uncertain.point, Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
@@ -297,8 +313,27 @@ def test_a_program_that_fails_takes_nothing_that_was_proven_away(
         return solve(program, end)
 
     monkeypatch.setattr(assignment_simplex.Program, "solve", failing)
-    found = assignment_simplex.assign_uncertain(
+    found = assignment_uncertain.assign_uncertain(
         problem, uncertain, progress=lambda *at: rounds.append(at)
     )
     assert rounds[1][0] == rounds[2][0] == found.cost
     assert rounds[1][1] < rounds[2][1] == found.bound
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 0.5, 1.0]))
+def test_columns_are_pulled_to_members_with_the_margin(seed: int, share: float) -> None:
+    """excess + margin <= 0 for every column of the pulled shares, whose rows still sum to 1."""
+    uncertain = UncertainSet(*_random(seed, 3, 6, 0.05), ratio=1.6)
+    n = uncertain.n
+    margin = share * uncertain.room
+    problem = Assignment(
+        np.ones((n, n)),
+        uncertain.point,
+        Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0)),
+    )
+    shares = np.random.default_rng(seed).dirichlet(np.full(n, 0.2), size=n)
+    _, pulled, _ = assignment_uncertain.separated(problem, uncertain, shares, margin)
+    assert pulled.sum(axis=1) == pytest.approx(np.ones(n), abs=1e-12)
+    masses = uncertain.point @ pulled
+    columns = (pulled * uncertain.point[:, None] / masses).T
+    assert (uncertain.excess(columns) + margin).max() <= 1e-12

@@ -93,16 +93,18 @@ def test_ctrl_c_by_the_keyboard():
         assert_envelope(found, polytope, target)
 
 
-@pytest.mark.parametrize("part", ["ConcaveSearch", "_vertices"])
+@pytest.mark.parametrize("part", ["ConcaveSearch", "_listed_vertices"])
 def test_ctrl_c_before_the_first_round(monkeypatch, part):
-    """Whatever is given at the start is used; there is no bound yet but that costs are not negative."""
+    """Whatever is given at the start is used; there is no bound yet but that costs are not
+    negative.
+    """
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     polytope, target = lifts(4, 70, 0.4)
     good = lower_envelope(polytope, target, gap=0.05)
-    monkeypatch.setattr("solvers.envelope." + part, interrupted)
+    monkeypatch.setattr("solvers.preparation." + part, interrupted)
     found = lower_envelope(polytope, target, start=good.points)
     assert found.status is EnvelopeStatus.INTERRUPTED
     assert_envelope(found, polytope, target)
@@ -129,7 +131,9 @@ def test_time_limits(method, limit):
     [pytest.param(2, 20_000, marks=pytest.mark.slow), (2, 5000), (8, 3000), (30, 3000)],
 )
 def test_a_small_limit_on_a_large_instance(s, n):
-    """Nothing that takes long runs before the clock is looked at; an unlimited one would take minutes."""
+    """Nothing that takes long runs before the clock is looked at; an unlimited one would take
+    minutes.
+    """
     polytope, target = lifts(s, n, 0.3)
     for limit in (0.0, 0.5):
         started = time.monotonic()

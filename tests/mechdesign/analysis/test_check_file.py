@@ -1,4 +1,6 @@
-"""Released files against their channel and their original: what is impossible is found, where it is."""
+"""Released files against their channel and their original: what is impossible is found, where it
+is.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
 
 
 def test_the_counts_are_those_of_a_plain_count(files, channel):
-    from mechdesign.analysis.counting import Released, count_pairs, count_release
+    from mechdesign.analysis.counting import count_pairs, count_release
+    from mechdesign.analysis.released_table import Released
     from mechdesign.tables.variable import Variable
 
     original, released = files
@@ -304,12 +307,17 @@ def test_releases_of_other_channels_are_implausible(files, channel, tmp_path, na
 def test_releases_by_the_sampler_itself_fail_no_more_often_than_the_level(
     channel, records
 ):
-    """Real draws, 300 times: rejections within four standard deviations of the level, and most labels vary."""
+    """Real draws, 300 times: rejections within four standard deviations of the level, and most
+    labels vary.
+    """
     from mechdesign.analysis.checking import check_pairs
 
     symbols = [row[1] for row in records[:400]]
     xs = np.array(["abc".index(symbol) for symbol in symbols])
-    runs, level, failed, first = 300, 0.05, 0, set()
+    runs = 300
+    level = 0.05
+    failed = 0
+    first = set()
     for seed in range(runs):
         labels = channel.apply(symbols, insecure_seed=seed)
         ys = np.array([channel.outputs.index(label) for label in labels])
@@ -363,7 +371,8 @@ def test_a_shuffled_release_is_not_held_against_the_order_of_its_original(
     tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    channel, frame = records.mixing_channel(), records.people(400)
+    channel = records.mixing_channel()
+    frame = records.people(400)
     frame.to_csv("in.csv", index=False)
     how = {"insecure_seed": 1, "manifest": "out.csv.manifest.json"}
     sanitise_file(channel, "in.csv", "out.csv", shuffle=True, **how)

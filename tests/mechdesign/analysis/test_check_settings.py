@@ -1,4 +1,6 @@
-"""Released files of every kind of job: forms, policies, identifiers, crossed columns, other ways to write a file."""
+"""Released files of every kind of job: forms, policies, identifiers, crossed columns, other ways to
+write a file.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,8 @@ def test_policies_of_the_job_are_known_to_the_check(tmp_path, channel, records):
 
 
 def test_symbols_are_compared_in_the_declared_unicode_form(tmp_path):
-    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    composed = "caf\u00e9"
+    decomposed = "cafe\u0301"
     channel = channel_of(((1, 1), (1, 3)), names=(composed, "tea"))
     original = write_csv(tmp_path / "in.csv", [[decomposed], ["tea"]] * 50, ["x"])
     policy = Policy(normalise="NFC")
@@ -110,7 +113,9 @@ def test_symbols_are_compared_in_the_declared_unicode_form(tmp_path):
 
 
 def test_records_that_share_an_identifier_count_once(tmp_path, channel):
-    """600 people with ten rows each: as 6,000 independent records their labels would be implausible."""
+    """600 people with ten rows each: as 6,000 independent records their labels would be
+    implausible.
+    """
     rng = np.random.default_rng(4)
     people = rng.choice(["a", "b", "c"], 600).tolist()
     rows = [[str(i % 600), people[i % 600], "", ""] for i in range(6000)]

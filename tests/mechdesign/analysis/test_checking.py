@@ -21,7 +21,8 @@ MATRIX = np.array(
         [0.25, 0.25, 0.25, 0.25],
     ]
 )
-SYMBOLS, LABELS = tuple("abcd"), tuple("wxyz")
+SYMBOLS = tuple("abcd")
+LABELS = tuple("wxyz")
 
 
 def release(rng, records, matrix=MATRIX, prior=PRIOR):
@@ -53,7 +54,9 @@ def test_a_faithful_release_fails_no_more_often_than_the_level_says(records):
 
 
 def test_p_values_with_the_original_are_not_needlessly_large():
-    """Conservative by the factor 2 of two combinations and by discreteness, not by orders of magnitude."""
+    """Conservative by the factor 2 of two combinations and by discreteness, not by orders of
+    magnitude.
+    """
     rng = np.random.default_rng(5)
     p_values = np.array(
         [
@@ -104,7 +107,8 @@ def test_the_suspects_are_the_symbols_that_were_drawn_wrongly():
 
 def test_small_deviations_everywhere_are_found_together():
     """No symbol is suspicious alone; all of them are."""
-    size, rng = 60, np.random.default_rng(9)
+    size = 60
+    rng = np.random.default_rng(9)
     matrix = np.tile([0.5, 0.5], (size, 1))
     counts = np.array([rng.multinomial(400, [0.535, 0.465]) for _ in range(size)])
     result = check_pairs([str(i) for i in range(size)], matrix, counts, 0.0001)

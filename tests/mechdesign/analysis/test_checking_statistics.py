@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chi2
 
-from mechdesign.analysis import checking as checking_statistics
-from mechdesign.analysis.checking import (
+from mechdesign.analysis import p_values as p_values_module
+from mechdesign.analysis.p_values import (
     binomial_p_values,
     divergence_p_value,
     enumerated_test,
@@ -61,8 +61,8 @@ MASSES = [
 @pytest.mark.parametrize("most", [0, 5_000])
 def test_the_multinomial_test_is_valid_for_every_level(monkeypatch, masses, n, most):
     """By enumeration, whether it enumerates itself or takes the multinomial apart."""
-    monkeypatch.setattr(checking_statistics, "MOST_OUTCOMES", most)
-    monkeypatch.setattr(checking_statistics, "SPLIT_FROM", 1.0)
+    monkeypatch.setattr(p_values_module, "MOST_OUTCOMES", most)
+    monkeypatch.setattr(p_values_module, "SPLIT_FROM", 1.0)
     all_counts = list(outcomes(n, len(masses)))
     parts = [multinomial_test(np.array(c), np.array(masses)) for c in all_counts]
     assert {part.method for part in parts} == {
@@ -86,7 +86,9 @@ def test_a_test_that_is_too_bold_would_be_noticed():
 
 
 def test_the_enumerated_p_value_is_the_mass_of_outcomes_at_least_as_unlikely_a_ratio():
-    masses, observed, n = (0.5, 0.3, 0.2), (0, 1, 4), 5
+    masses = (0.5, 0.3, 0.2)
+    observed = (0, 1, 4)
+    n = 5
 
     def ratio(counts):
         return sum(
@@ -109,7 +111,7 @@ def test_two_labels_agree_with_the_symmetric_binomial_test():
 
 
 def test_the_number_of_outcomes_decides_the_method():
-    assert comb(4 + 14, 14) <= checking_statistics.MOST_OUTCOMES < comb(5 + 14, 14)
+    assert comb(4 + 14, 14) <= p_values_module.MOST_OUTCOMES < comb(5 + 14, 14)
     masses = np.full(15, 1 / 15)
     assert (
         multinomial_test(np.array([4] + [0] * 14), masses).method == "exact multinomial"
@@ -177,7 +179,9 @@ def poisson_binomial(chances):
 )
 def test_the_share_of_a_label_is_tested_validly_whatever_the_records_are(chances):
     """Records with different chances: the exact distribution of their count, by convolution."""
-    masses, n, mean = poisson_binomial(chances), len(chances), float(np.mean(chances))
+    masses = poisson_binomial(chances)
+    n = len(chances)
+    mean = float(np.mean(chances))
     p_values = [share_p_value(c, n, mean, mean) for c in range(n + 1)]
     assert holds_its_level(p_values, masses)
     wider = [
@@ -203,10 +207,13 @@ def test_a_share_far_outside_its_range_is_found():
     ],
 )
 def test_the_bound_on_the_divergence_is_valid_for_records_of_any_kind(rows):
-    """Six records with their own chances: enumeration of all outcomes against their mean distribution."""
+    """Six records with their own chances: enumeration of all outcomes against their mean
+    distribution.
+    """
     records = [rows[i % len(rows)] for i in range(6)]
     mean = np.mean(records, axis=0)
-    p_values, chances = [], []
+    p_values = []
+    chances = []
     for labels in product(range(3), repeat=6):
         counts = np.bincount(labels, minlength=3)
         seen = counts > 0
@@ -232,4 +239,4 @@ def test_the_bound_on_the_divergence_is_the_chernoff_bound_of_a_gamma_variable()
         )
     assert divergence_p_value(3.0, 5) == 1.0
     assert divergence_p_value(50.0, 1) == 1.0
-    assert divergence_p_value(float("inf"), 4) == checking_statistics.SMALLEST
+    assert divergence_p_value(float("inf"), 4) == p_values_module.SMALLEST

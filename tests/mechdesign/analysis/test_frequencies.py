@@ -72,7 +72,8 @@ def test_the_interval_of_a_share_is_that_of_wilson_with_continuity_correction(
     n, k, level
 ):
     """Newcombe 1998 (Statistics in Medicine 17), method 4, in its closed form."""
-    z, p = float(norm.ppf((1 + level) / 2)), k / n
+    z = float(norm.ppf((1 + level) / 2))
+    p = k / n
     low = (
         2 * n * p
         + z**2
@@ -91,8 +92,11 @@ def test_the_interval_of_a_share_is_that_of_wilson_with_continuity_correction(
 @pytest.mark.parametrize("chance", [1.0, 0.9, 0.6])
 @pytest.mark.parametrize("records", [100, 200, 500])
 def test_intervals_of_rare_symbols_hold(records, chance):
-    """sum over counts of P(count) [share in interval] >= level - 0.01, enumerated; a normal one had 0.41 here."""
-    whole, ends = 2**53, []
+    """sum over counts of P(count) [share in interval] >= level - 0.01, enumerated; a normal one had
+    0.41 here.
+    """
+    whole = 2**53
+    ends = []
     own = int(chance * whole)
     channel = Channel(
         Variable(("x",), (("a",), ("b",))),
@@ -146,7 +150,8 @@ def test_intervals_for_the_records_leave_out_the_sampling(channel):
         for t in ("population", "records")
     )
     np.testing.assert_array_equal(wide.estimates, narrow.estimates)
-    p, n = wide.estimates, 1000
+    p = wide.estimates
+    n = 1000
     expected = wide.covariance * (n - 1) / n - (np.diag(p) - np.outer(p, p)) / n
     np.testing.assert_allclose(narrow.covariance, expected, atol=1e-12)
 
@@ -365,7 +370,9 @@ COVERAGE_RUNS = 800
 def test_intervals_cover_as_often_as_they_say(channel, method, target):
     """Within four binomial standard deviations of the level, for each symbol."""
     rng = np.random.default_rng(11)
-    p, n, level = np.array([0.5, 0.3, 0.2]), 800, 0.9
+    p = np.array([0.5, 0.3, 0.2])
+    n = 800
+    level = 0.9
     symbols = rng.choice(3, n, p=p)
     covered = np.zeros(3)
     for _ in range(COVERAGE_RUNS):
@@ -387,9 +394,12 @@ def test_intervals_cover_as_often_as_they_say(channel, method, target):
 
 
 def test_the_records_interval_is_shorter_but_too_short_for_the_population(channel):
-    """The two targets are different questions: an interval for the one does not cover the other as often."""
+    """The two targets are different questions: an interval for the one does not cover the other as
+    often.
+    """
     rng = np.random.default_rng(12)
-    p, hits = np.array([0.5, 0.3, 0.2]), 0
+    p = np.array([0.5, 0.3, 0.2])
+    hits = 0
     strong = channel_of(((98, 1, 1), (1, 98, 1), (1, 1, 98)))
     for _ in range(300):
         codes = draw(strong.matrix, rng.choice(3, 400, p=p), rng)

@@ -104,7 +104,8 @@ def test_a_constant_column_gives_the_frequencies_themselves(channel):
 
 
 def test_counts_and_columns_agree(channel):
-    labels, towns = ["y0", "y1", "y1", "y2"], ["N", "N", "S", None]
+    labels = ["y0", "y1", "y1", "y2"]
+    towns = ["N", "N", "S", None]
     from_columns = md.estimate_joint(channel, labels, pd.Series(towns))
     counts = {("y0", "N"): 1, ("y1", "N"): 1, ("y1", "S"): 1, ("y2", ""): 1}
     assert from_columns.others == ("", "N", "S")
@@ -143,12 +144,16 @@ def test_a_value_of_no_record_is_fitted_as_nothing(channel):
 def test_intervals_cover(channel, target):
     rng = np.random.default_rng(21)
     joint = np.array([[0.3, 0.1], [0.1, 0.25], [0.05, 0.2]])
-    runs, n, level, covered = 400, 600, 0.9, np.zeros((3, 2))
+    runs = 400
+    n = 600
+    level = 0.9
+    covered = np.zeros((3, 2))
     pairs = rng.choice(6, n, p=joint.ravel())
     for _ in range(runs):
         if target == "population":
             pairs = rng.choice(6, n, p=joint.ravel())
-        x, z = pairs // 2, pairs % 2
+        x = pairs // 2
+        z = pairs % 2
         truth = (
             joint
             if target == "population"

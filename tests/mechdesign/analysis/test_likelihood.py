@@ -33,7 +33,8 @@ def general_optimum(matrix, counts):
         q = np.maximum(p @ matrix[:, seen], 1e-300)
         return -(matrix[:, seen] @ (counts[seen] / counts.sum() / q))
 
-    rng, best = np.random.default_rng(0), np.inf
+    rng = np.random.default_rng(0)
+    best = np.inf
     for start in [np.full(size, 1 / size), *rng.dirichlet(np.ones(size), 3)]:
         found = minimize(
             loss,
@@ -56,7 +57,8 @@ def general_optimum(matrix, counts):
 @pytest.mark.parametrize("seed", range(12))
 def test_it_reaches_the_optimum_of_a_general_optimiser(seed):
     rng = np.random.default_rng(seed)
-    size, outputs = int(rng.integers(2, 9)), int(rng.integers(2, 9))
+    size = int(rng.integers(2, 9))
+    outputs = int(rng.integers(2, 9))
     matrix = rng.dirichlet(np.full(outputs, 0.7), size)
     counts = rng.multinomial(
         int(rng.integers(5, 3000)), rng.dirichlet(np.full(outputs, 0.5))
@@ -139,7 +141,9 @@ def test_the_information_covariance_is_that_of_the_binomial_for_a_plain_column()
 
 
 def test_the_certificate_is_attained():
-    """A column published as it is, with one symbol only: the deficit of p is log 1/p(x) for each record, no less."""
+    """A column published as it is, with one symbol only: the deficit of p is log 1/p(x) for each
+    record, no less.
+    """
     problem = _Likelihood(np.eye(2), np.array([10.0, 0.0]))
     p = np.array([0.7, 0.3])
     assert _gap(problem, p) == pytest.approx(-np.log(0.7))

@@ -91,7 +91,8 @@ def exact_moments(weights, masses, records):
     from itertools import product
 
     k, m = weights.shape
-    mean, second = np.zeros(m), np.zeros((m, m))
+    mean = np.zeros(m)
+    second = np.zeros((m, m))
     spread = np.zeros((m, m))
     for sample in product(range(k), repeat=records):
         chance = float(np.prod([masses[y] for y in sample]))
@@ -118,7 +119,9 @@ def test_the_covariance_for_the_records_is_unbiased_by_enumeration():
     matrix = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
     weights = coefficients(matrix, np.eye(2), np.full(3, 1 / 3), 2)
     symbols = (0, 1, 1, 0, 1)
-    mean, second, expected = np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2))
+    mean = np.zeros(2)
+    second = np.zeros((2, 2))
+    expected = np.zeros((2, 2))
     for sample in product(range(3), repeat=5):
         chance = float(
             np.prod([matrix[x, y] for x, y in zip(symbols, sample, strict=True)])

@@ -1,4 +1,6 @@
-"""Released rows against their channel: what is impossible, the level of the tests, and what they find."""
+"""Released rows against their channel: what is impossible, the level of the tests, and what they
+find.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def designed(budget, **options):
 @pytest.mark.parametrize("with_original", [True, False])
 @pytest.mark.parametrize("objective", ["truth", "information"])
 def test_faithful_releases_fail_at_most_as_often_as_the_level(with_original, objective):
-    """P(p-value <= 0.1) <= 0.1 under the channel: 20 of 60 draws would be six standard errors above."""
+    """P(p-value <= 0.1) <= 0.1 under the channel: 20 of 60 draws would be six standard errors
+    above.
+    """
     channel = designed(0.4, objective=objective)
     frame = people()[COLUMNS]
     original = encoded(frame) if with_original else None

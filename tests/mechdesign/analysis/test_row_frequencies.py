@@ -56,7 +56,9 @@ def law_of(channel, row):
 
 
 def test_scores_enclose_the_indicator_in_expectation(channel):
-    """E[l(y) | x] <= 1{x_j = t} <= E[h(y) | x] for every row that the channel knows; equal where a symbol is identified."""
+    """E[l(y) | x] <= 1{x_j = t} <= E[h(y) | x] for every row that the channel knows; equal where a
+    symbol is identified.
+    """
     frame = people()
     identified = 0
     for row in {tuple(row) for row in frame[["a", "b"]].itertuples(index=False)}:

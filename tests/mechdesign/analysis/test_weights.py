@@ -116,7 +116,8 @@ def test_sums_with_unbiased_weights_have_the_expectation_of_the_truth(channel):
     from itertools import product
 
     table = md.record_weights(channel)
-    symbols, outcomes = [0, 2, 1, 1], np.array([1.0, -4.0, 2.5, 7.0])
+    symbols = [0, 2, 1, 1]
+    outcomes = np.array([1.0, -4.0, 2.5, 7.0])
     mean = np.zeros(3)
     for labels in product(range(3), repeat=4):
         chance = float(
@@ -144,7 +145,10 @@ def test_the_corrected_coefficients_are_right_where_the_naive_ones_are_attenuate
 ):
     rng = np.random.default_rng(4)
     truth = np.array([*MEANS, 0.5])
-    corrected, naive, covered, runs = np.zeros(4), np.zeros(4), np.zeros(4), 250
+    corrected = np.zeros(4)
+    naive = np.zeros(4)
+    covered = np.zeros(4)
+    runs = 250
     for _ in range(runs):
         _, age, outcome, labels = sample(channel, 6000, rng)
         result = md.corrected_regression(

@@ -73,7 +73,9 @@ NAMES = st.sampled_from(["x", "y", "a=x", "b=x", "a=b=x", '"a"="x"', "", "="])
     ),
 )
 def test_every_name_means_its_own_symbol_alone(columns, parts) -> None:
-    """A budget under the name of a symbol goes to it and to no other, and comes back from the file so."""
+    """A budget under the name of a symbol goes to it and to no other, and comes back from the file
+    so.
+    """
     joint = crossed(columns, parts)
     names = [name for names in joint.sensitive.secret_names for name in names]
     assert len(set(names)) == len(names)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.auditing.measures import breach_bound, guarantees, measure
+from mechdesign.auditing.implied_bounds import breach_bound, guarantees
+from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import Channel
 from mechdesign.tables.joint import Joint
 
@@ -19,11 +20,15 @@ ROUNDING = 1.0 + 1e-9  # of the sums in this file
 
 
 def random_lifts(rng, n, a, b):
-    """Lifts in [a, b] of mean one under a random P(s): any point, pulled to mean 1 within the interval."""
+    """Lifts in [a, b] of mean one under a random P(s): any point, pulled to mean 1 within the
+    interval.
+    """
     p = rng.dirichlet(np.full(n, 0.5))
-    low, high = rng.uniform(a, 1.0, n), rng.uniform(1.0, b, n)
+    low = rng.uniform(a, 1.0, n)
+    high = rng.uniform(1.0, b, n)
     if rng.random() < 0.5:
-        low, high = np.full(n, a), np.full(n, b)
+        low = np.full(n, a)
+        high = np.full(n, b)
     take_high = rng.random(n) < 0.5
     raw = np.where(take_high, high, low)
     mean = p @ raw
@@ -35,7 +40,8 @@ def random_lifts(rng, n, a, b):
 @given(BUDGETS, BUDGETS, st.integers(2, 6), st.integers(0, 10**6))
 def test_every_output_within_the_budgets_obeys_every_bound(eps_l, eps_u, n, seed):
     """For all l in [a, b] with sum P l = 1: each measure is at most its guarantee."""
-    a, b = math.exp(-eps_l), math.exp(eps_u)
+    a = math.exp(-eps_l)
+    b = math.exp(eps_u)
     p, lift = random_lifts(np.random.default_rng(seed), n, a, b)
     g = guarantees(eps_l, eps_u)
     assert p @ np.abs(lift - 1.0) <= g["l1_lift"] * ROUNDING
@@ -53,7 +59,8 @@ def test_every_output_within_the_budgets_obeys_every_bound(eps_l, eps_u, n, seed
 @given(BUDGETS, BUDGETS)
 def test_the_l1_and_chi2_bounds_are_reached_by_two_lifts(eps_l, eps_u):
     """P(l = b) = (1-a)/(b-a), l = a otherwise, attains both."""
-    a, b = math.exp(-eps_l), math.exp(eps_u)
+    a = math.exp(-eps_l)
+    b = math.exp(eps_u)
     q = (1.0 - a) / (b - a)
     g = guarantees(eps_l, eps_u)
     assert q * (b - 1.0) + (1.0 - q) * (1.0 - a) == pytest.approx(g["l1_lift"])
@@ -63,15 +70,19 @@ def test_the_l1_and_chi2_bounds_are_reached_by_two_lifts(eps_l, eps_u):
 
 
 def test_the_printed_bounds_are_false_for_asymmetric_budgets():
-    """Lifts 1.418 (8 values) and 0.52229 (7), S uniform on 15, lam 0.65, eps 1: T and chi2 exceed the paper's forms."""
-    eps_l, eps_u = 0.65, 0.35
+    """Lifts 1.418 (8 values) and 0.52229 (7), S uniform on 15, lam 0.65, eps 1: T and chi2 exceed
+    the paper's forms.
+    """
+    eps_l = 0.65
+    eps_u = 0.35
     lift = np.array([1.418] * 8 + [0.52229] * 7)
     lift[:8] += (
         15.0 - lift.sum()
     ) / 8.0  # the printed digits, made to average 1 exactly
     assert math.exp(-eps_l) <= lift.min()
     assert lift.max() <= math.exp(eps_u)
-    variation, chi2 = np.abs(lift - 1.0).mean() / 2.0, ((lift - 1.0) ** 2).mean()
+    variation = np.abs(lift - 1.0).mean() / 2.0
+    chi2 = ((lift - 1.0) ** 2).mean()
     assert variation > (math.exp(eps_u) - 1.0) / 2.0
     assert chi2 > (math.exp(eps_u) - 1.0) ** 2
     g = guarantees(eps_l, eps_u)
@@ -134,7 +145,9 @@ def test_another_prior_changes_beliefs_by_at_most_the_ldp_budget(n, outputs, see
 
 @given(st.floats(1e-12, 0.5), st.floats(1e-15, 1.0), st.floats(1.0, 1.1))
 def test_no_bound_on_breaches_is_rounded_down(prior, gap, high):
-    """rho2 >= prior high and 1 - rho2 <= (1 - prior) low, decided in fractions, for priors however small."""
+    """rho2 >= prior high and 1 - rho2 <= (1 - prior) low, decided in fractions, for priors however
+    small.
+    """
     low = 1.0 - gap
     exact = max(
         Fraction(prior) * Fraction(high), 1 - (1 - Fraction(prior)) * Fraction(low)

@@ -17,7 +17,8 @@ from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import Channel
 from tests.oracles.joint_leakage import every_tuple, extremes
 
-FEW, MANY = 500, 3000
+FEW = 500
+MANY = 3000
 
 
 def random_counts(rng, sensitive, useful):
@@ -28,8 +29,11 @@ def random_counts(rng, sensitive, useful):
 
 
 def random_channel(rng, useful, joint=None):
-    """A channel with zeros, proportional columns and a denominator that is often small, so that ties occur."""
-    outputs, denominator = int(rng.integers(1, 4)), int(rng.choice([6, 12, 2**53]))
+    """A channel with zeros, proportional columns and a denominator that is often small, so that
+    ties occur.
+    """
+    outputs = int(rng.integers(1, 4))
+    denominator = int(rng.choice([6, 12, 2**53]))
     rows = rng.integers(0, 3, (len(useful), outputs))
     rows[np.arange(len(useful)), rng.integers(0, outputs, len(useful))] += 1
     scaled = [[int(v) * denominator // int(row.sum()) for v in row] for row in rows]
@@ -57,7 +61,9 @@ def expected(counts, matrices, places=None):
 
 @pytest.mark.parametrize("cases", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_equals_full_enumeration(cases):
-    """eps_l, eps_u and eps_ldp are the smallest doubles above those of all tuples, for one to three channels."""
+    """eps_l, eps_u and eps_ldp are the smallest doubles above those of all tuples, for one to three
+    channels.
+    """
     rng = np.random.default_rng([13, cases])
     for _ in range(cases):
         joint = md.Joint.from_counts(
@@ -85,13 +91,16 @@ def test_equals_full_enumeration(cases):
 
 
 def test_limits_hold_where_not_everything_is_followed():
-    """at_least <= the truth <= achieved, however few directions are followed; with enough of them both are exact."""
+    """at_least <= the truth <= achieved, however few directions are followed; with enough of them
+    both are exact.
+    """
     rng = np.random.default_rng(14)
     wider = exact = 0
     for _ in range(300):
         joint = md.Joint.from_counts(random_counts(rng, 3, 4) + 1)
         channels = [random_channel(rng, joint.useful, joint) for _ in range(4)]
-        truth, found = md.compose(channels), md.compose(channels, most=2)
+        truth = md.compose(channels)
+        found = md.compose(channels, most=2)
         for name in ("eps_l", "eps_u", "eps_ldp"):
             assert (
                 getattr(found.at_least, name)
@@ -137,7 +146,9 @@ def test_directions_that_are_proportional_count_once():
 
 
 def test_tuples_that_never_occur_are_left_out():
-    """Two outputs that no symbol gives together would rule everything out, but nobody ever sees them together."""
+    """Two outputs that no symbol gives together would rule everything out, but nobody ever sees
+    them together.
+    """
     joint = md.Joint.from_counts([[2, 1, 1], [1, 2, 1]])
     identity = Channel(
         joint.useful, ("a", "b", "c"), [[1, 0, 0], [0, 1, 0], [0, 0, 1]], 1, joint
@@ -149,7 +160,9 @@ def test_tuples_that_never_occur_are_left_out():
 
 
 def test_lifts_that_underflow_are_compared_exactly():
-    """2^-256 in the table, 2^-62 in each of twelve channels: the product is no double, the answer is."""
+    """2^-256 in the table, 2^-62 in each of twelve channels: the product is no double, the answer
+    is.
+    """
     joint = md.Joint.from_counts([[2**255, 1], [1, 2**255]])
     d = 2**62
     channels = [
@@ -221,7 +234,9 @@ def test_refusals():
 
 
 def test_nothing_rests_on_entries_that_doubles_may_lose():
-    """Of 18 releases with entries of 2^-62 those that are left out are not bounded in doubles at all."""
+    """Of 18 releases with entries of 2^-62 those that are left out are not bounded in doubles at
+    all.
+    """
     joint = md.Joint.from_counts([[3, 1, 2], [1, 2, 4]])
     d = 2**62
     channel = Channel(
@@ -247,7 +262,8 @@ def test_channels_of_different_secrets_have_no_table_of_their_own():
 
 @given(st.lists(st.floats(0.0, 1e3), min_size=1, max_size=4))
 def test_budgets_are_added_to_the_smallest_double_above(values):
-    exact, total = sum(map(Fraction, values)), sum_above(values)
+    exact = sum(map(Fraction, values))
+    total = sum_above(values)
     assert Fraction(total) >= exact
     assert total == 0.0 or Fraction(math.nextafter(total, -1.0)) < exact
     assert sum_above((0.5, 0.5)) == 1.0

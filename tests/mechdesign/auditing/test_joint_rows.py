@@ -16,7 +16,8 @@ from mechdesign.tables.records import Records
 from tests.oracles import joint_rows as oracle
 from tests.properties.test_rows import records_of
 
-FEW, MANY = 40, 400
+FEW = 40
+MANY = 400
 
 
 def random_records(rng, groups=3):
@@ -37,7 +38,9 @@ def designed(rng, joint, names, **options):
     records = Records.from_joint(joint, [(name,) for name in names])
     notion = md.ALIP(float(rng.choice([0.3, 2.0])), float(rng.choice([0.2, 1.0])))
     objective = str(rng.choice(["truth", "information"]))
-    request = RowRequest(notion=notion, objective=objective, time_limit=20.0, **options)
+    request = RowRequest(
+        notion=notion, objective=objective, time_limit=600.0, **options
+    )
     return design_records(records, request).channel
 
 

@@ -164,7 +164,9 @@ def test_what_is_no_stochastic_matrix_is_refused(joint, matrix, names, message):
 
 
 def test_of_several_secrets_no_average_is_judged_and_no_population(tmp_path):
-    """The 1/l of averages of a crossing bounds none of its columns, and a set of the crossing is not theirs."""
+    """The 1/l of averages of a crossing bounds none of its columns, and a set of the crossing is
+    not theirs.
+    """
     labels = [("a", "0"), ("a", "1"), ("b", "0"), ("b", "1")]
     joint = Joint.from_counts(
         [[1, 2], [3, 4], [5, 6], [7, 9]], sensitive_labels=labels, sensitive=("p", "q")

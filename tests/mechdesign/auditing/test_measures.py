@@ -1,4 +1,6 @@
-"""The measures of a channel: rounded outwards around 80 digits, output by output, with guarantees that hold."""
+"""The measures of a channel: rounded outwards around 80 digits, output by output, with guarantees
+that hold.
+"""
 
 from __future__ import annotations
 
@@ -218,7 +220,9 @@ def test_bad_orders_and_priors_are_refused(adult, arguments, message):
     )
 )
 def test_of_several_secrets_every_line_speaks_of_all(counts):
-    """Guarantees hold for the largest leakage of any secret, and outputs have the extreme lifts of all."""
+    """Guarantees hold for the largest leakage of any secret, and outputs have the extreme lifts of
+    all.
+    """
     assume(all(map(any, counts)) and all(map(any, zip(*counts, strict=True))))
     labels = [("a", "0"), ("a", "1"), ("b", "0"), ("b", "1")]
     joint = Joint.from_counts(

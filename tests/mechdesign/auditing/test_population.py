@@ -1,4 +1,6 @@
-"""The extremes over a confidence set against all vertices of small ones, and the verdict on channels."""
+"""The extremes over a confidence set against all vertices of small ones, and the verdict on
+channels.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ NOTIONS: list[Notion] = [LDP(0.3), LIP(0.2), ALIP(0.1, 0.3), MaxLift(0.2), MinLi
 
 @pytest.mark.parametrize("notion", NOTIONS, ids=lambda n: n.name)
 def test_the_verdict_turns_where_the_achieved_budget_lies(notion: Notion) -> None:
-    """Satisfied at the achieved budgets, not at the doubles below them; worse than on the table alone."""
+    """Satisfied at the achieved budgets, not at the doubles below them; worse than on the table
+    alone.
+    """
     chosen = confidence_set(JOINT, 0.95)
     achieved = audit_population(CHANNEL, JOINT, notion, chosen).achieved
     here = audit(CHANNEL, JOINT, notion).achieved
@@ -223,10 +227,8 @@ def test_the_screen_loses_no_worst_output(
         for w in data.draw(st.lists(column, min_size=1, max_size=6))
     ]
     population = Population(chosen)
-    one, every = (
-        population.worst(columns),
-        [population.extremes(c, y) for y, c in enumerate(columns)],
-    )
+    one = population.worst(columns)
+    every = [population.extremes(c, y) for y, c in enumerate(columns)]
     for side in range(3):
         best = every[0][side]
         for extremes in every[1:]:
@@ -238,7 +240,9 @@ def test_the_screen_loses_no_worst_output(
 
 
 def test_one_audit_judges_what_the_channel_was_designed_for() -> None:
-    """A channel designed with confidence is judged on the set of whatever counts it is held against."""
+    """A channel designed with confidence is judged on the set of whatever counts it is held
+    against.
+    """
     from mechdesign import design
 
     channel = design(
@@ -258,7 +262,9 @@ def test_one_audit_judges_what_the_channel_was_designed_for() -> None:
 
 
 def test_a_wider_table_has_the_populations_of_the_columns_that_are_released() -> None:
-    """A table may have more useful columns than the channel: the set is that of the released ones alone."""
+    """A table may have more useful columns than the channel: the set is that of the released ones
+    alone.
+    """
     whole = Joint.from_counts(
         [[40, 3, 30, 9], [5, 50, 8, 33]], useful_labels=[("p", "1"), ("q", "1"), ("q", "2"), ("p", "2")],
         useful=("a", "b"),

@@ -84,10 +84,8 @@ def test_the_promise_tightens_with_records() -> None:
     many = Joint.from_counts(
         (100 * np.array(TABLE)).tolist(), useful_labels=["a", "b", "rare", "c", "d"]
     )
-    few_promise, many_promise = (
-        population_promise(PUBLISHED, JOINT),
-        population_promise(PUBLISHED, many),
-    )
+    few_promise = population_promise(PUBLISHED, JOINT)
+    many_promise = population_promise(PUBLISHED, many)
     assert many_promise.achieved.eps_u < few_promise.achieved.eps_u
     assert many_promise.achieved.eps_ldp > 0.0
 

@@ -36,7 +36,7 @@ def frame():
 @pytest.fixture(scope="module")
 def made(frame):
     return md.design_rows(
-        frame, sensitive="s", release=["a", "b"], notion=md.LIP(0.2), time_limit=2.0
+        frame, sensitive="s", release=["a", "b"], notion=md.LIP(0.2), time_limit=600.0
     )
 
 
@@ -118,7 +118,7 @@ def test_a_relative_promise_is_measured_in_its_stratum(frame):
         given="k",
         promise="relative",
         notion=md.LIP(0.1),
-        time_limit=2.0,
+        time_limit=600.0,
     )
     law = oracle.joint_law(made.channel, made.channel.table)
     lifts = oracle.lifts(law, given=lambda y: y[:1]).values()

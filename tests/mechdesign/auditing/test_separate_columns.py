@@ -94,7 +94,9 @@ def worst_sides(law, relative):
 @pytest.mark.parametrize("given", [0, 1])
 @pytest.mark.parametrize("promise", ["total", "relative"])
 def test_equals_a_listing_of_all_released_rows(given, promise):
-    """The three sides are the smallest doubles that bound all lifts, for random tables and channels."""
+    """The three sides are the smallest doubles that bound all lifts, for random tables and
+    channels.
+    """
     rng = np.random.default_rng(given + 10 * (promise == "total"))
     for _ in range(CASES):
         levels = int(rng.integers(1, 4))

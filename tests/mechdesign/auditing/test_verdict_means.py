@@ -46,7 +46,8 @@ def channel_of(joint: Joint, seed: int) -> Channel:
 @st.composite
 def cases(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    m, n = int(rng.integers(2, 5)), int(rng.integers(2, 6))
+    m = int(rng.integers(2, 5))
+    n = int(rng.integers(2, 6))
     counts = rng.integers(0, draw(st.sampled_from([4, 1000])), (m, n))
     counts[rng.integers(0, m, n), np.arange(n)] += 1
     counts[np.arange(m), rng.integers(0, n, m)] += 1
@@ -145,10 +146,8 @@ def test_an_infinite_order_is_the_verdict_of_alip():
     joint = Joint.from_counts([[3, 1, 5], [2, 7, 1], [4, 4, 4]])
     channel = channel_of(joint, 3)
     for eps in (0.05, 0.1, 0.5, 1.0):
-        alpha, alip = (
-            audit(channel, joint, AlphaLift(eps, eps, math.inf)),
-            audit(channel, joint, ALIP(eps, eps)),
-        )
+        alpha = audit(channel, joint, AlphaLift(eps, eps, math.inf))
+        alip = audit(channel, joint, ALIP(eps, eps))
         assert (alpha.satisfied, alpha.achieved, alpha.worst) == (
             alip.satisfied,
             alip.achieved,

@@ -38,7 +38,7 @@ def designed(frame, **options):
         sensitive="s",
         release=["a", "b"],
         bins={"b": "0,20,40,60"},
-        time_limit=2.0,
+        time_limit=600.0,
         **{"notion": md.LIP(0.2), **options},
     ).channel
 
@@ -154,7 +154,8 @@ def tampered(path, change, *, rehash=True):
     document = json.loads(path.read_text())
     digest = document.pop("sha256")
     change(document)
-    kind, version = document.pop("format"), document.pop("version")
+    kind = document.pop("format")
+    version = document.pop("version")
     text = hashed_text(kind, version, document)
     if not rehash:
         text = json.dumps({**json.loads(text), "sha256": digest})
@@ -180,13 +181,17 @@ def _break_sum(document):
     _row(document)[1] += 1
 
 
+def _same_child_twice(children):
+    children[1] = children[0]
+
+
 CHANGES = {
     "an entry that does not sum": (_break_sum, "sums to"),
     "a float": (lambda d: _row(d).__setitem__(1, 0.5), "whole numbers"),
     "a negative entry": (lambda d: _row(d).__setitem__(1, -1), "whole numbers"),
     "no root": (lambda d: d.__setitem__("roots", [9]), "root"),
     "two parents": (
-        lambda d: d["tree"][0][0]["children"].__setitem__(1, 0),
+        lambda d: _same_child_twice(d["tree"][0][0]["children"]),
         "lead to the same node|never reached",
     ),
     "a child that is not there": (

@@ -99,6 +99,21 @@ def test_all_measures_and_the_report_say_it(table, channel, tmp_path, capsys):
     assert "no public file or report" in flat(capsys.readouterr().err)
 
 
+def test_several_averages_are_said_and_audited_each(table, tmp_path, capsys):
+    path = str(tmp_path / "c.json")
+    line = ["--average", "mi=25%", "--average", "tv=0.2", "--output", path]
+    assert main(["design", *table, *line]) == 0
+    text = flat(capsys.readouterr().out)
+    assert "the mutual information (nats) is at most" in text
+    assert "the total variation is at most" in text
+    # Once for both: the worst lifts are those of the channel.
+    assert text.count(NOTHING) == 1
+    assert main(["audit", path, "--json"]) == 0
+    averages = json.loads(capsys.readouterr().out)["averages"]
+    assert [average["measure"] for average in averages] == ["mi", "tv"]
+    assert all(average["kept"] for average in averages)
+
+
 def test_averages_of_several_releases_are_not_claimed(channel, capsys):
     assert main(["compose", channel, channel]) == 0
     said = flat(capsys.readouterr().err)
@@ -113,6 +128,8 @@ def test_averages_of_several_releases_are_not_claimed(channel, capsys):
         (["mi=x"], "a per cent such as 25%"),
         (["mi"], "KIND alone goes with --keep SHARE"),
         (["mi=25%", "--keep", "0.5"], "looks for the least average: leave the budget"),
+        (["mi=25%", "--average", "mi=0.1"], "--average mi is given twice"),
+        (["mi", "--average", "tv", "--keep", "0.5"], "give --average once"),
         (["mi", "--keep", "1"], "strictly between 0 and 1"),
         (["kl", "--keep", "0.5"], "'kl' is not known; use one of mi, tv"),
         (["mi=25%", "--max-posterior", "0.9"], "not built with --max-posterior"),

@@ -60,7 +60,7 @@ def test_the_best_test_of_a_hypothesis(release, run):
     assert measured == record
     told = " ".join(run(*asked).out.split())
     assert "3 of 4 outputs settle it; epsilon-private for epsilon up to 0.33333" in told
-    assert "the best test says no at (1, hi), (2, hi), (2, lo)" in told
+    assert "the best test answers no at (1, hi), (2, hi), (2, lo)" in told
     assert "says yes" not in told
     missing = run(*asked[:3], "--y", "zip")
     assert (

@@ -7,7 +7,8 @@ import csv
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.quantize_table import QuantizeOptions, compare_budgets
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.nonstochastic.quantize_table import compare_budgets
 
 ASKED = (
     "quantize",

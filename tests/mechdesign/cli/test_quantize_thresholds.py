@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import optimise_thresholds
+from mechdesign.nonstochastic import thresholds_by_error
+from mechdesign.nonstochastic.cell_loss import CellLoss
 from mechdesign.nonstochastic.claims import verify_file
 from mechdesign.nonstochastic.domains import finite
 from mechdesign.nonstochastic.microaggregation import best_cells
-from mechdesign.nonstochastic.optimise_thresholds import (
+from mechdesign.nonstochastic.queries import identity_query, mean_query
+from mechdesign.nonstochastic.thresholds_by_error import (
     PROVEN_ON_A_LINE,
-    CellLoss,
     least_distortion,
     thresholds_for,
 )
-from mechdesign.nonstochastic.queries import identity_query, mean_query
 from mechdesign.tables.bin_splits import row_minima
 from tests.cases.documents import rewrite
 
@@ -315,7 +315,7 @@ def test_row_minima_of_monge_matrices(height, width, seed):
 def test_thresholds_that_are_not_proven_say_so(amounts, run, monkeypatch):
     """The program is stopped at once: its thresholds keep the budget, and a note says that they may not be the best."""
     monkeypatch.setattr(
-        optimise_thresholds.least_distortion,
+        thresholds_by_error.least_distortion,
         "__kwdefaults__",
         {"weights": None, "time_limit": 1e-9},
     )

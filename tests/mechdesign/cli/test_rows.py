@@ -193,7 +193,10 @@ def test_given_columns_that_break_the_promise_are_answered_with_no(table, run):
         (("--release", "a", "--least-mass", "much"), "must be a share of the records"),
         (("--release", "a", "--promise", "some"), "promise ('some')"),
         (("--release", "a", "--order", "any"), "order ('any')"),
-        (("--release", "a", "--objective", "distance"), "must be truth or information"),
+        (
+            ("--release", "a", "--objective", "distance"),
+            "must be truth, information or task",
+        ),
         (("--release", "a", "--cells", "4"), "give a confidence level too"),
         (
             ("--release", "a", "--confidence", "0.9", "--rare", "auto"),

@@ -63,3 +63,8 @@ def test_bad_restarts_are_refused(restarts):
         md.InputError, match=r"restarts .* (whole number, at least 1|that is whole)"
     ):
         md.compare_average(joint(0), {"mi": 0.1}, restarts=restarts)
+
+
+def test_the_local_methods_know_one_average():
+    with pytest.raises(md.InputError, match="compare takes one average budget"):
+        md.compare_average(joint(0), {"mi": "10%", "tv": "10%"})

@@ -20,7 +20,7 @@ import pytest
 import mechdesign as md
 from mechdesign.comparison import settings as comparison_settings
 from mechdesign.comparison.rows import COLUMNS, read_rows, with_bounds
-from mechdesign.comparison.run import Comparison, compare
+from mechdesign.comparison.run import Comparison, compare, rising
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.limits import DistanceMean, MeanLimits
 from mechdesign.mechanisms.designing import design_requested
@@ -106,10 +106,8 @@ def test_without_the_optimum_there_is_no_bound(small):
 
 
 def test_a_row_that_violates_its_notion_gets_no_bound(found):
-    optimum, merging = (
-        found.rows[0],
-        replace(found.rows[9], satisfied=False, upper_bound_nmi=None),
-    )
+    optimum = found.rows[0]
+    merging = replace(found.rows[9], satisfied=False, upper_bound_nmi=None)
     kept = with_bounds(
         [
             optimum,
@@ -337,3 +335,15 @@ def test_a_comparison_is_frozen(found):
     with pytest.raises(AttributeError):
         found.rows = ()
     assert isinstance(found, Comparison)
+
+
+def test_a_response_of_a_larger_budget_never_keeps_less(small):
+    """Row by row the best channel of all budgets up to that one, with its own lifts."""
+    rows = compare(small, epsilons=(0.5, 1.0, 2.0), mechanisms=["subset-response"]).rows
+    fallen = [replace(rows[0], nmi=0.4, max_log_lift=0.2), replace(rows[1], nmi=0.3)]
+    fallen.append(replace(rows[2], nmi=0.5))
+    risen = rising(fallen)
+    assert [row.nmi for row in risen] == [0.4, 0.4, 0.5]
+    assert [row.epsilon for row in risen] == [0.5, 1.0, 2.0]
+    assert risen[1].max_log_lift == 0.2
+    assert all(before.nmi <= after.nmi for before, after in pairwise(rows))

@@ -136,7 +136,9 @@ def slow_after(points, monkeypatch):
 
 
 def test_bounds_of_larger_budgets_hold_for_smaller_ones(monkeypatch):
-    """A channel of a smaller budget keeps the promise of a larger one, so nothing keeps more than its bound."""
+    """A channel of a smaller budget keeps the promise of a larger one, so nothing keeps more than
+    its bound.
+    """
     real = curve.compare
 
     def without_bounds(*arguments, **options):

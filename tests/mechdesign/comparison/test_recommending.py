@@ -1,4 +1,6 @@
-"""What 'twice as likely' costs and where keeping most begins, whatever the grid; and curves that fall."""
+"""What 'twice as likely' costs and where keeping most begins, whatever the grid; and curves that
+fall.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def test_keeping_most_begins_where_one_step_less_is_proven_too_little():
 
 
 def test_beliefs_are_those_of_the_channels_and_the_budgets_are_fixed():
-    """exp(-eps_l) P(s) <= lowest <= P(s) <= highest <= exp(eps_u) P(s), at `SHOWN` and at the answers."""
+    """exp(-eps_l) P(s) <= lowest <= P(s) <= highest <= exp(eps_u) P(s), at `SHOWN` and at the
+    answers.
+    """
     (found,) = advised(mechanisms=["optimal"])
     assert {at.epsilon for at in found.beliefs} == {
         *SHOWN,
@@ -106,7 +110,8 @@ def test_beliefs_are_those_of_the_channels_and_the_budgets_are_fixed():
 
 
 def test_the_answers_depend_neither_on_the_grid_nor_on_the_clock():
-    first, second = advised(epsilons=(0.25, 0.5)), advised(epsilons=(1.0, 3.0, 5.0))
+    first = advised(epsilons=(0.25, 0.5))
+    second = advised(epsilons=(1.0, 3.0, 5.0))
     for one, other in zip(first, second, strict=True):
         assert one.most.epsilon == other.most.epsilon
         assert [(r.mechanism, r.epsilon, r.nmi) for r in one.twice] == [

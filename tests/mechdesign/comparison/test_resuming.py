@@ -49,7 +49,8 @@ def count_designs(monkeypatch):
 def test_the_same_run_again_computes_nothing_and_changes_nothing(
     small, saved, monkeypatch
 ):
-    before, calls = saved.read_bytes(), count_designs(monkeypatch)
+    before = saved.read_bytes()
+    calls = count_designs(monkeypatch)
     again = compare(small, epsilons=[1.0, 2.0], mechanisms=MERGING, output=saved)
     assert calls == []
     assert again.kept == len(again.rows) == 4

@@ -76,12 +76,10 @@ def test_paths_through_the_levels_have_the_law_of_the_row(kind):
 
 
 def test_the_csv_has_a_line_for_every_interval():
-    lookup = lookup_of(row_channel("information"))
-    lines = list(
-        csv.DictReader(
-            io.StringIO(md.export_channel(row_channel("information"), "csv").text)
-        )
-    )
+    channel = row_channel("information")
+    lookup = lookup_of(channel)
+    text = md.export_channel(channel, "csv").text
+    lines = list(csv.DictReader(io.StringIO(text)))
     assert len(lines) == lookup.size
     assert [name for name in lines[0] if name.startswith("input")] == [
         "input k",

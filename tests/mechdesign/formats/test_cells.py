@@ -1,3 +1,5 @@
+"""The texts of cells: parts of columns, moments in any zone, and texts whose hashes collide."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -24,7 +26,9 @@ def test_a_part_of_a_column_has_its_own_texts_alone():
 
 
 def test_texts_whose_hashes_meet_are_told_apart():
-    """Hashes that agree in the mark (the upper half) and the first slot, of texts found by turning `hash_text` back."""
+    """Hashes that agree in the mark (the upper half) and the first slot, of texts found by turning
+    `hash_text` back.
+    """
 
     def text_of(number):
         number = (number ^ number >> 32) * pow(0xD6E8FEB86659FD93, -1, 2**64) % 2**64
@@ -33,11 +37,9 @@ def test_texts_whose_hashes_meet_are_told_apart():
 
     texts = [text_of(0x123456789ABCDEF0 ^ k << 20) for k in (0, 1, 0, 2, 1)]
     offsets = np.arange(0, 48, 8, dtype=np.int32)
-    codes, firsts = (
-        np.frombuffer(each, np.int32).tolist()
-        for each in _csv.numbered(offsets, b"".join(texts))
-    )
-    assert (codes, firsts) == ([0, 1, 0, 2, 1], [0, 1, 3])
+    codes, firsts = _csv.numbered(offsets, b"".join(texts))
+    assert np.frombuffer(codes, np.int32).tolist() == [0, 1, 0, 2, 1]
+    assert np.frombuffer(firsts, np.int32).tolist() == [0, 1, 3]
 
 
 MOMENTS = [
@@ -48,7 +50,9 @@ MOMENTS = [
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata"])
 def test_moments_have_one_text_in_whichever_zone_they_are_shown(zone):
-    """A channel that was designed on one of these tables knows the symbols of all, and identities are the same."""
+    """A channel that was designed on one of these tables knows the symbols of all, and identities
+    are the same.
+    """
     shown = [moment.astimezone(ZoneInfo(zone)) for moment in MOMENTS]
     arrow = pa.array(shown, pa.timestamp("us", zone))
     columns = [

@@ -16,13 +16,14 @@ def test_texts_are_numbered_as_they_come(few, many):
     """As by a dictionary, for texts of every length, with so many of them that the table grows."""
     texts = [*few, *(f"{i % many} {'x' * (i % 30)}" for i in range(2 * many)), *few]
     _, offsets, data = pa.array(texts, pa.string()).buffers()
-    codes, firsts = (
-        np.frombuffer(found, np.int32).tolist()
-        for found in _csv.numbered(offsets, data or b"")
-    )
-    index: dict[str, int] = {}
-    assert codes[: len(texts)] == [index.setdefault(text, len(index)) for text in texts]
-    assert [texts[row] for row in firsts[: len(index)]] == list(index)
+    code_bytes, first_bytes = _csv.numbered(offsets, data or b"")
+    number_of: dict[str, int] = {}
+    for text in texts:
+        number_of.setdefault(text, len(number_of))
+    codes = np.frombuffer(code_bytes, np.int32).tolist()
+    assert codes[: len(texts)] == [number_of[text] for text in texts]
+    firsts = np.frombuffer(first_bytes, np.int32).tolist()
+    assert [texts[row] for row in firsts[: len(number_of)]] == list(number_of)
 
 
 @pytest.mark.parametrize("offsets", [[0, 9], [4, 2], [-1, 2], []])
@@ -33,7 +34,8 @@ def test_texts_outside_of_their_data_are_not_read(offsets):
 
 @pytest.mark.parametrize("counts", [[-1, 1], [1, -1], [3, 0], [1 << 62, 1 << 62]])
 def test_counts_that_would_read_other_codes(counts):
-    cuts, offsets = np.array([0, 0, 1, 1], np.int64), np.array([0, 1], np.int32)
+    cuts = np.array([0, 0, 1, 1], np.int64)
+    offsets = np.array([0, 1], np.int32)
     with pytest.raises(IndexError, match="cuts must ascend within the text"):
         _csv.exchanged(
             b"text",

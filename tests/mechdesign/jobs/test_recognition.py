@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.digests import Content, RowHasher
+from mechdesign.formats.census import Content
+from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.moments import moments_of
 from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.released_records import mixing_channel

@@ -184,6 +184,15 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, 
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_a_target_may_have_the_longest_name_that_file_systems_allow(tmp_path):
+    """85 characters of three bytes each leave no room for the name of a temporary file."""
+    target = tmp_path / ("表" * 85)
+    with replacing(target, force=False) as temporary:
+        temporary.write_text("new")
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
 def test_the_data_are_on_disk_before_the_name_is(tmp_path, monkeypatch):
     steps = []
     fsync, rename, link = os.fsync, os.replace, os.link

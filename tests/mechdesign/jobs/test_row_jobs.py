@@ -48,7 +48,7 @@ def channel(frame):
         given=["k"],
         promise="relative",
         notion=md.LIP(0.2),
-        time_limit=2.0,
+        time_limit=600.0,
     ).channel
 
 
@@ -246,7 +246,7 @@ def test_free_outputs_have_one_column_a_level_and_a_codebook(frame, tmp_path):
         release=["a", ("b", "k")],
         notion=md.LIP(0.2),
         objective="information",
-        time_limit=2.0,
+        time_limit=600.0,
     ).channel
     source = tmp_path / "in.csv"
     frame.to_csv(source, index=False)

@@ -479,10 +479,24 @@ def test_where_little_is_kept_the_rarest_values_are_named_with_the_limit() -> No
         assert "So no procedure that is right with 95 % confidence" in text
     else:
         assert "excludes nothing here" in text
+    assert "--rare N promises values of fewer than N records together" in text
     # Where most is kept there is nothing to explain.
     much = designed(sample(truth([0.6, 0.3, 0.1]), 60_000, 2), cells=16)
     assert much.nmi > 0.5
     assert "fewest records" not in much.summary()
+
+
+def test_a_limit_of_rare_values_comes_with_its_remedy() -> None:
+    records = sample(truth([0.6, 0.39, 0.01]), 900, 2)
+    records["s"] = records["s"].replace("s2", "")
+    design = designed(records)
+    assert design.limit is not None
+    assert design.limit.information < design.entropy
+    text = " ".join(design.summary().split())
+    assert "in more than half of all samples. --rare N promises values" in text
+    # A missing value is seen in the name of those that it is promised together with.
+    joined = designed(records, rare=50)
+    assert '\'"" or' in joined.summary() or '"" or s' in joined.summary()
 
 
 def test_one_sided_notions_name_the_side_that_they_bound() -> None:

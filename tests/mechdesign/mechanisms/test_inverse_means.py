@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import mechdesign as md
 from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.inverse_means import InverseDistanceFunction
-from solvers import covered_envelope
+from solvers import Polytope, covered_envelope, vertices
 
 KINDS = (md.L1Lift, md.Chi2Lift)
 
@@ -77,6 +77,34 @@ def test_more_than_the_mergings_and_less_than_one_side(kind):
         other = md.design(joint, kind(0.4, 0.4), mechanism=mechanism, gap=1e-3)
         assert both.nmi >= other.nmi - 1e-3
         assert other.nmi <= both.certificate.upper_bound_nmi + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-7])
+@pytest.mark.parametrize(
+    "notion",
+    [
+        lambda epsilon: md.L1Lift(epsilon, epsilon),
+        lambda epsilon: md.Chi2Lift(epsilon, epsilon),
+        lambda epsilon: md.Chi2Lift(np.inf, epsilon),
+        lambda epsilon: md.AlphaLift(epsilon, epsilon, 2.0),
+    ],
+)
+def test_tiny_budgets_close(notion, epsilon):
+    """Without any leakage all lifts are 1: the vertices of that polytope and one linear program
+    are what every notion tends to.
+    """
+    joint = table(11, 3, 6)
+    design = md.design(joint, notion(epsilon), gap=1e-3)
+    assert md.audit(design.channel, joint, notion(epsilon)).satisfied
+    assert design.certificate.gap_nmi <= 1e-3
+    silent = Polytope(joint.lift, np.full(3, 1 - 1e-13), np.full(3, 1 + 1e-13))
+    points = vertices(silent, max_vertices=100).points
+    solved = linprog(entropies_of(points), A_eq=points.T, b_eq=joint.p_x)
+    kept = 1 - solved.fun / float(entropies_of(joint.p_x[None])[0])
+    assert kept > 0.2
+    assert design.certificate.upper_bound_nmi >= kept - 1e-9
+    assert design.nmi >= kept - 1e-3
+    assert design.nmi <= kept + 10 * np.sqrt(epsilon)
 
 
 def test_a_short_limit_leaves_a_real_gap():

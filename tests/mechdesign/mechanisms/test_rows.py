@@ -252,7 +252,7 @@ def test_a_joint_table_with_useful_columns_in_any_order(frame):
         ({"notion": md.L1Lift(eps_l=math.inf, eps_u=0.5)}, "bounds averages"),
         ({"notion": 0.5}, "notion must be a Notion"),
         ({"promise": "partial"}, "total or relative"),
-        ({"objective": "distance"}, "truth or information"),
+        ({"objective": "distance"}, "truth, information or task"),
         ({"order": "worst"}, "given or best"),
         ({"least_mass": 1.5}, "least_mass"),
         ({"time_limit": 0}, "time_limit"),

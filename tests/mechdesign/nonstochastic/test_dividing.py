@@ -1,4 +1,6 @@
-"""A total budget divided by size of group: the least error by brute force, and a total that is never more than told."""
+"""A total budget divided by size of group: the least error by brute force, and a total that is
+never more than told.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import dividing, interval
+from mechdesign.nonstochastic import interval, outputs_program
 from mechdesign.nonstochastic.claims import read_verified, verify_file
-from mechdesign.nonstochastic.dividing import largest_product, least_error, worst_errors
-from mechdesign.nonstochastic.mechanism_file import build_query
+from mechdesign.nonstochastic.dividing import worst_errors
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
+from mechdesign.nonstochastic.named_queries import build_query
 from mechdesign.nonstochastic.noiseless import lay_out
 from mechdesign.nonstochastic.output_budgets import epsilon_for, outputs_allowed
-from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.outputs_program import largest_product, least_error
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.nonstochastic.quantize_table import quantise_table
 from tests.cases.documents import rewrite
 
 
@@ -51,61 +55,51 @@ def test_errors_where_a_layout_makes_no_more_cells():
 @st.composite
 def cases(draw):
     sizes = draw(st.integers(1, 3))
-    row = st.lists(st.integers(0, 2), min_size=sizes, max_size=sizes)
-    patterns = draw(st.lists(row, min_size=1, max_size=4))
-    patterns = np.array(
-        [*patterns, [max(1 - sum(r[s] for r in patterns), 0) for s in range(sizes)]]
-    )
+
+    def row(numbers):
+        return st.lists(numbers, min_size=sizes, max_size=sizes)
+
+    patterns = np.array(draw(st.lists(row(st.integers(0, 2)), min_size=1, max_size=4)))
+    # Every size has an answer: one more individual takes part in those that nobody has.
+    without = patterns.sum(axis=0) == 0
+    patterns = np.vstack([patterns, without.astype(int)])
     patterns = patterns[patterns.any(axis=1)]
-    weights = np.array(
-        draw(st.lists(st.integers(1, 9), min_size=sizes, max_size=sizes))
-    )
-    ratios = np.array(
-        draw(st.lists(st.integers(1, 40), min_size=sizes, max_size=sizes))
-    )
-    return (
-        patterns,
-        draw(st.integers(2, 60)),
-        lambda s, k: weights[s] * worst_errors(k, ratios[s]),
-    )
+    total = draw(st.integers(2, 60))
+    weights = np.array(draw(row(st.integers(1, 9))))
+    ratios = np.array(draw(row(st.integers(1, 40))))
+    return patterns, total, lambda s, k: weights[s] * worst_errors(k, ratios[s])
 
 
 def equal_share(patterns, total):
-    most, share = int(patterns.sum(axis=1).max()), 1
+    most = int(patterns.sum(axis=1).max())
+    share = 1
     while (share + 1) ** most <= total:
         share += 1
     return [share] * patterns.shape[1]
 
 
+def products(patterns, choices):
+    """(individuals, choices) the outputs of all answers of each individual together."""
+    return np.array([np.prod(choices**row, axis=1) for row in patterns])
+
+
 def least_by_brute_force(patterns, total, error, fewest=1):
-    kept = [
-        choice
-        for choice in itertools.product(
-            range(fewest, total + 1), repeat=patterns.shape[1]
-        )
-        if all(
-            math.prod(k**n for k, n in zip(choice, row, strict=True)) <= total
-            for row in patterns.tolist()
-        )
-    ]
-    places = np.arange(patterns.shape[1])
-    return min(float(error(places, np.array(choice)).sum()) for choice in kept)
+    sizes = patterns.shape[1]
+    choices = np.array([*itertools.product(range(fewest, total + 1), repeat=sizes)])
+    allowed = products(patterns, choices).max(axis=0) <= total
+    return float(error(np.arange(sizes), choices[allowed]).sum(axis=1).min())
 
 
 def assert_least(case, fewest=1):
     patterns, total, error = case
     shares = equal_share(patterns, total)
-    outputs, bound = least_error(
-        error, patterns, total, shares, fewest=min(fewest, shares[0])
-    )
-    products = [
-        math.prod(k**n for k, n in zip(outputs, row, strict=True))
-        for row in patterns.tolist()
-    ]
-    assert min(outputs) >= min(fewest, shares[0])
-    assert largest_product(patterns, outputs)[1] == max(products) <= total
+    fewest = min(fewest, shares[0])
+    outputs, bound = least_error(error, patterns, total, shares, fewest=fewest)
+    assert min(outputs) >= fewest
+    largest = products(patterns, np.array([outputs])).max()
+    assert largest_product(patterns, outputs)[1] == largest <= total
     paid = float(error(np.arange(len(outputs)), np.array(outputs)).sum())
-    least = least_by_brute_force(patterns, total, error, min(fewest, shares[0]))
+    least = least_by_brute_force(patterns, total, error, fewest)
     assert paid == bound == pytest.approx(least, rel=1e-9)
 
 
@@ -118,30 +112,32 @@ def test_the_error_is_the_least_of_all_choices(case):
 
 @settings(max_examples=8, deadline=None)
 @given(cases())
-def test_nobody_has_less_than_an_equal_share_where_that_is_asked(case):
+def test_nobody_has_less_than_an_equal_share_by_the_split_lifted(case):
     assert_least(case, equal_share(case[0], case[1])[0])
 
 
 def test_products_that_doubles_do_not_tell_from_the_total_are_compared_in_integers(
     monkeypatch,
 ):
-    """With tolerances of 3 % the program takes what is over the budget, which is left out choice by choice."""
-    monkeypatch.setattr(dividing, "ROUNDING", 0.03)
+    """With tolerances of 3 % the program takes what is over the budget, which is left out choice by
+    choice.
+    """
+    monkeypatch.setattr(outputs_program, "ROUNDING", 0.03)
+    patterns = np.array([[1, 1], [2, 0]])
+
+    def error(sizes, outputs):
+        return np.array([7.0, 2.0])[sizes] / outputs
+
     for total in range(20, 60, 9):
-        assert_least(
-            (
-                np.array([[1, 1], [2, 0]]),
-                total,
-                lambda s, k: np.array([7.0, 2.0])[s] / k,
-            )
-        )
+        assert_least((patterns, total, error))
 
 
 def test_a_solver_that_is_stopped_leaves_equal_shares_and_a_bound():
     outputs, bound = least_error(
         lambda s, k: 1.0 / k, np.array([[1, 1]]), 64, [8, 8], time_limit=0
     )
-    assert (outputs, bound) == ([8, 8], 0.0)
+    assert outputs == [8, 8]
+    assert bound == 0.0
 
 
 AREAS = {"a": "pqrstuvw", "b": "pqr", "c": "uv", "d": "p"}
@@ -156,117 +152,126 @@ def folder(tmp_path, monkeypatch):
 
 
 def write(path, areas, value=lambda area, person: (ord(area) * ord(person)) % 97 / 10):
-    rows = [
-        f"{person},{area},{value(area, person)}"
-        for area, people in areas.items()
-        for person in people
-    ]
     with open(path, "w", encoding="utf-8") as stream:
-        stream.write("who,area,v\n" + "\n".join(rows) + "\n")
+        stream.write("who,area,v\n")
+        for area, people in areas.items():
+            for person in people:
+                stream.write(f"{person},{area},{value(area, person)}\n")
 
 
-def asked(**changes):
-    given = {
+def options(**changes):
+    values = {
+        "column": "v",
+        "epsilon": None,
         "query": "mean",
         "group_by": ("area",),
         "range_text": "0,10",
         "individual": "who",
         "split": "error",
     }
-    return QuantizeOptions(**({"column": "v", "epsilon": None} | given | changes))
+    return QuantizeOptions(**(values | changes))
 
 
 def spent(areas, mechanism):
-    """The largest product over individuals, from who is in which group and what is counted for its size."""
+    """The largest product over individuals, from who is in which group and what is counted for its
+    size.
+    """
     outputs = {m.individuals: m.certificate.outputs for m in mechanism.mechanisms}
-    people = set("".join(areas.values()))
-    return max(
-        math.prod(outputs[len(own)] for own in areas.values() if who in own)
-        for who in people
-    )
+    largest = 1
+    for person in set("".join(areas.values())):
+        groups = [people for people in areas.values() if person in people]
+        largest = max(largest, math.prod(outputs[len(people)] for people in groups))
+    return largest
 
 
 @pytest.mark.parametrize("split", ["error", "lifted"])
 @pytest.mark.parametrize("query", ["mean", "sum", "median", "count"])
 def test_the_total_is_the_largest_product_of_an_individual(folder, query, split):
     changes = {"query": query}
-    changes |= {"range_text": None, "equals": "4.6"} if query == "count" else {}
-    done = quantise_table(
-        "in.csv", "o.csv", asked(split=split, **changes), total_epsilon="6.2"
+    if query == "count":
+        changes |= {"range_text": None, "equals": "4.6"}
+    release = quantise_table(
+        "in.csv", "o.csv", options(split=split, **changes), total_epsilon="6.2"
     )
-    product = spent(AREAS, done.mechanism)
+    product = spent(AREAS, release.mechanism)
     assert product <= outputs_allowed("6.2") == 73
-    assert done.total_epsilon == epsilon_for(product)
-    found = read_verified("o.csv.mechanism.json")
-    assert (found.satisfied, found.total_epsilon) == (True, done.total_epsilon)
+    assert release.total_epsilon == epsilon_for(product)
+    verified = read_verified("o.csv.mechanism.json")
+    assert verified.satisfied
+    assert verified.total_epsilon == release.total_epsilon
     equal = quantise_table(
-        "in.csv", "e.csv", asked(split="levels", **changes), total_epsilon="6.2"
+        "in.csv", "e.csv", options(split="levels", **changes), total_epsilon="6.2"
     ).mechanism
 
-    def errors(made):
-        each = {m.individuals: m.quantizer.worst_error for m in made.mechanisms}
-        return sum(each[len(own)] for own in AREAS.values())
+    def errors(mechanism):
+        error_of = {
+            m.individuals: m.quantizer.worst_error for m in mechanism.mechanisms
+        }
+        return sum(error_of[len(people)] for people in AREAS.values())
 
-    assert errors(done.mechanism) <= errors(equal)
+    assert errors(release.mechanism) <= errors(equal)
     if split == "lifted":
-        for lifted, own in zip(
-            done.mechanism.mechanisms, equal.mechanisms, strict=True
-        ):
-            assert lifted.certificate.outputs >= own.certificate.outputs
+        by_size = zip(release.mechanism.mechanisms, equal.mechanisms, strict=True)
+        for lifted, share in by_size:
+            assert lifted.certificate.outputs >= share.certificate.outputs
 
 
-def test_all_answers_of_one_individual_together_have_no_more_outputs_than_told(folder):
-    """One varies all own values over a fine grid, whatever the others are: vectors of cells are counted."""
+def test_all_answers_of_one_individual_together_have_no_more_outputs_than_stated(
+    folder,
+):
+    """One varies all own values over a fine grid, whatever the others are: vectors of cells are
+    counted.
+    """
     areas = {"a": "pqr", "b": "pq", "c": "p"}
     write("in.csv", areas)
-    done = quantise_table("in.csv", "o.csv", asked(), total_epsilon="5")
-    cuts = {m.individuals: m.quantizer.edges[1:-1] for m in done.mechanism.mechanisms}
+    release = quantise_table("in.csv", "o.csv", options(), total_epsilon="5")
+    cuts = {
+        m.individuals: m.quantizer.edges[1:-1] for m in release.mechanism.mechanisms
+    }
     grid = [Fraction(k, 13) for k in range(131)]
     most = 1
     for others in range(0, 11):
-        kinds = [
-            {
-                bisect_right(cuts[n], (own + others * (n - 1)) / Fraction(n))
-                for own in grid
-            }
-            for n in (3, 2, 1)
-        ]
-        most = max(most, math.prod(map(len, kinds)))
-    assert 16 < most <= 2**done.total_epsilon * (1 + 1e-12)
-    assert done.total_epsilon <= 5
+        outputs = 1
+        for n in (3, 2, 1):
+            answers = [(own + others * (n - 1)) / Fraction(n) for own in grid]
+            outputs *= len({bisect_right(cuts[n], answer) for answer in answers})
+        most = max(most, outputs)
+    assert 16 < most <= 2**release.total_epsilon * (1 + 1e-12)
+    assert release.total_epsilon <= 5
 
 
 def test_the_next_table_spends_what_its_own_groups_spend(folder):
-    """Sizes the file lacks get the fewest outputs that it has; the total is that of who is in which group now."""
-    quantise_table("in.csv", "o.csv", asked(), total_epsilon="6")
+    """Sizes the file lacks get the fewest outputs that it has; the total is that of who is in which
+    group now.
+    """
+    quantise_table("in.csv", "o.csv", options(), total_epsilon="6")
     areas = {"a": "pqrstuvwxyz", "b": "pqr", "c": "uv", "d": "p", "e": "pq"}
     write("next.csv", areas)
-    done = apply_mechanism(
+    release = apply_mechanism(
         "o.csv.mechanism.json", "next.csv", "n.csv", individual="who"
     )
-    assert done.new_sizes == (11,)
-    fewest = min(
-        m.certificate.outputs
-        for m in read_verified("o.csv.mechanism.json").mechanism.mechanisms
-    )
-    assert {m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms}[
-        11
-    ] == fewest
-    assert done.total_epsilon == epsilon_for(spent(areas, done.mechanism)) > 6
-    assert read_verified("n.csv.mechanism.json").total_epsilon == done.total_epsilon
+    assert release.new_sizes == (11,)
+    earlier = read_verified("o.csv.mechanism.json").mechanism
+    fewest = min(m.certificate.outputs for m in earlier.mechanisms)
+    outputs = {
+        m.individuals: m.certificate.outputs for m in release.mechanism.mechanisms
+    }
+    assert outputs[11] == fewest
+    assert release.total_epsilon == epsilon_for(spent(areas, release.mechanism)) > 6
+    assert read_verified("n.csv.mechanism.json").total_epsilon == release.total_epsilon
     unnamed = apply_mechanism("o.csv.mechanism.json", "next.csv", "u.csv")
-    assert (unnamed.answers_each, unnamed.total_epsilon) == (
-        None,
-        unnamed.mechanism.epsilon,
-    )
+    assert unnamed.answers_each is None
+    assert unnamed.total_epsilon == unnamed.mechanism.epsilon
 
 
 def test_the_ledger_is_charged_the_same_total(folder):
     """Not the most outputs for every answer; a second release of these data adds its own."""
-    first = quantise_table("in.csv", "o.csv", asked(), total_epsilon="6", ledger="l.db")
+    first = quantise_table(
+        "in.csv", "o.csv", options(), total_epsilon="6", ledger="l.db"
+    )
     assert first.releases_epsilon == first.total_epsilon
     second = quantise_table(
-        "in.csv", "m.csv", asked(query="median"), total_epsilon="3", ledger="l.db"
+        "in.csv", "m.csv", options(query="median"), total_epsilon="3", ledger="l.db"
     )
     assert second.releases == 2
     assert second.releases_epsilon == pytest.approx(
@@ -291,7 +296,7 @@ EDITS = [
 
 @pytest.mark.parametrize(("change", "message"), EDITS)
 def test_edited_answers_are_found(folder, change, message):
-    quantise_table("in.csv", "o.csv", asked(), total_epsilon="6")
+    quantise_table("in.csv", "o.csv", options(), total_epsilon="6")
     rewrite(
         folder / "o.csv.mechanism.json", lambda document: change(document["guarantee"])
     )
@@ -300,31 +305,31 @@ def test_edited_answers_are_found(folder, change, message):
         read_verified("o.csv.mechanism.json")
 
 
-def test_what_a_split_is_refused_for(folder):
+def test_refusals_of_a_split(folder):
     with pytest.raises(
         InputError, match=r"split \('fair'\) must be one of levels, error, lifted"
     ):
-        quantise_table("in.csv", "o.csv", asked(split="fair"), total_epsilon="6")
+        quantise_table("in.csv", "o.csv", options(split="fair"), total_epsilon="6")
     with pytest.raises(
         InputError, match="split says how total_epsilon is shared by the answers"
     ):
-        quantise_table("in.csv", "o.csv", asked(epsilon="2"))
+        quantise_table("in.csv", "o.csv", options(epsilon="2"))
     with pytest.raises(
         InputError, match="sizes of groups, which would depend on values: outside drop"
     ):
-        quantise_table("in.csv", "o.csv", asked(outside="drop"), total_epsilon="6")
+        quantise_table("in.csv", "o.csv", options(outside="drop"), total_epsilon="6")
     with pytest.raises(
         InputError,
         match="split error weighs the errors of layout widest: leave out thresholds",
     ):
-        quantise_table("in.csv", "o.csv", asked(thresholds=(5.0,)), total_epsilon="6")
+        quantise_table("in.csv", "o.csv", options(thresholds=(5.0,)), total_epsilon="6")
     with pytest.raises(InputError, match="leave out thresholds and other layouts"):
-        quantise_table("in.csv", "o.csv", asked(layout="levels"), total_epsilon="6")
+        quantise_table("in.csv", "o.csv", options(layout="levels"), total_epsilon="6")
     with pytest.raises(
         InputError, match=r"0.5 bits for 3 answers are less than one bit for each"
     ):
-        quantise_table("in.csv", "o.csv", asked(), total_epsilon="0.5")
-    quantise_table("in.csv", "o.csv", asked(), total_epsilon="6")
+        quantise_table("in.csv", "o.csv", options(), total_epsilon="0.5")
+    quantise_table("in.csv", "o.csv", options(), total_epsilon="6")
     for outside in ("mark", "drop"):
         with pytest.raises(
             InputError, match="one more output than this mechanism has room for"
@@ -340,27 +345,31 @@ def test_what_a_split_is_refused_for(folder):
 
 def test_outputs_outside_the_range_are_part_of_the_product(folder):
     write("in.csv", AREAS, lambda area, person: 99 if person == "s" else 3)
-    done = quantise_table("in.csv", "o.csv", asked(outside="mark"), total_epsilon="7")
-    assert min(m.quantizer.levels for m in done.mechanism.mechanisms) >= 1
-    assert all(m.certificate.outputs >= 2 for m in done.mechanism.mechanisms)
-    assert done.total_epsilon == epsilon_for(spent(AREAS, done.mechanism)) <= 7
+    release = quantise_table(
+        "in.csv", "o.csv", options(outside="mark"), total_epsilon="7"
+    )
+    assert min(m.quantizer.levels for m in release.mechanism.mechanisms) >= 1
+    assert all(m.certificate.outputs >= 2 for m in release.mechanism.mechanisms)
+    assert release.total_epsilon == epsilon_for(spent(AREAS, release.mechanism)) <= 7
 
 
 def test_patterns_are_counted_in_slices_of_individuals(folder, monkeypatch):
-    from mechdesign.nonstochastic import groups
+    from mechdesign.nonstochastic import memberships
 
-    whole = quantise_table("in.csv", "o.csv", asked(), total_epsilon="6").mechanism
-    monkeypatch.setattr(groups, "COUNTED", 9)
+    whole = quantise_table("in.csv", "o.csv", options(), total_epsilon="6").mechanism
+    monkeypatch.setattr(memberships, "COUNTED", 9)
     assert (
         quantise_table(
-            "in.csv", "s.csv", asked(), total_epsilon="6"
+            "in.csv", "s.csv", options(), total_epsilon="6"
         ).mechanism.guarantee
         == whole.guarantee
     )
 
 
 def test_feeders_suburbs_and_a_city_of_real_households(folder, data):
-    """The figure of docs/how-to/ranges-again.md: the first day of the 516 households whose readings have no faults."""
+    """The figure of docs/how-to/ranges-again.md: the first day of the 516 households whose readings
+    have no faults.
+    """
     clean = set((data / "smart-meter" / "clean_vids.txt").read_text().split())
     rows = (data / "smart-meter" / "daily_kwh_537x49.csv").read_text().splitlines()[1:]
     kept = [row.split(",")[:2] for row in rows if row.split(",")[0] in clean]
@@ -370,16 +379,16 @@ def test_feeders_suburbs_and_a_city_of_real_households(folder, data):
         for area in ("city", f"suburb {k // 129}", f"feeder {k // 20}")
     ]
     (folder / "areas.csv").write_text("who,area,v\n" + "".join(lines), encoding="utf-8")
-    done = quantise_table(
-        "areas.csv", "o.csv", asked(range_text="0,500"), total_epsilon=9
+    release = quantise_table(
+        "areas.csv", "o.csv", options(range_text="0,500"), total_epsilon=9
     )
     assert {
-        m.individuals: m.certificate.outputs for m in done.mechanism.mechanisms
+        m.individuals: m.certificate.outputs for m in release.mechanism.mechanisms
     } == {
         16: 85,
         20: 85,
         129: 3,
         516: 2,
     }
-    assert "add up to 8.26672, by equal shares to 48.0516" in done.notices[0]
-    assert done.total_epsilon == epsilon_for(85 * 3 * 2)
+    assert "add up to 8.26672, by equal shares to 48.0516" in release.notices[0]
+    assert release.total_epsilon == epsilon_for(85 * 3 * 2)

@@ -28,7 +28,9 @@ HEIGHTS = TestingProblem(Boxes.interval(90, 160), Boxes.interval(140, 260))
 
 
 def test_example_2_heights_with_a_measurement_error():
-    """Farokhi 2020, Example 2: X1 in [100, 250] cm, error within 10 (then 20) cm, short up to 150 cm."""
+    """Farokhi 2020, Example 2: X1 in [100, 250] cm, error within 10 (then 20) cm, short up to 150
+    cm.
+    """
     midpoint = Boxes.interval(90, 150)
     assert HEIGHTS.unit == "nats"
     assert HEIGHTS.ambiguous == Boxes.interval(140, 160)
@@ -55,14 +57,18 @@ def test_a_test_that_says_the_impossible_is_not_consistent_and_loses():
 
 
 def test_theorem_2_holds_with_equality():
-    """docs/explanation/corrections.md, 'Hypothesis testing': the '<' of Theorem 2 must be '<=', because consistent tests attain the bound."""
+    """docs/explanation/corrections.md, 'Hypothesis testing': the '<' of Theorem 2 must be '<=',
+    because consistent tests attain the bound.
+    """
     discrete = TestingProblem(frozenset("ab"), frozenset("bc"))
     for problem in (HEIGHTS, discrete):
         assert performance(problem, problem.null) == problem.performance_bound
 
 
 def test_proposition_1_fails_and_its_correction_is_tight():
-    """docs/explanation/corrections.md, 'Hypothesis testing': Y = [0, 1], [[Y|p1]] = [0.5, 1]: epsilon = 1, L0 = 0.693 > 0.459."""
+    """docs/explanation/corrections.md, 'Hypothesis testing': Y = [0, 1], [[Y|p1]] = [0.5, 1]:
+    epsilon = 1, L0 = 0.693 > 0.459.
+    """
     problem = TestingProblem(Boxes.interval(0, 1), Boxes.interval("0.5", 1))
     assert problem.epsilon == 1
     assert is_private(problem, 1)
@@ -92,7 +98,9 @@ def test_a_finite_policy_and_a_hypothesis_about_x():
 
 
 def test_theorem_3_says_less_than_the_truth():
-    """docs/explanation/corrections.md, 'Hypothesis testing': at equal priors the best accuracy is (1 + TV)/2, not TV."""
+    """docs/explanation/corrections.md, 'Hypothesis testing': at equal priors the best accuracy is
+    (1 + TV)/2, not TV.
+    """
     p, q = [0.5, 0.5, 0.0], [0.0, 0.5, 0.5]
     assert total_variation(p, q) == 0.5
     assert best_accuracy(p, q) == 0.75

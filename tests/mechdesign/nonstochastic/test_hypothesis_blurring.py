@@ -28,7 +28,9 @@ def bmi(others):
 
 
 def test_theorem_4_claims_privacy_where_there_is_none():
-    """docs/explanation/corrections.md, 'Hypothesis testing': X = [0, 1]^2, g = 1.05, 1/rho = 0.2: claimed 0.176, true 0."""
+    """docs/explanation/corrections.md, 'Hypothesis testing': X = [0, 1]^2, g = 1.05, 1/rho = 0.2:
+    claimed 0.176, true 0.
+    """
     policy = BlurringPolicy(boundary=constant(1.05), coordinate=0, rho=5)
     measured = blurred_measure(policy, [(0, 1), (0, 1)], monotone=[1])
     assert measured.claimed == pytest.approx((3 / 17, 3 / 17))
@@ -36,7 +38,9 @@ def test_theorem_4_claims_privacy_where_there_is_none():
 
 
 def test_with_lebesgue_measure_on_the_outputs_nothing_is_gained():
-    """docs/explanation/corrections.md, 'Hypothesis testing': the strip [0.3, 0.7] x [0, 1] is reported as the surface {0.5} x [0, 1]."""
+    """docs/explanation/corrections.md, 'Hypothesis testing': the strip [0.3, 0.7] x [0, 1] is
+    reported as the surface {0.5} x [0, 1].
+    """
     surface = Boxes.union([[("0.5", "0.5"), (0, 1)]])
     null = Boxes.union([[("0.7", 1), (0, 1)]]) | surface
     alternative = Boxes.union([[(0, "0.3"), (0, 1)]]) | surface

@@ -26,7 +26,9 @@ from tests.oracles.spaces import from_channel, from_function
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 40])
 @pytest.mark.parametrize("epsilon", [1, 2, 3])
 def test_example_4_averaging_attains_the_tight_count(n, epsilon):
-    """docs/explanation/ranges-theory.md, 'Hypothesis testing': q <= n (2^(eps-1) + 1) - 1 for averaging, and one more level breaks the budget."""
+    """docs/explanation/ranges-theory.md, 'Hypothesis testing': q <= n (2^(eps-1) + 1) - 1 for
+    averaging, and one more level breaks the budget.
+    """
     choice = linear_levels(epsilon, [Fraction(1, n)] * n, (0, 1))
     assert choice.levels == n * (2 ** (epsilon - 1) + 1) - 1
     assert choice.levels > max(1, n * (2 ** (epsilon - 1) - 1)), (
@@ -37,7 +39,9 @@ def test_example_4_averaging_attains_the_tight_count(n, epsilon):
 
 
 def test_finite_domains_can_break_what_holds_for_boxes():
-    """docs/explanation/corrections.md, 'Hypothesis testing': c = (11, 10, 7), x in {0, 1, 2}, eps 3, q = 10 <= (w/d) 2^(eps-1): 10 > 8 outputs."""
+    """docs/explanation/corrections.md, 'Hypothesis testing': c = (11, 10, 7), x in {0, 1, 2}, eps
+    3, q = 10 <= (w/d) 2^(eps-1): 10 > 8 outputs.
+    """
     coefficients, levels = (11, 10, 7), 10
     ratio = linear_levels(3, coefficients, (0, 2)).ratio
     assert levels <= ratio * 2 ** (3 - 1)

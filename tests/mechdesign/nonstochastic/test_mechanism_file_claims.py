@@ -1,4 +1,6 @@
-"""Nothing that a mechanism file says of itself is believed: edited claims are found, even with a hash that fits."""
+"""Nothing that a mechanism file says of itself is believed: edited claims are found, even with a
+hash that fits.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from mechdesign.nonstochastic import (
 )
 from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer
-from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.nonstochastic.quantize_table import quantise_table
 from tests.cases.documents import rewrite
 
 ROWS = "house,day,kwh\n" + "".join(

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.cell_loss import CellLoss
 from mechdesign.nonstochastic.microaggregation import best_edges, identifiable_partition
-from mechdesign.nonstochastic.optimise_thresholds import CellLoss
 
 
 def best_contiguous(values, smallest):
@@ -20,9 +20,11 @@ def best_contiguous(values, smallest):
     best = [Fraction(0), *[None] * len(values)]
     for end in range(1, len(values) + 1):
         for start in range(end - smallest + 1):
-            if best[start] is not None:
-                total = best[start] + priced.cost(start, end)
-                best[end] = total if best[end] is None else min(best[end], total)
+            if best[start] is None:
+                continue
+            total = best[start] + priced.cost(start, end)
+            if best[end] is None or total < best[end]:
+                best[end] = total
     return priced, best[-1]
 
 
@@ -34,14 +36,17 @@ def test_microaggregation_against_the_quadratic_program():
         smallest = int(rng.integers(1, size + 1))
         edges = best_edges(values, smallest)
         priced, best = best_contiguous(values, smallest)
-        assert (edges[0], edges[-1]) == (0, size)
+        assert edges[0] == 0
+        assert edges[-1] == size
         assert min(np.diff(edges)) >= smallest
         assert sum(priced.cost(a, b) for a, b in itertools.pairwise(edges)) == best
 
 
 @pytest.mark.parametrize("smallest", [5, 40])
 def test_heavy_tails_lose_no_digits(smallest):
-    """600 values over ten powers of ten: the cells cost what every admissible start, priced by itself, allows."""
+    """600 values over ten powers of ten: the cells cost what every admissible start, priced by
+    itself, allows.
+    """
     values = np.sort(np.random.default_rng(4).standard_cauchy(600) ** 3)
 
     def price(a, b):
@@ -51,20 +56,19 @@ def test_heavy_tails_lose_no_digits(smallest):
     for end in range(smallest, len(values) + 1):
         starts = range(max(0, end - 2 * smallest + 1), end - smallest + 1)
         best[end] = min(best[start] + price(start, end) for start in starts)
-    found = math.fsum(
-        price(a, b) for a, b in itertools.pairwise(best_edges(values, smallest))
-    )
-    assert found == pytest.approx(best[-1], rel=1e-12)
+    edges = best_edges(values, smallest)
+    total = math.fsum(price(a, b) for a, b in itertools.pairwise(edges))
+    assert total == pytest.approx(best[-1], rel=1e-12)
 
 
 def test_thirty_thousand_values():
     """Exact sizes and contiguity at full size (the time is in the benchmarks' output)."""
     points = np.random.default_rng(0).standard_normal(30_000)
     for smallest in (3, 500):
-        found = identifiable_partition(points, math.log2(30_000 / smallest) - 1e-12)
-        assert int(found.sizes.min()) >= found.smallest >= smallest
-        ordered = found.cell_of[np.argsort(points, kind="stable")]
-        assert np.count_nonzero(np.diff(ordered)) == found.sizes.size - 1
+        partition = identifiable_partition(points, math.log2(30_000 / smallest) - 1e-12)
+        assert int(partition.sizes.min()) >= partition.smallest >= smallest
+        ordered = partition.cell_of[np.argsort(points, kind="stable")]
+        assert np.count_nonzero(np.diff(ordered)) == partition.sizes.size - 1
 
 
 def partitions(items, smallest):
@@ -72,14 +76,17 @@ def partitions(items, smallest):
     if not items:
         yield []
         return
-    first, rest = items[0], items[1:]
+    first, *rest = items
     for size in range(smallest - 1, len(rest) + 1):
         for others in itertools.combinations(rest, size):
             left = [i for i in rest if i not in others]
             if not left or len(left) >= smallest:
-                yield from (
-                    [(first, *others), *more] for more in partitions(left, smallest)
-                )
+                for further in partitions(left, smallest):
+                    yield [(first, *others), *further]
+
+
+def squared_error(points):
+    return ((points - points.mean()) ** 2).sum()
 
 
 def test_contiguous_cells_are_the_best_of_all_partitions():
@@ -90,25 +97,21 @@ def test_contiguous_cells_are_the_best_of_all_partitions():
     for _ in range(12):
         count = int(rng.integers(3, 9))
         points = rng.integers(0, 9, size=count).astype(float)
-        found = identifiable_partition(
-            points, Fraction(math.log2(count / int(rng.integers(1, 4))))
-        )
-        best = min(
-            math.fsum(
-                ((points[list(c)] - points[list(c)].mean()) ** 2).sum() for c in cells
-            )
-            for cells in partitions(list(range(count)), found.smallest)
-        )
-        assert found.distortion * count == pytest.approx(best, abs=1e-9)
-        assert found.representatives[found.cell_of].mean() == pytest.approx(
+        epsilon = Fraction(math.log2(count / int(rng.integers(1, 4))))
+        partition = identifiable_partition(points, epsilon)
+        errors = []
+        for cells in partitions(list(range(count)), partition.smallest):
+            errors.append(math.fsum(squared_error(points[list(c)]) for c in cells))
+        assert partition.distortion * count == pytest.approx(min(errors), abs=1e-9)
+        assert partition.representatives[partition.cell_of].mean() == pytest.approx(
             points.mean()
         )
 
 
 def test_leakage_of_a_partition():
-    found = identifiable_partition(range(8), 2)
-    assert (int(found.sizes.min()), found.smallest) == (2, 2)
-    assert found.maximal_leakage == math.log2(8 - 2 + 1)
+    partition = identifiable_partition(range(8), 2)
+    assert partition.sizes.min() == partition.smallest == 2
+    assert partition.maximal_leakage == math.log2(8 - 2 + 1)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from bisect import bisect_right
 from fractions import Fraction
 
@@ -29,8 +30,10 @@ values = st.lists(st.integers(-6, 6), min_size=1, max_size=4)
 def quantizer_of(lo, hi, shares):
     """A quantiser of [lo, hi] with thresholds at these shares (percent) of the range."""
     span = Fraction(hi) - lo
-    cuts = sorted({lo + span * Fraction(s, 100) for s in shares}) if span else []
-    return Quantizer(Fraction(lo), Fraction(hi), tuple(cuts))
+    cuts = set()
+    if span:
+        cuts = {lo + span * Fraction(share, 100) for share in shares}
+    return Quantizer(Fraction(lo), Fraction(hi), tuple(sorted(cuts)))
 
 
 shares = st.lists(st.integers(1, 100), max_size=8)
@@ -40,31 +43,29 @@ def enumerated(function, domains, quantizer):
     """The most outputs on a fibre, by visiting every dataset."""
     most = 0
     for i, domain in enumerate(domains):
-        for rest in itertools.product(
-            *(d.values for k, d in enumerate(domains) if k != i)
-        ):
-            outputs = {
-                bisect_right(
-                    quantizer.thresholds, Fraction(function((*rest[:i], x, *rest[i:])))
-                )
-                for x in domain.values
-            }
+        others = [d.values for k, d in enumerate(domains) if k != i]
+        for rest in itertools.product(*others):
+            outputs = set()
+            for x in domain.values:
+                answer = Fraction(function((*rest[:i], x, *rest[i:])))
+                outputs.add(bisect_right(quantizer.thresholds, answer))
             most = max(most, len(outputs))
     return most
 
 
 @given(st.lists(st.tuples(st.integers(-4, 4), values), min_size=1, max_size=3), shares)
 def test_linear_on_finite_domains(parts, cuts):
-    weights, domains = [w for w, _ in parts], [finite(v) for _, v in parts]
+    weights = [weight for weight, _ in parts]
+    domains = [finite(members) for _, members in parts]
     query = linear_query(weights, domains)
     quantizer = quantizer_of(*query.range, cuts)
-    found = certify(query, quantizer)
-    assert found.exact
-    assert found.outputs == enumerated(
-        lambda x: sum(w * v for w, v in zip(weights, x, strict=True)),
-        domains,
-        quantizer,
-    )
+
+    def answer(x):
+        return sum(map(operator.mul, weights, x))
+
+    certificate = certify(query, quantizer)
+    assert certificate.exact
+    assert certificate.outputs == enumerated(answer, domains, quantizer)
 
 
 @given(st.lists(st.tuples(st.integers(-4, 4), values), min_size=1, max_size=3), shares)
@@ -85,41 +86,43 @@ def test_equal_steps_are_counted_by_their_ends(people, width, cuts):
     query = sum_query(people, integers(0, width))
     quantizer = quantizer_of(*query.range, cuts)
     if (width + 1) ** people <= 3000:
-        want = enumerated(sum, [integers(0, width)] * people, quantizer)
-        assert certify(query, quantizer).outputs == want
+        expected = enumerated(sum, [integers(0, width)] * people, quantizer)
+        assert certify(query, quantizer).outputs == expected
 
 
 def swept(weights, domains, quantizer):
-    """The most outputs on a fibre: every base where a count can change, and the points between them."""
-    cuts, most = quantizer.thresholds, 0
+    """The most outputs on a fibre, of domains [0, 1] and {0, 1}.
+
+    Every base is visited at which a count can change, and a point between each two of them.
+    """
+    cuts = quantizer.thresholds
+    most = 0
     for i, domain in enumerate(domains):
-        others = [
-            (w, d)
-            for k, (w, d) in enumerate(zip(weights, domains, strict=True))
-            if k != i
-        ]
-        fixed = [
-            [w * v for v in d.values] for w, d in others if isinstance(d, FiniteDomain)
-        ]
-        lo = sum((min(w, 0) for w, d in others if not isinstance(d, FiniteDomain)), 0)
-        hi = sum((max(w, 0) for w, d in others if not isinstance(d, FiniteDomain)), 0)
-        for choice in itertools.product(*fixed):
-            first, last = sum(choice) + lo, sum(choice) + hi
-            ends = {t - weights[i] * x for t in cuts for x in (0, 1)} | {
-                Fraction(first),
-                Fraction(last),
-            }
-            inside = sorted(e for e in ends if first <= e <= last)
-            for base in [
-                *inside,
-                *((a + b) / 2 for a, b in itertools.pairwise(inside)),
-            ]:
+        # The others on {0, 1} have few sums; those on [0, 1] fill an interval around each.
+        sums = {Fraction(0)}
+        lo = Fraction(0)
+        hi = Fraction(0)
+        for k, other in enumerate(domains):
+            if k == i:
+                continue
+            if isinstance(other, FiniteDomain):
+                sums = {s + weights[k] * v for s in sums for v in other.values}
+            else:
+                lo += min(weights[k], 0)
+                hi += max(weights[k], 0)
+        changes = {t - weights[i] * x for t in cuts for x in (0, 1)}
+        for s in sums:
+            ends = {s + lo, s + hi}
+            ends |= {base for base in changes if s + lo <= base <= s + hi}
+            bases = sorted(ends)
+            middles = [(a + b) / 2 for a, b in itertools.pairwise(bases)]
+            for base in (*bases, *middles):
                 cells = [bisect_right(cuts, base + weights[i] * x) for x in (0, 1)]
-                full = range(min(cells), max(cells) + 1)
-                most = max(
-                    most,
-                    len(set(cells)) if isinstance(domain, FiniteDomain) else len(full),
-                )
+                if isinstance(domain, FiniteDomain):
+                    outputs = len(set(cells))
+                else:
+                    outputs = max(cells) - min(cells) + 1
+                most = max(most, outputs)
     return most
 
 
@@ -129,20 +132,21 @@ def swept(weights, domains, quantizer):
 )
 def test_linear_on_intervals_by_sweeping_the_bases(parts, cuts):
     """Everybody has [0, 1] or {0, 1}."""
-    weights, domains = (
-        [w for w, _ in parts],
-        [finite((0, 1)) if f else interval(0, 1) for _, f in parts],
-    )
+    weights = [weight for weight, _ in parts]
+    domains = []
+    for _, is_finite in parts:
+        domains.append(finite((0, 1)) if is_finite else interval(0, 1))
     query = linear_query(weights, domains)
     quantizer = quantizer_of(*query.range, cuts)
-    want = swept(weights, domains, quantizer)
-    found = certify(query, quantizer)
-    assert found.exact
-    assert found.outputs == want
+    certificate = certify(query, quantizer)
+    assert certificate.exact
+    assert certificate.outputs == swept(weights, domains, quantizer)
 
 
 def test_numbers_beyond_64_bits():
-    """Thresholds with denominators of a hundred digits are compared exactly, not in machine integers."""
+    """Thresholds with denominators of a hundred digits are compared exactly, not in machine
+    integers.
+    """
     tiny = Fraction(1, 10**100)
     query = mean_query(2, interval(0, 1))
     half = Fraction(1, 2)
@@ -157,8 +161,10 @@ def test_order_statistics(people, rank, members, cuts):
     domain = finite(members)
     query = OrderStatistic(min(rank, people), people, domain)
     quantizer = quantizer_of(*query.range, cuts)
-    want = enumerated(lambda x: sorted(x)[query.rank - 1], [domain] * people, quantizer)
-    assert certify(query, quantizer).outputs == want
+    expected = enumerated(
+        lambda x: sorted(x)[query.rank - 1], [domain] * people, quantizer
+    )
+    assert certify(query, quantizer).outputs == expected
 
 
 @given(st.sampled_from([2, 4]), values, shares)
@@ -170,8 +176,8 @@ def test_even_medians(people, members, cuts):
     def median(x):
         return Fraction(sorted(x)[middle - 1] + sorted(x)[middle], 2)
 
-    want = enumerated(median, [domain] * people, quantizer)
-    assert certify(median_query(people, domain), quantizer).outputs == want
+    expected = enumerated(median, [domain] * people, quantizer)
+    assert certify(median_query(people, domain), quantizer).outputs == expected
 
 
 def test_local_version():

@@ -1,4 +1,6 @@
-"""The experiments of the noiseless-privacy paper: their attacks by hand, and quick runs on the real data."""
+"""The experiments of the noiseless-privacy paper: their attacks by hand, and quick runs on the real
+data.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,8 @@ def test_disaggregation_by_hand(script):
         np.array([0.0]),
         np.array([50.0]),
     ]
-    found = attack.disaggregate(np.array([55.0, 140.0, 1040.0, 1160.0]), states)
-    assert found.tolist() == [[0, 0, 0], [100, 0, 0], [0, 1000, 0], [100, 1000, 0]]
+    guesses = attack.disaggregate(np.array([55.0, 140.0, 1040.0, 1160.0]), states)
+    assert guesses.tolist() == [[0, 0, 0], [100, 0, 0], [0, 1000, 0], [100, 1000, 0]]
     truth = np.array([[100.0], [100.0], [0.0], [0.0]])
     guess = np.array([[100.0], [0.0], [100.0], [0.0]])
     assert attack.f_scores(truth, guess) == pytest.approx([0.5])
@@ -77,6 +79,7 @@ def test_unique_trips_by_hand(script):
     assert outputs == 2**4
 
 
+@pytest.mark.slow
 def test_frontier(script, tmp_path, capsys):
     """Uniform <= earliest <= MILP levels, and never more distortion than equal cells."""
     rows = script("frontier").main(["--out", str(tmp_path)])
@@ -96,15 +99,13 @@ def test_frontier(script, tmp_path, capsys):
 def test_membership_on_real_data(script, real, tmp_path, capsys):
     """Without protection small groups give their members away; at one bit a day almost not."""
     rows = script("membership").main(["--out", str(tmp_path)])
-    found = {(row["n"], row["epsilon"]): row for row in rows}
-    assert found[2, "none"]["correlation"] > 0.6
-    assert found[2, "none"]["correlation"] > found[32, "none"]["correlation"]
-    assert found[2, 1]["correlation"] < 0.15
-    assert all(
-        row["outputs"] <= 2 ** row["epsilon"]
-        for row in rows
-        if row["epsilon"] != "none"
-    )
+    correlation = {(row["n"], row["epsilon"]): row["correlation"] for row in rows}
+    assert correlation[2, "none"] > 0.6
+    assert correlation[2, "none"] > correlation[32, "none"]
+    assert correlation[2, 1] < 0.15
+    for row in rows:
+        if row["epsilon"] != "none":
+            assert row["outputs"] <= 2 ** row["epsilon"]
     with open(tmp_path / "membership.csv", encoding="utf-8", newline="") as stream:
         assert len(list(csv.reader(stream))) == len(rows) + 1 == 46
     out = capsys.readouterr().out
@@ -125,11 +126,12 @@ def test_disaggregation_on_real_data(script, real, capsys):
     learned = [row["learned"] for row in rows]
     assert learned[0] > 0.5  # without protection
     assert learned[1] < 0.1  # one bit a reading
-    found = {row["epsilon"]: (row["combinatorial"], row["alone"]) for row in rows}
+    combinatorial = {row["epsilon"]: row["combinatorial"] for row in rows}
+    alone = {row["epsilon"]: row["alone"] for row in rows}
     # As docs/explanation/ranges-theory.md says: the rise at 5 bits is the rest of the house, and is not there without it.
-    assert found[5][0] > found["none"][0] + 0.25
-    assert all(alone <= found["none"][1] + 0.02 for _, alone in found.values())
-    assert max(found[epsilon][1] for epsilon in (1, 2, 3, 4, 5)) < found["none"][1] / 2
+    assert combinatorial[5] > combinatorial["none"] + 0.25
+    assert max(alone.values()) <= alone["none"] + 0.02
+    assert max(alone[epsilon] for epsilon in (1, 2, 3, 4, 5)) < alone["none"] / 2
     assert "Differences from the paper" in capsys.readouterr().out
 
 
@@ -139,20 +141,22 @@ def test_taxi_on_real_data(script, real, capsys):
     assert shares[0] == 0
     assert all(a <= b for a, b in itertools.pairwise(shares))
     assert shares[-1] > 0.95
-    assert [row["outputs_of_a_trip"] for row in rows] == [
-        2 ** (2 * row["epsilon"]) for row in rows
-    ]
+    for row in rows:
+        assert row["outputs_of_a_trip"] == 2 ** (2 * row["epsilon"])
     assert math.isclose(rows[1]["cells"], 4)
     assert "19,791 of 20,000 trips" in capsys.readouterr().out
 
 
 def test_months_on_real_data(script, real, tmp_path):
-    """537 households, 24 days a period: the total is kept, both are audited and checked, errors fall with it."""
+    """537 households, 24 days a period: the total is kept, both are audited and checked, errors
+    fall with it.
+    """
     rows = script("monthly").main(["--out", str(tmp_path)])
-    assert all(row["bits"] <= row["total"] for row in rows)
-    assert {(row["audit"], row["check"], row["answers"]) for row in rows} == {
-        ("kept", "same", 24)
-    }
+    for row in rows:
+        assert row["bits"] <= row["total"]
+        assert row["audit"] == "kept"
+        assert row["check"] == "same"
+        assert row["answers"] == 24
     for month in ("first", "next"):
         errors = [row["mean error"] for row in rows if row["month"] == month]
         assert errors == sorted(errors, reverse=True)

@@ -10,16 +10,11 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic import optimise_thresholds
+from mechdesign.nonstochastic import thresholds_by_levels
 from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
+from mechdesign.nonstochastic.cell_loss import CellLoss
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.noiseless import design_quantizer
-from mechdesign.nonstochastic.optimise_thresholds import (
-    CellLoss,
-    edges_of,
-    least_distortion,
-    most_levels,
-)
 from mechdesign.nonstochastic.queries import (
     OrderStatistic,
     identity_query,
@@ -28,32 +23,28 @@ from mechdesign.nonstochastic.queries import (
     median_query,
     sum_query,
 )
+from mechdesign.nonstochastic.thresholds_by_error import edges_of, least_distortion
+from mechdesign.nonstochastic.thresholds_by_levels import most_levels
 
 BUDGETS = ((1, 0), (2, 1), (3, 1.6), (4, 2))
 
 
 def random_problems(count, seed, largest=10):
-    """Queries with few answers and fibres that skip some, with the rank of the answer on every dataset."""
+    """Queries with few answers and fibres that skip some, with the rank of the answer on every
+    dataset.
+    """
     rng = np.random.default_rng(seed)
     while count:
-        sets = [
-            rng.choice(6, size=rng.integers(1, 4), replace=False)
-            for _ in range(rng.integers(1, 4))
-        ]
-        weights = rng.integers(1, 5, size=len(sets))
-        query = linear_query(
-            weights.tolist(), [finite(values.tolist()) for values in sets]
-        )
-        problem = gap_problem(query)
+        members = []
+        for _ in range(rng.integers(1, 4)):
+            members.append(rng.choice(6, size=rng.integers(1, 4), replace=False))
+        weights = rng.integers(1, 5, size=len(members))
+        domains = [finite(values.tolist()) for values in members]
+        problem = gap_problem(linear_query(weights.tolist(), domains))
         if problem.gaps <= largest:
             count -= 1
-            yield (
-                problem,
-                ranks(
-                    problem,
-                    [w * values for w, values in zip(weights, sets, strict=True)],
-                ),
-            )
+            parts = [w * values for w, values in zip(weights, members, strict=True)]
+            yield problem, ranks(problem, parts)
 
 
 def ranks(problem, parts):
@@ -78,14 +69,14 @@ def brute(problem, table):
 
 def test_most_levels_on_random_finite_domains():
     for problem, table in random_problems(40, seed=0):
-        every = list(brute(problem, table))
+        choices = list(brute(problem, table))
         for outputs, epsilon in BUDGETS:
-            exact = max(len(g) for g, counted, _ in every if counted <= outputs) + 1
-            enough = max(len(g) for g, _, spanned in every if spanned <= outputs) + 1
-            found = most_levels(problem, epsilon)
-            assert found.optimal
-            assert found.levels == exact == found.bound
-            assert found.certificate.outputs <= outputs
+            exact = max(len(g) for g, counted, _ in choices if counted <= outputs) + 1
+            enough = max(len(g) for g, _, spanned in choices if spanned <= outputs) + 1
+            best = most_levels(problem, epsilon)
+            assert best.optimal
+            assert best.levels == exact == best.bound
+            assert best.certificate.outputs <= outputs
             assert most_levels(problem, epsilon, method="earliest").levels == enough
 
 
@@ -94,16 +85,22 @@ def test_where_counting_thresholds_loses_levels():
     (docs/explanation/ranges-theory.md, 'Programs for thresholds').
     """
     query = linear_query([10, 1], [integers(0, 1), integers(0, 9)])
-    sufficient, exact = most_levels(query, 1, method="earliest"), most_levels(query, 1)
-    assert (sufficient.levels, sufficient.optimal) == (3, False)
+    sufficient = most_levels(query, 1, method="earliest")
+    assert sufficient.levels == 3
+    assert not sufficient.optimal
     assert "sufficient only" in sufficient.because
-    assert (exact.levels, exact.optimal, exact.method) == (4, True, "milp")
+    exact = most_levels(query, 1)
+    assert exact.levels == 4
+    assert exact.optimal
+    assert exact.method == "milp"
     assert exact.certificate.outputs <= 2
 
 
 def test_runs_are_solved_from_left_to_right():
-    found = most_levels(mean_query(10, integers(0, 20)), 2)
-    assert (found.method, found.levels, found.optimal) == ("earliest", 31, True)
+    best = most_levels(mean_query(10, integers(0, 20)), 2)
+    assert best.method == "earliest"
+    assert best.levels == 31
+    assert best.optimal
 
 
 @pytest.mark.parametrize("epsilon", [0, 1, 2, 2.5, 3])
@@ -126,105 +123,95 @@ def test_at_least_as_many_levels_as_uniform(epsilon):
 
 
 def test_order_statistics_become_gap_problems():
-    """The thresholds keep the budget on every dataset, and no others are more: brute force over all of them."""
+    """The thresholds keep the budget on every dataset, and no others are more: brute force over all
+    of them.
+    """
     values = np.arange(5)
     data = np.stack(np.meshgrid(*[values] * 4, indexing="ij"), axis=-1)
+    second_of_three = np.sort(data[0, ..., 1:], axis=-1)[..., 1]
+    median_of_four = np.sort(data, axis=-1)[..., 1:3].mean(axis=-1)
     for query, answers in (
-        (
-            OrderStatistic(2, 3, integers(0, 4)),
-            np.sort(data[0, ..., 1:], axis=-1)[..., 1],
-        ),
-        (
-            median_query(4, integers(0, 4)),
-            np.sort(data, axis=-1)[..., 1:3].mean(axis=-1),
-        ),
+        (OrderStatistic(2, 3, integers(0, 4)), second_of_three),
+        (median_query(4, integers(0, 4)), median_of_four),
     ):
         problem = gap_problem(query)
         table = np.searchsorted([float(value) for value in problem.values], answers)
+        choices = list(brute(problem, table))
         for outputs, epsilon in ((2, 1), (4, 2)):
-            most = (
-                max(
-                    len(gaps)
-                    for gaps, counted, _ in brute(problem, table)
-                    if counted <= outputs
-                )
-                + 1
-            )
-            assert most_levels(query, epsilon).levels == most
+            most = max(len(gaps) for gaps, counted, _ in choices if counted <= outputs)
+            assert most_levels(query, epsilon).levels == most + 1
 
 
 def test_least_distortion_on_random_finite_domains():
     rng = np.random.default_rng(3)
     for problem, table in random_problems(12, seed=2):
-        every = list(brute(problem, table))
+        choices = list(brute(problem, table))
         size = len(problem.values)
         weights = rng.integers(0, 4, size=size).tolist()
         weights[0] += 1
+        loss = CellLoss(problem.values, [Fraction(w) for w in weights])
+        losses = [loss.total(edges_of(gaps, size)) for gaps, *_ in choices]
         for outputs, epsilon in ((1, 0), (2, 1), (3, 1.6)):
-            priced = CellLoss(problem.values, [Fraction(w) for w in weights])
-            costs = {tuple(g): priced.total(edges_of(g, size)) for g, *_ in every}
-            exact = min(
-                costs[tuple(g)] for g, counted, _ in every if counted <= outputs
-            )
-            found = least_distortion(problem, epsilon, weights=weights)
-            assert found.optimal
-            assert found.distortion == pytest.approx(float(exact), abs=1e-7)
-            assert found.bound <= float(exact) + 1e-7
-            assert found.certificate.outputs <= outputs
+            allowed = []
+            for (_, counted, _), total in zip(choices, losses, strict=True):
+                if counted <= outputs:
+                    allowed.append(total)
+            exact = float(min(allowed))
+            best = least_distortion(problem, epsilon, weights=weights)
+            assert best.optimal
+            assert best.distortion == pytest.approx(exact, abs=1e-7)
+            assert best.bound <= exact + 1e-7
+            assert best.certificate.outputs <= outputs
 
 
 def test_no_more_distortion_than_uniform():
-    """Uniform thresholds are gaps too, so the optimum is at least as good, with the same kind of release."""
+    """Uniform thresholds are gaps too, so the optimum is at least as good, with the same kind of
+    release.
+    """
     problem = gap_problem(mean_query(4, integers(0, 9)))
     exact = CellLoss(problem.values, [Fraction(1)] * len(problem.values))
     for epsilon in (1, 2):
         uniform = design_quantizer(problem.query, epsilon, layout="uniform").quantizer
         cells = [uniform.cell(v) for v in problem.values]
         gaps = [g for g in range(problem.gaps) if cells[g] != cells[g + 1]]
-        assert least_distortion(problem, epsilon).distortion <= float(
-            exact.total(edges_of(gaps, len(cells)))
-        )
+        uniform_loss = float(exact.total(edges_of(gaps, len(cells))))
+        assert least_distortion(problem, epsilon).distortion <= uniform_loss
 
 
 def test_nothing_unproven_is_returned(monkeypatch):
-    """A solver that lies about feasibility is found out by the count."""
+    """The count exposes thresholds that do not keep the budget."""
     monkeypatch.setattr(
-        optimise_thresholds, "earliest", lambda problem, _: list(range(problem.gaps))
+        thresholds_by_levels, "earliest", lambda problem, _: list(range(problem.gaps))
     )
     with pytest.raises(SolverFailure, match="nothing is returned"):
         most_levels(mean_query(3, integers(0, 5)), 1)
 
 
 def test_values_far_apart_are_cut_as_well_as_near_ones():
-    """bound <= min over all partitions into four cells <= distortion; squares take more digits than doubles have."""
+    """bound <= min over all partitions into four cells <= distortion; squares take more digits than
+    doubles have.
+    """
     rng = np.random.default_rng(0)
     for scale in (1.0, 1e6, 1e11, 1e100):
-        values = sorted(
-            {
-                base + float(value)
-                for base in (0.0, scale)
-                for value in rng.integers(0, 20, 4)
-            }
-        )
-        found = least_distortion(identity_query(finite(values)), 2)
-        loss, size = (
-            CellLoss([Fraction(v) for v in values], [Fraction(1)] * len(values)),
-            len(values),
-        )
-        best = min(
-            loss.total([0, *cuts, size])
-            for cuts in itertools.combinations(range(1, size), min(3, size - 1))
-        )
-        assert found.bound <= best <= found.distortion * (1 + 1e-15)
-        assert found.distortion == pytest.approx(float(best), rel=1e-15)
-        assert found.optimal
+        near = rng.integers(0, 20, 4).astype(float)
+        far = scale + rng.integers(0, 20, 4)
+        values = np.unique([*near, *far]).tolist()
+        best = least_distortion(identity_query(finite(values)), 2)
+        size = len(values)
+        loss = CellLoss([Fraction(v) for v in values], [Fraction(1)] * size)
+        cuts = itertools.combinations(range(1, size), min(3, size - 1))
+        exact = min(loss.total([0, *inner, size]) for inner in cuts)
+        assert best.bound <= exact <= best.distortion * (1 + 1e-15)
+        assert best.distortion == pytest.approx(float(exact), rel=1e-15)
+        assert best.optimal
 
 
 def test_a_time_limit_leaves_a_proven_bound():
-    found = most_levels(linear_query([3, 5, 7, 11], integers(0, 4)), 2, time_limit=0.5)
-    assert found.certificate.outputs <= 4
-    assert found.levels <= found.bound
-    assert found.optimal or "time limit" in found.because
+    query = linear_query([3, 5, 7, 11], integers(0, 4))
+    best = most_levels(query, 2, time_limit=0.1)
+    assert best.certificate.outputs <= 4
+    assert best.levels <= best.bound
+    assert best.optimal or "time limit" in best.because
 
 
 @pytest.mark.parametrize(

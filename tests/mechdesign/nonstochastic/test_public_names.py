@@ -65,7 +65,9 @@ def test_every_public_name_resolves_and_says_what_it_is(name):
 
 
 def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
-    """Importing a submodule binds its name in the package, and the lazy import would never be asked."""
+    """Importing a submodule binds its name in the package, and the lazy import would never be
+    asked.
+    """
     assert {module.name for module in pkgutil.iter_modules(ns.__path__)} & set(
         PUBLIC
     ) == set()

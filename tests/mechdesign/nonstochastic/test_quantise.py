@@ -1,4 +1,6 @@
-"""Total budgets, and quantised releases as a stream: what they write is what the plainest program would."""
+"""Total budgets, and quantised releases as a stream: what they write is what the plainest program
+would.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import quantize_table as quantize_table_module
 from mechdesign.nonstochastic.claims import read_verified
-from mechdesign.nonstochastic.output_budgets import share_of
-from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.output_budgets import outputs_allowed, share_of
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.nonstochastic.quantize_table import quantise_table
 
 ROWS = "house,day,kwh\n" + "".join(
     f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in range(1, 5)
@@ -24,8 +27,6 @@ ROWS = "house,day,kwh\n" + "".join(
 @given(st.fractions(0, 60, max_denominator=8), st.integers(1, 60))
 def test_a_share_is_the_largest_that_keeps_the_total(total, answers):
     """K^T <= floor(2^total) < (K + 1)^T, in integers."""
-    from mechdesign.nonstochastic.output_budgets import outputs_allowed
-
     share = share_of(total, answers)
     assert share**answers <= outputs_allowed(total) < (share + 1) ** answers
 
@@ -37,79 +38,84 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def asked(query="mean", **changes):
-    return QuantizeOptions(
-        **{
-            "column": "kwh",
-            "epsilon": "2",
-            "query": query,
-            "group_by": () if query == "identity" else ("day",),
-            "range_text": None if query == "count" else "0,10",
-            "equals": "1.0" if query == "count" else None,
-            "individual": "house",
-            **changes,
-        }
-    )
+def options(query="mean", **changes):
+    """The options of a release of ROWS by day, or record by record."""
+    values = {
+        "column": "kwh",
+        "epsilon": "2",
+        "query": query,
+        "group_by": ("day",),
+        "range_text": "0,10",
+        "individual": "house",
+    }
+    if query == "identity":
+        values["group_by"] = ()
+    if query == "count":
+        values["range_text"] = None
+        values["equals"] = "1.0"
+    return QuantizeOptions(**(values | changes))
 
 
 def plainly(query, quantizers):
     """The rows of ROWS through quantisers by size of group, in exact fractions and one by one."""
     rows = [line.split(",") for line in ROWS.splitlines()[1:]]
     if query == "identity":
-        cells = [
-            float(
-                quantizers[1].midpoint(
-                    bisect_right(quantizers[1].edges[1:-1], Fraction(float(r[2])))
-                )
-            )
-            for r in rows
-        ]
-        return [
-            ["house", "day", "kwh"],
-            *([*r[:2], repr(cell)] for r, cell in zip(rows, cells, strict=True)),
-        ]
-    out = [["day", "records", f"{query}_kwh"]]
-    for day in "1234":
-        values = [Fraction(float(r[2])) for r in rows if r[1] == day]
+        released = [["house", "day", "kwh"]]
+        for house, day, kwh in rows:
+            cell = cell_of(quantizers[1], Fraction(float(kwh)))
+            released.append([house, day, repr(float(quantizers[1].midpoint(cell)))])
+        return released
+    released = [["day", "records", f"{query}_kwh"]]
+    for group in "1234":
+        values = [Fraction(float(kwh)) for _, day, kwh in rows if day == group]
         quantizer = quantizers[len(values)]
-        answer = sum(v == 1 for v in values) if query == "count" else sum(values)
-        answer = answer / len(values) if query == "mean" else answer
-        low, high = (
-            quantizer.edges[(cell := bisect_right(quantizer.edges[1:-1], answer))],
-            quantizer.edges[cell + 1],
-        )
+        answer = sum(values)
         if query == "count":
-            inside = [
-                k
-                for k in range(len(values) + 1)
-                if low <= k and (k < high or high == len(values))
-            ]
+            answer = values.count(1)
+        elif query == "mean":
+            answer /= len(values)
+        cell = cell_of(quantizer, answer)
+        low, high = quantizer.edges[cell : cell + 2]
+        if query == "count":
+            # The cell's whole numbers; the last cell is closed above.
+            inside = []
+            for k in range(len(values) + 1):
+                if low <= k and (k < high or high == len(values)):
+                    inside.append(k)
             low, high = inside[0], inside[-1]
-        out.append([day, str(len(values)), repr(float(Fraction(low + high) / 2))])
-    return out
+        number = float(Fraction(low + high) / 2)
+        released.append([group, str(len(values)), repr(number)])
+    return released
+
+
+def cell_of(quantizer, answer):
+    return bisect_right(quantizer.edges[1:-1], answer)
 
 
 @pytest.mark.parametrize("layout", ["widest", "levels", "uniform"])
 @pytest.mark.parametrize("query", ["identity", "mean", "sum", "count"])
 def test_the_stream_writes_what_the_plainest_program_would(folder, query, layout):
-    kept = {"keep": "all"} if query == "identity" else {}
-    done = quantise_table("in.csv", "b.csv", asked(query, layout=layout), records=kept)
-    quantizers = {m.individuals: m.quantizer for m in done.mechanism.mechanisms}
-    written = [
-        line.split(",")
-        for line in (folder / "b.csv").read_text(encoding="utf-8").splitlines()
-    ]
-    assert written == plainly(query, quantizers)
-    assert done.new_sizes == ()
+    records = {}
+    if query == "identity":
+        records["keep"] = "all"
+    release = quantise_table(
+        "in.csv", "b.csv", options(query, layout=layout), records=records
+    )
+    quantizers = {m.individuals: m.quantizer for m in release.mechanism.mechanisms}
+    lines = (folder / "b.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.split(",") for line in lines] == plainly(query, quantizers)
+    assert release.new_sizes == ()
     assert read_verified("b.csv.mechanism.json").satisfied
 
 
 def test_counts_have_no_cells_between_whole_numbers(folder):
-    """Three bits allow eight outputs, and a record that counts as 0 or 1 has two: a cell for each count is enough."""
-    done = quantise_table("in.csv", "b.csv", asked("count", epsilon="3"))
-    for made in done.mechanism.mechanisms:
-        assert made.quantizer.levels <= made.individuals + 1
-        assert made.certificate.outputs == 2
+    """Three bits allow eight outputs, and a record that counts as 0 or 1 has two: a cell for each
+    count is enough.
+    """
+    release = quantise_table("in.csv", "b.csv", options("count", epsilon="3"))
+    for sized in release.mechanism.mechanisms:
+        assert sized.quantizer.levels <= sized.individuals + 1
+        assert sized.certificate.outputs == 2
 
 
 def test_a_record_behind_dropped_ones_is_named_by_its_own_line(folder):
@@ -117,35 +123,36 @@ def test_a_record_behind_dropped_ones_is_named_by_its_own_line(folder):
         "day,house,kwh\n1,a,\n1,b,2\n,c,3\n1,d,99\n", encoding="utf-8"
     )
     with pytest.raises(InputError, match="line 5: the value lies outside"):
-        quantise_table("gaps.csv", "b.csv", asked(missing="drop"))
+        quantise_table("gaps.csv", "b.csv", options(missing="drop"))
 
 
 @pytest.mark.parametrize("query", ["identity", "mean"])
 def test_a_total_is_kept_over_all_answers(folder, query):
     """Each house has 4 answers: 7 bits are 128 >= 3^4 outputs, and 4^4 would be too many."""
-    done = quantise_table(
-        "in.csv", "o.csv", asked(query, epsilon="99"), total_epsilon="7"
+    release = quantise_table(
+        "in.csv", "o.csv", options(query, epsilon="99"), total_epsilon="7"
     )
-    found = read_verified("o.csv.mechanism.json")
-    assert (done.answers_each, found.outputs, found.allowed) == (4, 3, 3)
-    assert done.total_epsilon == pytest.approx(4 * math.log2(3))
-    assert done.total_epsilon <= 7
-    assert "3^4 in all" in " ".join(done.notices)
+    verified = read_verified("o.csv.mechanism.json")
+    assert release.answers_each == 4
+    assert verified.outputs == verified.allowed == 3
+    assert release.total_epsilon == pytest.approx(4 * math.log2(3))
+    assert release.total_epsilon <= 7
+    assert "3^4 in all" in " ".join(release.notices)
 
 
 def test_totals_that_are_refused(folder):
     with pytest.raises(
         InputError, match="2 bits for 4 answers are less than one bit for each"
     ):
-        quantise_table("in.csv", "o.csv", asked(), total_epsilon="2")
+        quantise_table("in.csv", "o.csv", options(), total_epsilon="2")
     with pytest.raises(InputError, match="name the column that identifies individuals"):
-        quantise_table("in.csv", "o.csv", asked(individual=None), total_epsilon="9")
+        quantise_table("in.csv", "o.csv", options(individual=None), total_epsilon="9")
     with pytest.raises(InputError, match="must be a number of bits"):
-        quantise_table("in.csv", "o.csv", asked(), total_epsilon="many")
+        quantise_table("in.csv", "o.csv", options(), total_epsilon="many")
     with pytest.raises(
         InputError, match=r"missing .* must be one of refuse, symbol, drop"
     ):
-        quantise_table("in.csv", "o.csv", asked(missing="zero"))
+        quantise_table("in.csv", "o.csv", options(missing="zero"))
     assert not (folder / "o.csv").exists()
 
 
@@ -155,16 +162,20 @@ def test_group_sizes_do_not_share_thresholds(folder):
         f"{n},1\n" * n for n in (1, 5, 200, 600, *range(300, 330))
     )
     (folder / "sizes.csv").write_text(rows, encoding="utf-8")
-    done = quantise_table("sizes.csv", "o.csv", asked(individual=None, epsilon="4"))
-    assert {m.certificate.outputs for m in done.mechanism.mechanisms} == {16}
-    assert done.mechanism.mechanisms[-1].quantizer.levels == 15 * 600 + 1
+    release = quantise_table(
+        "sizes.csv", "o.csv", options(individual=None, epsilon="4")
+    )
+    assert {m.certificate.outputs for m in release.mechanism.mechanisms} == {16}
+    assert release.mechanism.mechanisms[-1].quantizer.levels == 15 * 600 + 1
 
 
 def test_an_input_that_changes_after_its_answers_were_counted(tmp_path, monkeypatch):
-    """A total budget is divided by that count: more answers than were counted would be more than the total."""
+    """A total budget is divided by that count: more answers than were counted would be more than
+    the total.
+    """
     path = tmp_path / "in.csv"
     path.write_text("who,day,v\n1,a,2\n2,a,3\n1,b,4\n2,b,1\n")
-    options = QuantizeOptions(
+    by_day = QuantizeOptions(
         column="v",
         epsilon=None,
         query="sum",
@@ -182,5 +193,5 @@ def test_an_input_that_changes_after_its_answers_were_counted(tmp_path, monkeypa
     with pytest.raises(
         InputError, match="changed while it was read, and nothing was written"
     ):
-        quantise_table(path, tmp_path / "out.csv", options, total_epsilon=8)
+        quantise_table(path, tmp_path / "out.csv", by_day, total_epsilon=8)
     assert list(tmp_path.iterdir()) == [path]

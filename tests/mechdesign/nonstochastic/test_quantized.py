@@ -1,4 +1,6 @@
-"""Mechanism files at work: next month's data through the same cells, and releases checked against them."""
+"""Mechanism files at work: next month's data through the same cells, and releases checked against
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.nonstochastic import reports as words
-from mechdesign.nonstochastic.answering import BadCell, numbers_of, truths_of
 from mechdesign.nonstochastic.claims import read_verified, verify_file
 from mechdesign.nonstochastic.groups import Groups
 from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
-from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.number_columns import BadCell, numbers_of, truths_of
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.nonstochastic.quantize_table import quantise_table
 from mechdesign.nonstochastic.released_check import check_quantised
 
 ROWS = "house,day,kwh,note\n" + "".join(
@@ -36,91 +39,90 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def kept(query):
+def record_options(query):
     """All columns of single records; answers for groups have no such options."""
-    return {"keep": "all"} if query == "identity" else {}
+    if query == "identity":
+        return {"keep": "all"}
+    return {}
 
 
-def made(query, source="in.csv", **changes):
-    """A mechanism of this query, and what `quantize` released with it."""
-    counted = query == "count"
-    options = QuantizeOptions(
-        **{
-            "column": "kwh",
-            "epsilon": "2",
-            "query": query,
-            "group_by": () if query == "identity" else ("day",),
-            "range_text": None if counted else "0,10",
-            "equals": "1.0" if counted else None,
-            "individual": "house",
-            **changes,
-        }
-    )
+def quantise(query, source="in.csv", **changes):
+    """Write a mechanism of this query, `m.json`, and a release through it, `out.csv`."""
+    values = {
+        "column": "kwh",
+        "epsilon": "2",
+        "query": query,
+        "group_by": ("day",),
+        "range_text": "0,10",
+        "individual": "house",
+    }
+    if query == "identity":
+        values["group_by"] = ()
+    if query == "count":
+        values |= {"range_text": None, "equals": "1.0"}
     quantise_table(
         source,
         "out.csv",
-        options,
+        QuantizeOptions(**(values | changes)),
         mechanism_path="m.json",
         force=True,
-        records=kept(query),
+        records=record_options(query),
     )
 
 
 @pytest.mark.parametrize("query", ["identity", "mean", "sum", "count"])
 def test_the_same_data_give_the_same_bytes(folder, query):
-    made(query)
+    quantise(query)
     equals = "1.0" if query == "count" else None
-    done = apply_mechanism(
+    release = apply_mechanism(
         "m.json",
         "in.csv",
         "again.csv",
         individual="house",
         equals=equals,
-        records=kept(query),
+        records=record_options(query),
     )
     assert (folder / "again.csv").read_bytes() == (folder / "out.csv").read_bytes()
     beside = read_verified("again.csv.mechanism.json")
-    assert (
-        (done.answers_each, done.total_epsilon)
-        == (beside.answers_each, beside.total_epsilon)
-        == (2, 2 * beside.mechanism.mechanisms[0].certificate.epsilon)
-    )
-    assert check_quantised(
-        "m.json", "again.csv", data="in.csv", equals=equals
-    ).satisfied
+    assert release.answers_each == beside.answers_each == 2
+    bits = 2 * beside.mechanism.mechanisms[0].certificate.epsilon
+    assert release.total_epsilon == beside.total_epsilon == bits
+    checked = check_quantised("m.json", "again.csv", data="in.csv", equals=equals)
+    assert checked.satisfied
 
 
 def test_next_month_has_other_groups(folder):
-    made("mean")
+    quantise("mean")
     rows = "day,kwh\n" + "".join(f"{d},{v}\n" for d in range(3) for v in range(d + 2))
     (folder / "next.csv").write_text(rows, encoding="utf-8")
-    done = apply_mechanism("m.json", "next.csv", "o.csv")
-    assert done.new_sizes == (2, 3)
-    assert "no thresholds for groups of 2, 3" in " ".join(done.notices)
-    found = read_verified("o.csv.mechanism.json")
-    assert [m.individuals for m in found.mechanism.mechanisms] == [2, 3, 4]
-    assert found.mechanism.provenance["answers"] == 3
+    release = apply_mechanism("m.json", "next.csv", "o.csv")
+    assert release.new_sizes == (2, 3)
+    assert "no thresholds for groups of 2, 3" in " ".join(release.notices)
+    mechanism = read_verified("o.csv.mechanism.json").mechanism
+    assert [m.individuals for m in mechanism.mechanisms] == [2, 3, 4]
+    assert mechanism.provenance["answers"] == 3
     assert check_quantised("o.csv.mechanism.json", "o.csv", data="next.csv").satisfied
     assert not check_quantised("m.json", "o.csv").satisfied
 
 
 def test_any_text_file_and_parquet_in_and_out(folder):
-    made("identity")
+    quantise("identity")
     (folder / "in.tsv.gz").write_bytes(
         gzip.compress(ROWS.replace(",", "\t").encode("latin-1"))
     )
     text = TextOptions(delimiter="\t", encoding="latin-1")
-    apply_mechanism("m.json", "in.tsv.gz", "o.tsv", text=text, records=kept("identity"))
+    apply_mechanism(
+        "m.json", "in.tsv.gz", "o.tsv", text=text, records=record_options("identity")
+    )
     out = (folder / "out.csv").read_text(encoding="utf-8").splitlines()
     shown = (folder / "o.tsv").read_text(encoding="latin-1").splitlines()
-    assert [line.split(",")[2] for line in out] == [
-        line.split("\t")[2] for line in shown
-    ]
+    released = [line.split("\t")[2] for line in shown]
+    assert [line.split(",")[2] for line in out] == released
     table = pa.table({"kwh": [1.0, 9.5, 0.0], "day": ["a", "a", "b"]})
     pq.write_table(table, "in.parquet")
     apply_mechanism("m.json", "in.parquet", "o.parquet")
     assert pq.read_table("o.parquet").column("kwh").to_pylist() == [1.25, 8.75, 1.25]
-    made("mean")
+    quantise("mean")
     apply_mechanism("m.json", "in.parquet", "g.parquet")
     assert pq.read_table("g.parquet").column_names == ["day", "records", "mean_kwh"]
     with pytest.raises(
@@ -130,7 +132,7 @@ def test_any_text_file_and_parquet_in_and_out(folder):
 
 
 def test_clipping_is_counted_and_refusals_tell_no_value(folder):
-    made("identity")
+    quantise("identity")
     (folder / "far.csv").write_text("kwh\n3\n777.25\n", encoding="utf-8")
     with pytest.raises(
         InputError, match="line 3: the value lies outside the range 0 to 10"
@@ -138,8 +140,9 @@ def test_clipping_is_counted_and_refusals_tell_no_value(folder):
         apply_mechanism("m.json", "far.csv", "o.csv")
     assert "777" not in str(refusal.value)
     assert not (folder / "o.csv").exists()
-    done = apply_mechanism("m.json", "far.csv", "o.csv", outside="clip")
-    assert (done.outside, done.worst_error) == (1, 777.25 - 8.75)
+    release = apply_mechanism("m.json", "far.csv", "o.csv", outside="clip")
+    assert release.outside == 1
+    assert release.worst_error == 777.25 - 8.75
     with pytest.raises(InputError, match=r"outside .* must be one of refuse, clip"):
         apply_mechanism("m.json", "far.csv", "p.csv", outside="wrap")
 
@@ -162,7 +165,7 @@ def test_clipping_is_counted_and_refusals_tell_no_value(folder):
     ],
 )
 def test_data_that_are_refused(folder, rows, query, message):
-    made(query)
+    quantise(query)
     (folder / "bad.csv").write_text(rows, encoding="utf-8")
     if message == "one record":
         assert apply_mechanism("m.json", "bad.csv", "o.csv").new_sizes == (1,)
@@ -174,13 +177,13 @@ def test_data_that_are_refused(folder, rows, query, message):
 
 
 def test_a_count_needs_zeros_and_ones_or_a_value(folder):
-    made("count")
+    quantise("count")
     with pytest.raises(
         InputError,
         match="neither 0 nor 1 there; to count records with some value, name it",
     ):
         apply_mechanism("m.json", "in.csv", "o.csv")
-    made("mean")
+    quantise("mean")
     with pytest.raises(
         InputError, match="is for a mechanism that counts, not for the mean"
     ):
@@ -188,7 +191,7 @@ def test_a_count_needs_zeros_and_ones_or_a_value(folder):
 
 
 def test_forged_releases_are_found(folder):
-    made("mean")
+    quantise("mean")
     lines = (folder / "out.csv").read_text(encoding="utf-8").splitlines()
     for forged, fault in [
         ([*lines, lines[1]], "second answer for its group"),
@@ -217,7 +220,9 @@ numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
     )
 )
 def test_group_sums_are_exact(rows):
-    """sum of doubles by group == sum of their fractions, whatever their exponents and in whatever batches."""
+    """sum of doubles by group == sum of their fractions, whatever their exponents and in whatever
+    batches.
+    """
     groups, exact = Groups(), {}
     for part in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
         if part:
@@ -281,7 +286,7 @@ def test_many_group_columns_and_many_people():
 
 @pytest.mark.parametrize("query", ["identity", "mean", "count"])
 def test_words_and_records(folder, query):
-    made(query)
+    quantise(query)
     found = verify_file("m.json")
     assert "keeps what its file says" in words.text_of("audit", found)
     assert words.verdict_record(found)["satisfied"] is True
@@ -292,12 +297,14 @@ def test_words_and_records(folder, query):
     assert len(rows) == 1 + sum(m.quantizer.levels for m in found.mechanism.mechanisms)
     assert words.budget_rows(found)[0]["outputs"] == found.outputs
     assert "worst error" in words.text_of("budget", found, words.budget_rows(found))
-    done = apply_mechanism(
+    release = apply_mechanism(
         "m.json",
         "in.csv",
         "o.csv",
         individual="house",
         equals="1.0" if query == "count" else None,
     )
-    assert "For you alone" in words.text_of("apply", done, "o.csv")
-    assert words.applied_record(done, "o.csv")["guarantee"]["outputs"] == found.outputs
+    assert "For you alone" in words.text_of("apply", release, "o.csv")
+    assert (
+        words.applied_record(release, "o.csv")["guarantee"]["outputs"] == found.outputs
+    )

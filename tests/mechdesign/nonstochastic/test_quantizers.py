@@ -185,7 +185,9 @@ steps = st.fractions(Fraction(1, 20), 3, max_denominator=20)
 def test_even_thresholds_are_counted_as_any_others(
     lo, first, step, number, room, people
 ):
-    """A rule has the length, the members, the cells, the count and the witness of the same thresholds in a list."""
+    """A rule has the length, the members, the cells, the count and the witness of the same
+    thresholds in a list.
+    """
     cuts = EvenThresholds(lo + first, step, number)
     quantizer = Quantizer(lo, cuts[-1] + room, cuts)
     assert quantizer == Quantizer(lo, cuts[-1] + room, tuple(cuts))

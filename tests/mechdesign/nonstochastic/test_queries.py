@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import queries
+from mechdesign.nonstochastic import sumsets
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.queries import (
     LinearQuery,
@@ -23,8 +23,8 @@ from mechdesign.nonstochastic.queries import (
     mean_query,
     median_query,
     sum_query,
-    sumset,
 )
+from mechdesign.nonstochastic.sumsets import sumset
 
 small_sets = st.lists(st.integers(-30, 40), min_size=1, max_size=4)
 
@@ -35,16 +35,15 @@ small_sets = st.lists(st.integers(-30, 40), min_size=1, max_size=4)
 )
 def test_sumset_by_enumeration(parts, most_pairs):
     """By runs and by convolution."""
-    before, queries.MOST_PAIRS = queries.MOST_PAIRS, most_pairs
-    try:
-        found = sumset(parts)
-    finally:
-        queries.MOST_PAIRS = before
-    members = [values for values, count in parts for _ in range(count)]
-    assert found is not None
-    assert found.tolist() == sorted(
-        {sum(choice) for choice in itertools.product(*members)}
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sumsets, "MOST_PAIRS", most_pairs)
+        sums = sumset(parts)
+    members = []
+    for values, count in parts:
+        members += [values] * count
+    expected = {sum(choice) for choice in itertools.product(*members)}
+    assert sums is not None
+    assert sums.tolist() == sorted(expected)
 
 
 def test_sumset_of_wide_sets():
@@ -55,16 +54,16 @@ def test_sumset_of_wide_sets():
 
 def test_too_many_sums(monkeypatch):
     """Too wide for a convolution, and too many runs."""
-    monkeypatch.setattr(queries, "LARGEST_SUMSET", 1000)
+    monkeypatch.setattr(sumsets, "LARGEST_SUMSET", 1000)
     assert sumset([([0, 3**k, 10**9 + 7 * k], 3) for k in range(10, 15)]) is None
 
 
 def test_many_sums_of_a_sparse_set_are_added_one_by_one(monkeypatch):
     """Half of them at once would be too many pairs."""
-    monkeypatch.setattr(queries, "LARGEST_SUMSET", 700)
+    monkeypatch.setattr(sumsets, "LARGEST_SUMSET", 700)
     small = [0, 1, 10**9]
-    found = sumset([(small, 20)])
-    assert found.tolist() == sorted(
+    sums = sumset([(small, 20)])
+    assert sums.tolist() == sorted(
         {a + b * 10**9 for a in range(21) for b in range(21 - a)}
     )
 

@@ -19,13 +19,15 @@ from mechdesign.nonstochastic import (
     identifiable_partition,
     integers,
     interval,
-    queries,
     sum_query,
+    sumsets,
     uniform_quantizer,
 )
-from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
+from mechdesign.nonstochastic.mechanism_document import FORMAT, VERSION
+from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.output_budgets import promises
-from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.nonstochastic.quantize_table import quantise_table
 
 
 @pytest.mark.parametrize(
@@ -68,18 +70,23 @@ def test_refused_in_one_line(call, message):
 
 @pytest.mark.parametrize(
     "query",
-    [count_query(20_000_000), sum_query(100_000, finite([0, 1, 10**9]))],
+    [count_query(20_000), sum_query(1_000, finite([0, 1, 10**9]))],
     ids=["count", "sum"],
 )
 def test_too_many_sums_to_list_give_a_bound_that_keeps_the_budget(query, monkeypatch):
-    monkeypatch.setattr(queries, "MOST_ADDITIONS", 1_000_000)
+    # Small limits, so that small queries exceed them.
+    monkeypatch.setattr(sumsets, "LARGEST_SPAN", 1_000)
+    monkeypatch.setattr(sumsets, "LARGEST_SUMSET", 10_000)
+    monkeypatch.setattr(sumsets, "MOST_ADDITIONS", 1_000)
     designed = design_quantizer(query, 1)
     assert designed.certificate.outputs <= 2
     assert designed.quantizer.levels > 1
 
 
 def test_bits_of_very_many_releases():
-    """An individual with a reading every half hour for years: 20,000 bits, and no huge integer is written."""
+    """An individual with a reading every half hour for years: 20,000 bits, and no huge integer is
+    written.
+    """
     assert composed_epsilon([(2, 20_000)]) == 20_000.0
     many = composed_epsilon([(3, 10**12)])
     assert (

@@ -152,7 +152,8 @@ def test_the_empty_symbol_is_no_null():
 
 
 def test_normalisation():
-    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    composed = "caf\u00e9"
+    decomposed = "cafe\u0301"
     channel = channel_of(((D, 0), (0, D), (0, D)), symbols=("a", composed, "c"))
     with pytest.raises(UnknownSymbol, match="does not know the symbol"):
         drawn(channel, [decomposed])

@@ -200,7 +200,9 @@ def test_refusals():
 
 
 def blake_by_hand(parts):
-    """Keyed BLAKE2b of a text; of crossed ones of their texts, each with its length in 8 bytes before it."""
+    """Keyed BLAKE2b of a text; of crossed ones of their texts, each with its length in 8 bytes
+    before it.
+    """
     message = (
         b"".join(len(each).to_bytes(8, "big") + each for each in parts)
         if len(parts) > 1
@@ -247,7 +249,9 @@ def words_of(columns, lanes):
     )
 )
 def test_messages_that_are_hashed_at_once_get_the_words_of_hashlib(rows):
-    """Many, few and none at once, short ones among those of several blocks, whatever this processor has."""
+    """Many, few and none at once, short ones among those of several blocks, whatever this processor
+    has.
+    """
     columns = [list(column) for column in zip(*rows, strict=True)] or [[]]
     for lanes in (1, 4, 8):
         assert words_of(columns, lanes) == [blake_by_hand(parts) for parts in rows]
@@ -255,7 +259,9 @@ def test_messages_that_are_hashed_at_once_get_the_words_of_hashlib(rows):
 
 @pytest.mark.parametrize("lanes", [1, 4, 8])
 def test_messages_of_all_lengths_get_the_words_of_hashlib(lanes):
-    """Also side by side, where each follows a longer or shorter one in its lane, and in batches of all sizes."""
+    """Also side by side, where each follows a longer or shorter one in its lane, and in batches of
+    all sizes.
+    """
     rng = np.random.default_rng(5)
     texts = [rng.bytes(size) for size in [*range(301), *rng.permutation(140).tolist()]]
     assert words_of([texts], lanes) == [blake_by_hand([text]) for text in texts]

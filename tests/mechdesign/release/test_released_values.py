@@ -1,4 +1,6 @@
-"""What is released of a column in bins: the draws that the bins themselves get, and the numbers that stand for them."""
+"""What is released of a column in bins: the draws that the bins themselves get, and the numbers
+that stand for them.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ import mechdesign as md
 from mechdesign import sanitise
 from mechdesign.analysis.files import check_release
 from mechdesign.core.errors import InputError
+from mechdesign.release.moved_numbers import moved
 from mechdesign.release.policies import Policy
-from mechdesign.release.released_values import moved, numbers_released, symbols_released
+from mechdesign.release.released_values import numbers_released, symbols_released
 
 
 def plain(channel: md.Channel) -> md.Channel:
@@ -42,7 +45,9 @@ def made(
     st.integers(0, 99),
 )
 def test_a_column_is_released_as_its_bins_are(records, seed):
-    """The draw of a record depends on its bin alone: byte for byte what the bins themselves get with this key."""
+    """The draw of a record depends on its bin alone: byte for byte what the bins themselves get
+    with this key.
+    """
     frame = pd.DataFrame([*records, ("a", 0), ("b", 40)], columns=["s", "x"])
     channel = made(frame)
     (bins,) = channel.useful.bins
@@ -64,7 +69,9 @@ def test_a_column_is_released_as_its_bins_are(records, seed):
 
 
 def test_the_number_of_an_output_is_the_median_of_what_is_behind_it():
-    """Lower median of the bins' medians under P(x | y), by hand; of an output that is a bin, the bin's own."""
+    """Lower median of the bins' medians under P(x | y), by hand; of an output that is a bin, the
+    bin's own.
+    """
     frame = pd.DataFrame({"s": list("aabbb") * 9, "x": list(range(45))})
     joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins=5)
     d = 2**53
@@ -112,7 +119,9 @@ def test_the_correlation_does_not_depend_on_where_numbers_begin(origin):
     (found,) = moved(channel)
     (shown,) = numbers_released(channel)
     (bins,) = channel.useful.bins
-    weights, own, released = [], [], []
+    weights = []
+    own = []
+    released = []
     for second, time in zip(seconds, times, strict=True):
         row = channel.useful.symbols.index((bins.labels[bins.bins_of([time])[0]],))
         weights += list(channel.matrix[row])
@@ -136,7 +145,9 @@ def test_what_is_constant_is_correlated_with_nothing():
 
 
 def test_a_draw_within_a_bin_is_one_of_the_values_of_the_table_as_often_as_it_has_them():
-    """P(value | bin) is the share of the value in its bin: chi-square over 60,000 records, by a fixed seed."""
+    """P(value | bin) is the share of the value in its bin: chi-square over 60,000 records, by a
+    fixed seed.
+    """
     frame = pd.DataFrame({"s": ["a", "b"] * 40, "x": [1] * 30 + [4] * 10 + [7] * 40})
     joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins=5)
     d = 2**53
@@ -183,7 +194,8 @@ def test_files_are_released_and_checked_in_every_form(
     )
     table = pa.Table.from_pandas(frame, preserve_index=False)
     channel = made(frame, bins, epsilon=1.0)
-    source, target = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
+    source = tmp_path / f"in.{kind}"
+    target = tmp_path / f"out.{kind}"
     kept = table.drop_columns(["s"])
     pq.write_table(kept, source) if kind == "parquet" else frame[["x"]].to_csv(
         source, index=False

@@ -10,7 +10,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encode
 from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.release.drawing import FirstSymbols
+from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.tables.joint import Joint
 
 D = 2**53
@@ -25,7 +25,8 @@ IDENTIFIERS = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["", "x", "
 )
 def test_every_record_is_held_against_the_first_of_its_identifier(parts):
     known = {}
-    seen, hasher = FirstSymbols(), RowHasher(bytes(32))
+    seen = FirstSymbols()
+    hasher = RowHasher(bytes(32))
     for part in parts:
         columns = list(zip(*(identifier for identifier, _ in part), strict=True)) or [
             (),
@@ -50,7 +51,7 @@ def test_every_record_is_held_against_the_first_of_its_identifier(parts):
 def test_a_table_that_grows_forgets_nothing(parts):
     known = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mechdesign.release.drawing.SLOTS", 3)
+        patch.setattr("mechdesign.release.first_symbols.SLOTS", 3)
         seen = FirstSymbols()
     for part in parts:
         hashes = np.array([word for word, _ in part], np.uint64)
@@ -133,12 +134,15 @@ def test_more_identifiers_than_are_remembered_are_told_of(
 
 @pytest.mark.slow
 def test_what_was_known_before_comes_sorted_into_a_table_that_need_not_grow():
-    """In one that grows, the first of them would fill one end of it, and each search walk past all of these."""
+    """In one that grows, the first of them would fill one end of it, and each search walk past all
+    of these.
+    """
     hashes = np.sort(
         np.random.default_rng(1).integers(1, 2**63, 200_000, dtype=np.uint64)
     )
     codes = np.arange(len(hashes))
-    seen, grown = FirstSymbols(), FirstSymbols()
+    seen = FirstSymbols()
+    grown = FirstSymbols()
     seen.reserve(len(hashes))
     table = seen._keys
     for part in np.array_split(np.arange(len(hashes)), 7):

@@ -1,4 +1,6 @@
-"""Draws of released rows: the law, the same draws again, and records that the channel does not know."""
+"""Draws of released rows: the law, the same draws again, and records that the channel does not
+know.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def frame():
 @pytest.fixture(scope="module")
 def channel(frame):
     return md.design_rows(
-        frame, sensitive="s", release=["a", "b"], notion=md.LIP(0.15), time_limit=2.0
+        frame, sensitive="s", release=["a", "b"], notion=md.LIP(0.15), time_limit=600.0
     ).channel
 
 
@@ -79,7 +81,9 @@ def test_another_key_gives_other_draws(channel, frame):
 
 
 def test_levels_have_numbers_of_their_own(channel):
-    """With one number for both levels only some pairs could come; all pairs of positive probability do."""
+    """With one number for both levels only some pairs could come; all pairs of positive probability
+    do.
+    """
     row = ("z", "2")
     law = channel.distribution(row)
     many = pd.DataFrame({"a": ["z"] * 200_000, "b": ["2"] * 200_000})
@@ -112,7 +116,7 @@ def test_given_columns_are_released_as_they_are(frame):
         given="k",
         promise="relative",
         notion=md.LIP(0.1),
-        time_limit=2.0,
+        time_limit=600.0,
     ).channel
     released = channel.apply(frame, insecure_seed=1)
     assert list(released.columns) == ["k", "b"]
@@ -126,7 +130,7 @@ def test_free_outputs_have_one_column_for_a_level(frame):
         release=[("a", "b")],
         objective="information",
         notion=md.LIP(0.15),
-        time_limit=2.0,
+        time_limit=600.0,
     ).channel
     released = channel.apply(frame, insecure_seed=1)
     assert list(released.columns) == ["a,b"]
@@ -149,7 +153,7 @@ def test_unknown_symbols_are_refused_or_get_the_marginal(channel, frame):
 def test_combinations_that_no_record_had(frame):
     """x never comes with b = 1: at some node this symbol is unknown, though the column knows it."""
     channel = md.design_rows(
-        frame, sensitive="s", release=["a", "b"], notion=md.LIP(5.0), time_limit=2.0
+        frame, sensitive="s", release=["a", "b"], notion=md.LIP(5.0), time_limit=600.0
     ).channel
     some = pd.DataFrame({"a": ["x"], "b": [1]})
     with pytest.raises(md.InputError, match="no record of its table") as refused:

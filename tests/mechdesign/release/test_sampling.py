@@ -73,7 +73,8 @@ def test_draws_compare_with_cumulated_integers_exactly(data):
         )
         for _ in range(data.draw(st.integers(1, 5)))
     )
-    codes, numbers = [], []
+    codes = []
+    numbers = []
     for x, row in enumerate(rows):
         thresholds = {0, denominator - 1} | {
             int(t) + d for t in np.cumsum(row, dtype=object) for d in (-1, 0, 1)
@@ -128,7 +129,8 @@ def test_many_inputs_and_outputs_agree_with_a_plain_search():
         np.int64
     )
     table[:, 5] += D - table.sum(axis=1)
-    codes, numbers = rng.integers(0, 700, 20_000), rng.integers(0, D, 20_000)
+    codes = rng.integers(0, 700, 20_000)
+    numbers = rng.integers(0, D, 20_000)
     drawn = Sampler(IntegerRows.of(table), D).draw(codes, Listed(numbers))
     cumulated = np.cumsum(table, axis=1)
     assert drawn.tolist() == [
@@ -180,7 +182,8 @@ def test_a_seeded_release_does_not_depend_on_the_size_of_the_batches():
     rows = ((D // 3, D - D // 3), (D // 5, D - D // 5))
     codes = np.random.default_rng(1).integers(0, 2, CHUNK + 1000)
     whole = Sampler(rows, D).draw(codes, RowNumbers(0, 10**6).source(Key.insecure(3)))
-    stream, sampler = RowNumbers(0, 10**6).source(Key.insecure(3)), Sampler(rows, D)
+    stream = RowNumbers(0, 10**6).source(Key.insecure(3))
+    sampler = Sampler(rows, D)
     parts = [sampler.draw(part, stream) for part in np.array_split(codes, 7)]
     assert np.concatenate(parts).tolist() == whole.tolist()
 

@@ -32,7 +32,7 @@ def design():
         sensitive="illness",
         release=["job", "town"],
         notion=md.ALIP(0.5, 0.25),
-        time_limit=5,
+        time_limit=600.0,
     )
 
 
@@ -56,7 +56,7 @@ def test_nothing_of_the_table_is_in_it(design):
         sensitive="illness",
         release=["job", "town"],
         notion=md.ALIP(0.5, 0.25),
-        time_limit=5,
+        time_limit=600.0,
     ).channel
     swapped = replace(
         channel,
@@ -81,7 +81,7 @@ def test_a_relative_promise_names_what_it_compares_with():
         given="town",
         promise="relative",
         notion=md.LIP(0.5),
-        time_limit=5,
+        time_limit=600.0,
     )
     text = markdown(public_row_page(design.channel, satisfied=True))
     assert "among the records with the same given columns" in text

@@ -1,10 +1,12 @@
-"""Bins: which one a number, date or time is in, exactly; where they begin; the table that is counted through them."""
+"""Bins: which one a number, date or time is in, exactly; where they begin; the table that is
+counted through them.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -46,7 +48,9 @@ def by_hand(edges: list[Decimal], value: Decimal) -> int:
 
 @given(edge_lists, st.lists(decimals, max_size=20))
 def test_bins_partition_the_line_between_the_edges(edges, values):
-    """Every number between the edges is in exactly one bin, that of the definition; so are the edges themselves."""
+    """Every number between the edges is in exactly one bin, that of the definition; so are the
+    edges themselves.
+    """
     bins = Bins(edges=tuple(f"{edge:f}" for edge in edges))
     cells = [f"{value:f}" for value in (*values, *edges)]
     expected = [by_hand(edges, value) for value in (*values, *edges)]
@@ -89,14 +93,19 @@ def test_what_is_no_number_has_no_bin(text):
     assert bins.bin_of(text) == bins.bins_of([text])[0] == -1
 
 
+def texts_of(column: Encoded) -> list[str | None]:
+    """The text of every cell, None for a missing one."""
+    texts = (*column.texts, None)
+    return [texts[code] if code >= 0 else None for code in column.codes.tolist()]
+
+
 def test_columns_are_sorted_in_with_what_has_no_bin_marked():
     bins = Bins(edges=("0", "10", "20"))
     column = Encoded(
         np.array([0, 1, -1, 2, 3, 4, 5]), ("5", "20", "21", "x", "", "05.0")
     )
-    found = bins.sorted_in(column)
-    shown = [None if code < 0 else found.texts[code] for code in found.codes]
-    assert shown == ["[0, 10)", "[10, 20]", None, OUTSIDE, NO_NUMBER, None, "[0, 10)"]
+    labels = ["[0, 10)", "[10, 20]", None, OUTSIDE, NO_NUMBER, None, "[0, 10)"]
+    assert texts_of(bins.sorted_in(column)) == labels
 
 
 @given(st.integers(-5, 8), st.integers(-(10**6), 10**6))
@@ -150,17 +159,15 @@ def test_moments_with_zones_are_compared_in_utc():
 )
 def test_many_moments_are_in_the_bins_of_each(moments):
     """Arrow's microseconds decide as exact seconds do."""
-    low, high = min(moments), max(moments) + timedelta(seconds=1)
+    low = min(moments)
+    high = max(moments) + timedelta(seconds=1)
     middle = low + (high - low) / 2
-    bins = Bins(
-        kind="time", edges=tuple(str(moment) for moment in sorted({low, middle, high}))
-    )
+    bins = Bins(kind="time", edges=tuple(map(str, sorted({low, middle, high}))))
     cells = [str(moment) for moment in moments]
     assert bins.bins_of(cells).tolist() == [bins.bin_of(cell) for cell in cells]
-    assert (
-        bins.bins_of([*cells, f"{cells[0].partition('.')[0]}.0000001"])[:-1].tolist()
-        == bins.bins_of(cells).tolist()
-    )
+    # A moment finer than microseconds makes arrow give up, and exact seconds decide.
+    finer = f"{cells[0].partition('.')[0]}.0000001"
+    assert bins.bins_of([*cells, finer])[:-1].tolist() == bins.bins_of(cells).tolist()
 
 
 EDGES = ("-1.5", "0.1", "0.3", "7", "9007199254740993")
@@ -176,30 +183,23 @@ whole = st.integers(-3, 9) | st.integers(2**53 - 2, 2**53 + 3)
     st.integers(0, 3),
 )
 def test_typed_columns_are_in_the_bins_of_their_texts(values, start):
-    """What decides without texts decides as the texts do: on edges, beyond 2**53, and for what is missing."""
-    variable = Variable(("x",), (("[0.1, 0.3)",),), bins=(Bins(edges=EDGES),))
-    whole, part = values, values.slice(start)
-    for column in (
-        whole,
-        part,
-        pa.chunked_array([whole, part]),
-        part.dictionary_encode(),
-    ):
-        found = encode_for(column, "x", variable, 0)
-        by_text = variable.bins[0].sorted_in(encode(column, "x"))
-        both = [variable.bins[0].sorted_in(each) for each in (found, by_text)]
-        shown = [
-            [None if c < 0 else each.texts[c] for c in each.codes.tolist()]
-            for each in both
-        ]
-        assert shown[0] == shown[1]
-        cells = column.to_pylist()
-        exact = [
-            None if v is None or math.isnan(v) else variable.bins[0].bin_of(repr(v))
-            for v in cells
-        ]
-        labels = dict(enumerate(variable.bins[0].labels)) | {-1: NO_NUMBER, -2: OUTSIDE}
-        assert shown[0] == [None if k is None else labels[k] for k in exact]
+    """What decides without texts decides as the texts do: on edges, beyond 2**53, and for what is
+    missing.
+    """
+    bins = Bins(edges=EDGES)
+    variable = Variable(("x",), (("[0.1, 0.3)",),), bins=(bins,))
+    part = values.slice(start)
+    chunked = pa.chunked_array([values, part])
+    for column in (values, part, chunked, part.dictionary_encode()):
+        without_texts = bins.sorted_in(encode_for(column, "x", variable, 0))
+        by_texts = bins.sorted_in(encode(column, "x"))
+        assert texts_of(without_texts) == texts_of(by_texts)
+        exact = []
+        for value in column.to_pylist():
+            missing = value is None or math.isnan(value)
+            # The codes -1 and -2 count from the end of `marked`.
+            exact.append(None if missing else bins.marked[bins.bin_of(repr(value))])
+        assert texts_of(without_texts) == exact
 
 
 @given(
@@ -213,28 +213,18 @@ def test_typed_columns_are_in_the_bins_of_their_texts(values, start):
     st.sampled_from(["date", "time", "instant"]),
 )
 def test_typed_moments_are_in_the_bins_of_their_texts(values, kind, cells):
-    edges = ("2024-01-01", "2024-01-02", "inf")
-    if cells != "date":
-        edges = tuple(
-            e if e == "inf" else f"{e} 00:00:00{'+00:00' * (cells == 'instant')}"
-            for e in edges
-        )
+    midnight = {"date": "", "time": " 00:00:00", "instant": " 00:00:00+00:00"}[cells]
+    edges = (f"2024-01-01{midnight}", f"2024-01-02{midnight}", "inf")
     bins = Bins(kind=cells, edges=edges)
     variable = Variable(("x",), ((bins.labels[0],),), bins=(bins,))
     values = [*values, datetime(2024, 1, 1), datetime(2024, 1, 2)]
-    column = pa.array(values, pa.timestamp("us")).cast(
-        pa.timestamp(getattr(kind, "unit", "us")), safe=False
-    )
+    column = pa.array(values, pa.timestamp("us"))
+    # Arrow casts no zone and unit at once.
+    column = column.cast(pa.timestamp(getattr(kind, "unit", "us")), safe=False)
     column = column.cast(kind, safe=False)
-    found, by_text = (
-        bins.sorted_in(encode_for(column, "x", variable, 0)),
-        bins.sorted_in(encode(column, "x")),
-    )
-    shown = [
-        [None if c < 0 else each.texts[c] for c in each.codes.tolist()]
-        for each in (found, by_text)
-    ]
-    assert shown[0] == shown[1]
+    without_texts = bins.sorted_in(encode_for(column, "x", variable, 0))
+    by_texts = bins.sorted_in(encode(column, "x"))
+    assert texts_of(without_texts) == texts_of(by_texts)
 
 
 weighted = st.dictionaries(
@@ -244,36 +234,31 @@ weighted = st.dictionaries(
 
 def cost_of(part: list[tuple[int, int]]) -> Fraction:
     """Least total distance of these numbers to one of them."""
-    return min(
-        sum((mass * abs(v - m) for v, mass in part), Fraction(0)) for m, _ in part
-    )
+    distances = []
+    for middle, _ in part:
+        distances.append(sum(mass * abs(v - middle) for v, mass in part))
+    return Fraction(min(distances))
 
 
 @given(weighted, st.integers(1, 6))
 def test_the_dynamic_program_finds_the_least_distance(table, most):
-    """``D_k = min over contiguous bins of sum over v of P(v) |v - median of its bin|``, against every way to split."""
+    """``D_k = min over contiguous bins of sum over v of P(v) |v - median of its bin|``, against
+    every way to split.
+    """
     numbers = [(Fraction(v), mass) for v, mass in sorted(table.items())]
-    total = sum(table.values())
-    found = least_distance(numbers, most)
-    assert len(found) == min(most, len(numbers))
-    for k, (splits, distance) in enumerate(found, 1):
+    size = len(numbers)
 
-        def parted(places):
-            ends = [0, *places, len(numbers)]
-            return (
-                sum(
-                    (cost_of(numbers[a:b]) for a, b in itertools.pairwise(ends)),
-                    Fraction(0),
-                )
-                / total
-            )
+    def distance_of(splits):
+        parts = itertools.pairwise([0, *splits, size])
+        return sum(cost_of(numbers[a:b]) for a, b in parts) / sum(table.values())
 
-        best = min(
-            parted(places)
-            for places in itertools.combinations(range(1, len(numbers)), k - 1)
-        )
-        assert distance == pytest.approx(float(best), abs=1e-9)
-        assert parted(splits) == best
+    solutions = least_distance(numbers, most)
+    assert len(solutions) == min(most, size)
+    for k, (splits, distance) in enumerate(solutions, 1):
+        all_splits = itertools.combinations(range(1, size), k - 1)
+        least = min(map(distance_of, all_splits))
+        assert distance == pytest.approx(float(least), abs=1e-9)
+        assert distance_of(splits) == least
 
 
 @given(weighted, st.integers(2, 6))
@@ -283,10 +268,10 @@ def test_quantiles_split_into_shares_that_ties_allow(table, bins):
     assert splits == sorted(set(splits))
     assert all(0 < k < len(numbers) for k in splits)
     total = sum(table.values())
+    reached = [sum(mass for _, mass in numbers[:k]) for k in (0, *splits, len(numbers))]
     for share in range(1, bins):
-        reached = [sum(m for _, m in numbers[:k]) for k in (0, *splits, len(numbers))]
-        off = min(abs(r - total * share / bins) for r in reached)
-        assert off <= max(table.values())
+        target = total * share / bins
+        assert min(abs(r - target) for r in reached) <= max(table.values())
 
 
 @given(
@@ -296,41 +281,37 @@ def test_quantiles_split_into_shares_that_ties_allow(table, bins):
     ),
 )
 def test_the_binned_table_is_what_counting_by_hand_gives(records, spec):
-    """counts[s][bin] is the number of records of s whose number is in the bin; representatives are lower medians."""
+    """counts[s][bin] is the number of records of s whose number is in the bin; representatives are
+    lower medians.
+    """
     extremes = [("a", Decimal(-51)), ("b", Decimal(51))]
     records = [*records, *extremes]
     frame = pd.DataFrame(records, columns=["s", "x"]).astype(str)
     joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins=spec)
     (bins,) = joint.useful.bins
-    cuts = [
-        Decimal("-Infinity")
-        if e == "-inf"
-        else Decimal("Infinity")
-        if e == "inf"
-        else Decimal(e)
-        for e in bins.edges
-    ]
-    expected = Counter((s, bins.labels[by_hand(cuts, x)]) for s, x in records)
-    found = {
-        (s, x): joint.counts[i][j]
-        for i, s in enumerate(joint.sensitive.names)
-        for j, x in enumerate(joint.useful.names)
-        if joint.counts[i][j]
-    }
-    assert found == expected
-    assert list(joint.useful.names) == [
-        label for label in bins.labels if label in joint.useful.names
-    ]
-    for k, label in enumerate(bins.labels):
-        inside = sorted(x for _, x in records if bins.labels[by_hand(cuts, x)] == label)
-        shown = bins.representatives[k]
-        assert (shown is None) == (not inside)
-        if inside:
-            assert Decimal(shown) == inside[(len(inside) - 1) // 2]
-    assert numbers_of(joint.useful) == tuple(
-        Fraction(bins.representatives[bins.labels.index(label)])
-        for label in joint.useful.names
-    )
+    cuts = [Decimal(edge) for edge in bins.edges]
+    values_of_bin = defaultdict(list)
+    expected = Counter()
+    for s, x in records:
+        k = by_hand(cuts, x)
+        values_of_bin[k].append(x)
+        expected[s, bins.labels[k]] += 1
+    counted = Counter()
+    for s, row in zip(joint.sensitive.names, joint.counts, strict=True):
+        for label, count in zip(joint.useful.names, row, strict=True):
+            counted[s, label] += count
+    assert counted == expected
+    present = sorted(values_of_bin)
+    assert joint.useful.names == tuple(bins.labels[k] for k in present)
+    medians = {}
+    for k, values in values_of_bin.items():
+        medians[k] = sorted(values)[(len(values) - 1) // 2]
+    for k, shown in enumerate(bins.representatives):
+        assert (shown is None) == (k not in medians)
+        if shown is not None:
+            assert Decimal(shown) == medians[k]
+    numbers = tuple(Fraction(bins.representatives[k]) for k in present)
+    assert numbers_of(joint.useful) == numbers
 
 
 def frame_of(values) -> pd.DataFrame:

@@ -78,7 +78,9 @@ def test_an_end_for_many_records_agrees_with_arb(count: int, total: int) -> None
 def test_an_end_of_one_newton_step_agrees_with_arb(
     total: int, rare: float, part: int, many: bool
 ) -> None:
-    """P(Bin(N, k/2^60) >= c) <= a + b k/2^60 and the reverse at k + 1, from one record to all of them."""
+    """P(Bin(N, k/2^60) >= c) <= a + b k/2^60 and the reverse at k + 1, from one record to all of
+    them.
+    """
     count = max(1, int(total**rare))
     count, alpha = (total + 1 - count if many else count), Fraction(1, 10**5)
     low, high = sorted((alpha, alpha + abs(part) * alpha))
@@ -121,7 +123,9 @@ def _row_ends(counts: Sequence[int], n: int, spent: Fraction) -> list[tuple[int,
 
 
 def test_the_level_is_split_over_all_ends() -> None:
-    """Shares take one part in |X| + 1; rows half equally, half as 1 / N_s; cells half equally, half as p."""
+    """Shares take one part in |X| + 1; rows half equally, half as 1 / N_s; cells half equally, half
+    as p.
+    """
     chosen = confidence_set(Joint.from_counts(COUNTS), 0.9)
     spent = Fraction(1, 10) * Fraction(3, 4)
     for s, (row, other) in enumerate(((15, 20), (20, 15))):
@@ -143,7 +147,9 @@ def test_the_level_is_split_over_all_ends() -> None:
 def test_rows_hold_the_truth_as_often_as_they_say(
     level: float, totals: tuple[int, int]
 ) -> None:
-    """For every truth of a grid the rows hold it with probability `level` or more, summed over all samples exactly."""
+    """For every truth of a grid the rows hold it with probability `level` or more, summed over all
+    samples exactly.
+    """
     n = 3
 
     def samples(total: int) -> list[tuple[int, ...]]:

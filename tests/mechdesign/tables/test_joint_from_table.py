@@ -239,10 +239,10 @@ BASE = pd.DataFrame(
             {"sensitive": "s", "useful": "xx"},
             r"there is no column 'xx'; did you mean 'x'\?",
         ),
-        ({"sensitive": "s", "useful": "s"}, "the column 's' is asked for 2 times"),
+        ({"sensitive": "s", "useful": "s"}, "the column 's' is named 2 times"),
         (
             {"sensitive": "s", "useful": "x", "weight": "x"},
-            "the column 'x' is asked for 2 times",
+            "the column 'x' is named 2 times",
         ),
         (
             {"sensitive": [], "useful": "x"},

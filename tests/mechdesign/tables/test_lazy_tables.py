@@ -1,4 +1,6 @@
-"""Tables that are counted where the data are: the same joint tables and the same sentences as from memory."""
+"""Tables that are counted where the data are: the same joint tables and the same sentences as from
+memory.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +179,9 @@ def test_a_missing_column_is_named(lazy):
 
 
 def test_parts_of_several_types_are_refused():
-    """Integers in one part and, for its gaps, floats in another would count one number as two symbols."""
+    """Integers in one part and, for its gaps, floats in another would count one number as two
+    symbols.
+    """
     parts = [
         pd.DataFrame({"s": [*"ab"], "x": values}) for values in ([1, 2], [1.0, None])
     ]

@@ -129,7 +129,9 @@ def test_long_counts_and_survey_weights(write):
 
 
 def test_whole_weights_are_taken_for_counts_unless_it_is_said_what_they_are(write):
-    """Of records of their own, as in a survey, a note asks what they are; counts of a table have each cell once."""
+    """Of records of their own, as in a survey, a note asks what they are; counts of a table have
+    each cell once.
+    """
     path = write("s,x,w\na,u,77516\na,u,83311\nb,v,215646\n")
     counts = read_joint(path, sensitive="s", useful="x", weight="w")
     assert counts.is_counts

@@ -170,7 +170,9 @@ PARTS = [RECORDS[:3], RECORDS[:1] + RECORDS[3:], RECORDS[:1]]
 
 @pytest.mark.parametrize("source", ["in", "in/part=*/*"])
 def test_files_of_a_folder_or_glob_are_one_table(tmp_path, monkeypatch, source):
-    """CSV and Parquet side by side, one of them without records; names that begin with _ or . are no data."""
+    """CSV and Parquet side by side, one of them without records; names that begin with _ or . are
+    no data.
+    """
     monkeypatch.chdir(tmp_path)
     for k, part in enumerate(PARTS):
         folder = tmp_path / "in" / f"part={k}"
@@ -220,7 +222,9 @@ def test_a_bad_file_of_a_folder_is_named(tmp_path, monkeypatch, second, message)
 
 
 def test_parquet_files_of_a_folder_agree_on_floats(tmp_path):
-    """pandas writes integers with gaps as floats: 1 in one file and 1.0 in the other are one number."""
+    """pandas writes integers with gaps as floats: 1 in one file and 1.0 in the other are one
+    number.
+    """
     for name, values in (("a", [1, 2]), ("b", [1.0, None])):
         pq.write_table(pa.table({"s": ["a", "b"], "x": values}), tmp_path / name)
     with pytest.raises(

@@ -167,7 +167,9 @@ def test_a_crosstab_with_margins_is_refused():
 def test_margins_of_every_table_are_found_and_no_table_is_refused_for_its_numbers_in_python(
     counts,
 ):
-    """A row that sums the others is refused under the name of a margin, in from_counts under no other."""
+    """A row that sums the others is refused under the name of a margin, in from_counts under no
+    other.
+    """
     sums = [sum(column) for column in zip(*counts, strict=True)]
     md.Joint.from_counts([*counts, sums])
     with pytest.raises(md.InputError, match="'Total' is the sum"):

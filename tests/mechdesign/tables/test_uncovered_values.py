@@ -30,7 +30,9 @@ SHARES = [
 
 
 def _missing(shares: list[Fraction], records: int) -> Fraction:
-    """The probability that one of these values at least is in no record, by inclusion and exclusion."""
+    """The probability that one of these values at least is in no record, by inclusion and
+    exclusion.
+    """
     probability = Fraction(0)
     for size in range(1, len(shares) + 1):
         sign = (-1) ** (size + 1)

@@ -1,7 +1,5 @@
 """Answers for the groups of a data frame of any kind; only the columns in use are collected."""
 
-# pyarrow, polars, duckdb and dask tell too little of their types for the strict mode.
-# pyright: basic, reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -18,8 +16,8 @@ from mechdesign.frames.eager import require_different_names
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.nonstochastic.mechanism_jobs import Answering
 from mechdesign.nonstochastic.release_answers import RangeRelease
+from mechdesign.nonstochastic.table_answers import Answering
 
 
 def answer_groups(
@@ -74,7 +72,7 @@ def answer_groups(
     answering = Answering(mechanism, table, column, equals, ledger=opened_ledger)
     answers = answering.grouped(individual)
     result = answering.tally.result(None, answering.answers_each)
-    # There is a census where there is a ledger.
+    # There is a census exactly where there is a ledger.
     if opened_ledger is not None and answering.census is not None:
         result = charged(
             opened_ledger,
@@ -106,16 +104,19 @@ def _frame_like(frame: Any, columns: dict[str, Any]) -> Any:
 
 
 class _Table:
-    """The part of `Source` that an answer needs, of a frame."""
+    """The columns of a frame as a source of batches: the part of `Source` that an answer needs."""
 
+    # The cells have types, as those of Parquet files do.
     kind = "Parquet"
     name = "the table"
+    # Progress is not reported: the whole frame is in memory.
     size = 1
     position = 0
 
     def __init__(self, frame: Any, names: Sequence[str] | None) -> None:
         import pyarrow as pa
 
+        # narwhals knows no record batches.
         if isinstance(frame, pa.RecordBatch):
             frame = pa.Table.from_batches([frame])
         # Dask without narwhals, which warns that its support will end.
@@ -128,6 +129,7 @@ class _Table:
         if names is None:
             columns = self.header
         else:
+            # The numbers may be those of the column that names the groups or the individual.
             columns = list(dict.fromkeys(names))
         for name in columns:
             require_column(name, self.header)
@@ -144,5 +146,5 @@ class _Table:
             yield ParquetBatch(batch, encode, end)
 
     def where(self, record: int) -> str:
-        """The row."""
+        """The place of a record in messages."""
         return f"row {record} (counted from 0)"

@@ -1,11 +1,8 @@
-"""Numbers in the columns of a table, batch by batch: the records in use, and the doubles nearest to
-their cells.
+"""Numbers in the columns of a table, batch by batch, as the doubles nearest to their cells.
 
 Empty cells are refused, dropped, or kept as a symbol of their own. `groups` adds the numbers up.
 """
 
-# pyarrow tells too little of its types for the strict mode.
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -17,16 +14,17 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.wording import quoted
+from mechdesign.formats.arrow_arrays import arrow_texts, integers_of
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.opening import Batch, Source
 from mechdesign.tables.reading import coded_columns
 from mechdesign.tables.tally import Missing
 
 NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?[ \t]*$"
-"""A number: digits in plain or scientific notation, neither NaN nor infinity."""
+"""Pattern of a number: digits in plain or scientific notation, neither NaN nor infinity."""
 
 TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1.0}
-"""The cells of a truth column, which is counted without naming a value."""
+"""The number of each cell of a truth column, whose records are counted without naming a value."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
@@ -49,7 +47,7 @@ class Numbers:
     Parameters
     ----------
     values : (m,) array
-        NaN where a text is no number; the last entry stands in for a missing cell (code -1).
+        NaN where a text is no number. The last entry is that of missing cells, whose code is -1.
     codes : (n,) integers
     """
 
@@ -105,32 +103,10 @@ def usable_records(
         if kept is not None:
             batch = batch.select(kept)
             rows = rows[kept]
-            columns = [some_of(column, kept) for column in columns]
+            columns = [selected(column, kept) for column in columns]
+        # A batch may have lost all its records.
         if len(rows):
             yield batch, rows, columns
-
-
-def _columns(
-    table: Source, batch: Batch, names: Sequence[str], numeric_names: Sequence[str]
-) -> list[Any]:
-    """The columns of a batch in the order of `names`: stored numbers as arrays, others coded."""
-    from pyarrow import types
-
-    arrays: dict[str, Any] = {}
-    for name in numeric_names:
-        array = batch.column(name)
-        # A column of texts or dates is coded like any other.
-        if types.is_integer(array.type) or types.is_floating(array.type):
-            arrays[name] = array
-    coded_names = [name for name in names if name not in arrays]
-    coded = iter(coded_columns(table, batch, coded_names))
-    columns: list[Any] = []
-    for name in names:
-        if name in arrays:
-            columns.append(arrays[name])
-        else:
-            columns.append(next(coded))
-    return columns
 
 
 def usable(
@@ -163,13 +139,7 @@ def usable(
     raise BadCell(position, f"the column {quoted(name)} is empty there{advice}")
 
 
-def _empty_cells(column: Any) -> NDArray[np.bool_]:
-    if isinstance(column, Encoded):
-        return column.codes < 0
-    return np.asarray(column.is_null())
-
-
-def some_of(column: Any, kept: NDArray[np.bool_]) -> Any:
+def selected(column: Any, kept: NDArray[np.bool_]) -> Any:
     """Some records of a column, coded or an arrow array."""
     if isinstance(column, Encoded):
         return Encoded(column.codes[kept], column.texts, column.is_float)
@@ -188,7 +158,9 @@ def numbers_of(column: Any, name: str) -> Numbers:
         values = _parsed(column.texts)
         codes = column.codes
     else:
-        values = column.to_numpy(zero_copy_only=False).astype(np.float64)
+        # Every cell is its own value: distinct ones are few only where texts are coded.
+        values = integers_of(column, 0).astype(np.float64)
+        values[_truths_of(column.is_null())] = np.nan
         codes = np.arange(values.size)
     bad = np.flatnonzero(~np.isfinite(values)[codes])
     if bad.size:
@@ -201,26 +173,6 @@ def numbers_of(column: Any, name: str) -> Numbers:
         fault = "is empty there" if is_empty else "holds no finite number there"
         raise BadCell(position, f"the column {quoted(name)} {fault}")
     return Numbers(values, codes)
-
-
-def _parsed(texts: Sequence[str]) -> Floats:
-    """The doubles nearest to texts (NaN for other texts), and a final NaN for missing cells."""
-    import pyarrow as pa
-    import pyarrow.compute
-
-    compute: Any = pyarrow.compute
-    array = pa.array(texts, pa.string())
-    is_number = compute.match_substring_regex(array, NUMBER)
-    trimmed = compute.utf8_trim(array.filter(is_number), " \t")
-    # Arrow's cast refuses a leading plus sign.
-    unsigned = compute.replace_substring_regex(trimmed, r"^\+", "")
-    try:
-        numbers = np.asarray(unsigned.cast(pa.float64()))
-    except pa.ArrowInvalid:  # a notation that arrow does not read, such as "5."
-        numbers = np.array([float(text) for text in unsigned.to_pylist()])
-    values = np.full(len(texts) + 1, np.nan)
-    values[:-1][np.asarray(is_number)] = numbers
-    return values
 
 
 def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
@@ -241,6 +193,7 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
         # A missing cell does not have the value that is counted.
         return Numbers(np.array([*truths, 0.0]), column.codes)
     truths = [TRUTHS.get(text, np.nan) for text in column.texts]
+    # A missing cell is neither.
     values = np.array([*truths, np.nan])
     bad = np.flatnonzero(np.isnan(values[column.codes]))
     if bad.size:
@@ -250,3 +203,60 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
             "value, name it",
         )
     return Numbers(values, column.codes)
+
+
+def _columns(
+    table: Source, batch: Batch, names: Sequence[str], numeric_names: Sequence[str]
+) -> list[Any]:
+    """The columns of a batch in the order of `names`: stored numbers as arrays, others coded."""
+    from pyarrow import types
+
+    arrays: dict[str, Any] = {}
+    for name in numeric_names:
+        array = batch.column(name)
+        # A column of texts or dates is coded like any other.
+        if types.is_integer(array.type) or types.is_floating(array.type):
+            arrays[name] = array
+    coded_names = [name for name in names if name not in arrays]
+    coded = iter(coded_columns(table, batch, coded_names))
+    columns: list[Any] = []
+    for name in names:
+        if name in arrays:
+            columns.append(arrays[name])
+        else:
+            columns.append(next(coded))
+    return columns
+
+
+def _empty_cells(column: Any) -> NDArray[np.bool_]:
+    """Which cells of a column, coded or an arrow array, are empty."""
+    if isinstance(column, Encoded):
+        return column.codes < 0
+    return _truths_of(column.is_null())
+
+
+def _truths_of(array: Any) -> NDArray[np.bool_]:
+    """A pyarrow array of truth values without nulls."""
+    # Truth values are bits in arrow, so they are cast to bytes first.
+    return integers_of(array.cast("uint8")) == 1
+
+
+def _parsed(texts: Sequence[str]) -> Floats:
+    """The doubles nearest to texts (NaN for other texts), and a final NaN for missing cells."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute
+    array = arrow_texts(texts)
+    is_number = compute.match_substring_regex(array, NUMBER)
+    trimmed = compute.utf8_trim(array.filter(is_number), " \t")
+    # Arrow's cast refuses a leading plus sign.
+    unsigned = compute.replace_substring_regex(trimmed, r"^\+", "")
+    try:
+        numbers = integers_of(unsigned.cast(pa.float64()))
+    except pa.ArrowInvalid:
+        # A notation that Arrow does not read, such as "5.".
+        numbers = np.array([float(text) for text in unsigned.to_pylist()])
+    values = np.full(len(texts) + 1, np.nan)
+    values[:-1][_truths_of(is_number)] = numbers
+    return values

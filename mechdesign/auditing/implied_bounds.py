@@ -1,0 +1,249 @@
+"""What bounds on the lift imply for every other measure, and measures for the lift.
+
+With a = exp(-eps_l) and b = exp(eps_u), every output of the channel has all its lifts in [a, b] and
+their mean under P(s) is 1. Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 of Zarrabian et al. 2023 are
+false for asymmetric budgets; the forms here are the extremes of a variable of mean 1 on [a, b].
+Propositions 4, 6 and A1 are in the form that holds as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import compress, product
+
+import numpy as np
+
+from mechdesign.auditing.leakages import OutputLeakage
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.core.wording import order_of
+
+OUTWARD = 1.0 + 1e-14
+"""Covers the rounding of the few operations of each bound (at most 20 half-ulps of 1.1e-16)."""
+
+MOST_ENUMERATED = 12
+"""Sensitive symbols up to which every property (set of symbols) is evaluated: 4,096 sets."""
+
+
+def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
+    """Upper bounds that ALIP(eps_l, eps_u) implies on every output, or on average.
+
+    The budgets are in nats, at least 0, possibly infinite; bounds are infinite where a side is
+    free.
+    """
+    below = -math.expm1(-eps_l)  # 1 - a
+    above = math.expm1(eps_u)  # b - 1
+    # A variable of mean 1 on [a, b] is farthest from 1, in mean and in mean square, when it takes
+    # the ends alone: 2 (b-1) (1-a) / (b-a) and (b-1) (1-a).
+    if math.isinf(above):
+        # The limit for b to infinity.
+        l1 = 2.0 * below
+    elif above + below == 0.0:
+        l1 = 0.0
+    else:
+        l1 = 2.0 * above * (below / (above + below))
+    # Where no lift is below 1 none is above, whatever b: their mean is 1.
+    chi2 = 0.0
+    if below:
+        chi2 = above * below
+    # |1/l - 1| is largest at an end.
+    farthest_inverse = max(math.expm1(eps_l), -math.expm1(-eps_u))
+    return {
+        "information": eps_u,
+        "ldp": (eps_l + eps_u) * OUTWARD,
+        "l1_lift": l1 * OUTWARD,
+        "total_variation": l1 / 2.0 * OUTWARD,
+        "chi2_lift": chi2 * OUTWARD,
+        "l1_lift_inverse": farthest_inverse * OUTWARD,
+        "chi2_lift_inverse": farthest_inverse * farthest_inverse * OUTWARD,
+        "alpha_lift": math.exp(eps_u) * OUTWARD,
+        "alpha_lift_inverse": math.exp(eps_l) * OUTWARD,
+    }
+
+
+def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
+    """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean`.
+
+    Proposition 4, corrected, for a symbol of probability `p`: its own term of the mean is at most
+    the whole. For l1 the other symbols must miss 1 by as much together, which halves it.
+    """
+    if kind == "l1":
+        return (mean / (2.0 * p) + 1.0) * OUTWARD
+    if kind == "chi2":
+        return (math.sqrt(mean / p) + 1.0) * OUTWARD
+    return mean / p ** (1.0 / alpha) * OUTWARD
+
+
+def smallest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
+    """Bound from below on every lift of an output whose inverse measure is `mean`.
+
+    Proposition 6, corrected, for a symbol of probability `p`; an infinite mean bounds nothing.
+    """
+    if math.isinf(mean):
+        return 0.0
+    if kind == "l1":
+        return p / (mean + p) / OUTWARD
+    if kind == "chi2":
+        return 1.0 / (1.0 + math.sqrt(mean / p)) / OUTWARD
+    return p ** (1.0 / alpha) / mean / OUTWARD
+
+
+def breach_bound(low: float, high: float, prior: float) -> float:
+    """The smallest rho2 without a rho1-to-rho2 privacy breach, up or down (Proposition A1).
+
+    With all lifts in [low, high] no property whose prior is at most rho1 gets a posterior above
+    rho2, and none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low
+    and high <= rho2/rho1, both together. 1 where nothing is guaranteed.
+    """
+    upward = prior * high
+    # 1 - (1 - prior) low, from positive terms: as a difference it would lose the digits of a small
+    # prior.
+    downward = prior + (1.0 - prior) * (1.0 - low)
+    return min(1.0, max(upward, downward) * OUTWARD)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """One line: by `source`, `measure` is at most (or at least) `bound`.
+
+    `attained` is the value of the channel itself, or None where it would take too long.
+    """
+
+    source: str
+    measure: str
+    attained: float | None
+    bound: float
+    at_most: bool = True
+
+
+def guarantee_table(
+    achieved: Achieved,
+    leaked: dict[str, float],
+    outputs: Sequence[OutputLeakage],
+    prior: Sequence[int],
+    alphas: Sequence[float],
+    breaches: Sequence[float],
+) -> list[Guarantee]:
+    """Every guarantee that follows from the achieved budgets, or from the measures themselves.
+
+    `prior` has integers in proportion to P(s).
+    """
+    table = _from_budgets(achieved, leaked, alphas)
+    table += _from_averages(leaked, outputs, prior, alphas)
+    high = max(output.max_lift for output in outputs)
+    low = min(output.min_lift for output in outputs)
+    for share in breaches:
+        guarantee = Guarantee(
+            source="Proposition A1",
+            measure=f"posterior of a property of prior {share:g}",
+            attained=_worst_posterior(outputs, prior, share),
+            bound=breach_bound(low, high, share),
+        )
+        table.append(guarantee)
+    return table
+
+
+def _from_budgets(
+    achieved: Achieved, leaked: dict[str, float], alphas: Sequence[float]
+) -> list[Guarantee]:
+    """Bounds on the measures, from the largest and the smallest lift."""
+    bounds = guarantees(achieved.eps_l, achieved.eps_u)
+    # (number of the proposition, measure, its bound)
+    lines = [
+        ("1.1", "mutual_information", "information"),
+        ("1.2", "total_variation", "total_variation"),
+        ("1.2", "chi2_information", "chi2_lift"),
+    ]
+    for name in leaked:
+        if name.startswith(("sibson", "arimoto")):
+            lines.append(("1.3", name, "information"))
+    lines += [
+        ("1.4", "max_log_lift_ratio", "ldp"),
+        ("3.1", "l1_lift", "l1_lift"),
+        ("3.2", "chi2_lift", "chi2_lift"),
+    ]
+    orders = [order_of(alpha) for alpha in alphas]
+    for order in orders:
+        lines.append(("3.3", f"alpha_lift[{order}]", "alpha_lift"))
+    lines += [
+        ("5.1", "l1_lift_inverse", "l1_lift_inverse"),
+        ("5.2", "chi2_lift_inverse", "chi2_lift_inverse"),
+    ]
+    for order in orders:
+        lines.append(("5.3", f"alpha_lift_inverse[{order}]", "alpha_lift_inverse"))
+    return [
+        Guarantee(f"Proposition {number}", name, leaked[name], bounds[key])
+        for number, name, key in lines
+    ]
+
+
+def _from_averages(
+    leaked: dict[str, float],
+    outputs: Sequence[OutputLeakage],
+    prior: Sequence[int],
+    alphas: Sequence[float],
+) -> list[Guarantee]:
+    """Bounds on the single lifts, from the averages."""
+    high = max(output.max_lift for output in outputs)
+    low = min(output.min_lift for output in outputs)
+    # The bounds are weakest for the rarest symbol; its probability is rounded down.
+    rarest = math.nextafter(min(prior) / sum(prior), 0.0)
+    # (section of the proposition, kind of average, suffix of the measure's name, order)
+    kinds = [(1, "l1", "", math.inf), (2, "chi2", "", math.inf)]
+    kinds += [(3, "alpha", f"[{order_of(alpha)}]", alpha) for alpha in alphas]
+    table: list[Guarantee] = []
+    for section, kind, suffix, alpha in kinds:
+        name = f"{kind}_lift{suffix}"
+        guarantee = Guarantee(
+            source=f"Proposition 4.{section}",
+            measure=f"max_lift by {name}",
+            attained=high,
+            bound=largest_lift(kind, leaked[name], rarest, alpha),
+        )
+        table.append(guarantee)
+    for section, kind, suffix, alpha in kinds:
+        name = f"{kind}_lift_inverse{suffix}"
+        guarantee = Guarantee(
+            source=f"Proposition 6.{section}",
+            measure=f"min_lift by {name}",
+            attained=low,
+            bound=smallest_lift(kind, leaked[name], rarest, alpha),
+            at_most=False,
+        )
+        table.append(guarantee)
+    return table
+
+
+def _worst_posterior(
+    outputs: Sequence[OutputLeakage], prior: Sequence[int], share: float
+) -> float | None:
+    """max over outputs y and sets Q of S with P(Q) <= share of P(Q|y), by enumeration."""
+    if len(prior) > MOST_ENUMERATED:
+        return None
+    # The share as its shortest decimal, so that 0.1 means a tenth, and P(Q) in integers.
+    most = Fraction(str(share)) * sum(prior)
+    allowed: list[tuple[float, ...]] = []
+    for indicator in product((0.0, 1.0), repeat=len(prior)):
+        if sum(compress(prior, indicator)) <= most:
+            allowed.append(indicator)
+    posteriors = np.array([output.posterior for output in outputs])
+    return float((np.array(allowed) @ posteriors.T).max())
+
+
+def weakest(lines: Sequence[Guarantee]) -> Guarantee:
+    """The same line of several secrets as one line about all of them."""
+    first = lines[0]
+    worst = min
+    if first.at_most:
+        worst = max
+    values: list[float] = []
+    for line in lines:
+        if line.attained is not None:
+            values.append(line.attained)
+    attained: float | None = None
+    if len(values) == len(lines):
+        attained = worst(values)
+    bound = worst(line.bound for line in lines)
+    return replace(first, bound=bound, attained=attained)

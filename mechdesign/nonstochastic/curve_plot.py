@@ -1,0 +1,27 @@
+"""The picture of error against budget of a release by quantisation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mechdesign.report.plots import new_figure, save_figure, settings
+
+CURVES = (("possible_error", "--"), ("worst_error", "-"), ("mean_error", "-"))
+"""The errors of a plot, and their line styles; the possible one does not depend on the data."""
+
+
+def save_curve(
+    rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool
+) -> None:
+    """Draw error against budget."""
+    budgets = [row["epsilon"] for row in rows]
+    with settings():
+        figure = new_figure(figsize=(6.5, 4.3), layout="constrained")
+        axes = figure.subplots()
+        for name, style in CURVES:
+            errors = [row[name] for row in rows]
+            axes.plot(budgets, errors, style, marker=".", label=name.replace("_", " "))
+        axes.set(xlabel="epsilon of an answer, bits", ylabel="error", ylim=(0, None))
+        axes.legend()
+    save_figure(figure, path, overwrite=overwrite)

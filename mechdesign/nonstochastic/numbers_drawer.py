@@ -1,0 +1,269 @@
+"""Single records through a mechanism, part by part: each number is replaced by that of its cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.formats.cells import empty_as_missing, encode
+from mechdesign.jobs.column_plan import OutputColumn
+from mechdesign.jobs.disclosure_checks import DisclosureChecks, View
+from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.recipe import (
+    BadRecord,
+    Drawer,
+    DrawnColumn,
+    Place,
+)
+from mechdesign.nonstochastic.mechanism_file import MechanismFile
+from mechdesign.nonstochastic.number_columns import (
+    BadCell,
+    Numbers,
+    numbers_of,
+    selected,
+    usable,
+)
+from mechdesign.nonstochastic.release_answers import RangeRelease, Tally
+from mechdesign.nonstochastic.sorted_numbers import Sorted
+from mechdesign.release.policies import REFUSE
+
+
+class NumbersDrawer(Drawer):
+    """A mechanism made ready for the parts of a table with this header.
+
+    Parameters
+    ----------
+    recipe
+        The recipe of the release.
+    mechanism
+        Its mechanism for single records.
+    folder_tally
+        Adds up the files of a folder; None for a single table.
+    header
+        The names of the columns.
+    """
+
+    def __init__(
+        self,
+        recipe: FileRecipe,
+        mechanism: MechanismFile,
+        folder_tally: Tally | None,
+        header: Sequence[Any],
+    ) -> None:
+        plan = recipe.plan(header)
+        name = header[plan.inputs[0][0]]
+        protected: dict[View, None] = {}
+        # With a new column beside the old one, the output contains the numbers themselves.
+        if recipe.options.into is None:
+            protected[View(name)] = None
+        checks = DisclosureChecks(
+            plan,
+            recipe.options,
+            private=recipe.private_columns,
+            hidden=protected,
+            orders={name: Sorted()},
+        )
+        super().__init__(recipe, header, plan, checks)
+        self._folder_tally = folder_tally
+        self.tally = Tally(mechanism, name)
+        self._missing = mechanism.provenance.get("missing", REFUSE)
+        self._advise = not mechanism.is_designed
+        self._quantizer = self.tally.quantizer(1)
+        middles = [float(middle) for middle in self._quantizer.midpoints]
+        self._middles = np.array(middles)
+        # The last label marks what lies outside the range: an empty cell.
+        self._labels = (*map(repr, middles), "")
+        self._counts = [np.zeros(len(self._labels), np.int64)]
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether records with an empty cell, or a value outside the range, are left out."""
+        return "drop" in (self._missing, self.tally.mechanism.outside)
+
+    @property
+    def labels(self) -> dict[Place, tuple[str, ...]]:
+        """The texts of the answers, and last the empty one."""
+        return {(0, 0): self._labels}
+
+    @property
+    def counts(self) -> list[NDArray[np.int64]]:
+        """How many records got each answer."""
+        return self._counts
+
+    def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
+        """The arrow type of the released column."""
+        import pyarrow as pa
+
+        return pa.float64()
+
+    def reads(self, schema: Any) -> tuple[list[str], list[str]]:
+        """The columns to read as codes, and those to read as they are stored: numbers."""
+        people = [self.header[place] for place in self.plan.identity]
+        column = self.tally.column
+        if schema is not None and _is_number(schema.field(column).type):
+            return people, [column]
+        return [*people, column], []
+
+    def draw(
+        self, column: Callable[[int], Any], count: int, *, first_row: int = 0
+    ) -> dict[tuple[int, int], DrawnColumn]:
+        """As `Drawer.draw`; the records in `dropped` have no code."""
+        tally = self.tally
+        part = self._part(column, count, first_row)
+        numbers = part.numbers
+        rows = part.rows
+        # Each distinct number is placed once, however many records have it.
+        cell_of_value = self._quantizer.cells(part.values).astype(np.int32)
+        codes = cell_of_value[numbers.codes]
+        tally.records += len(codes)
+        if part.person is not None:
+            self._add_people(part.person, len(codes))
+        self._add_errors(part, cell_of_value)
+        for order in self.checks.orders.values():
+            order.add(numbers.values[numbers.codes])
+        if part.outside is not None and tally.mechanism.outside == "drop":
+            rows = rows[~part.outside]
+            codes = codes[~part.outside]
+        elif part.outside is not None:
+            codes[part.outside] = self._middles.size
+        self.dropped = None
+        if len(rows) < count:
+            self.dropped = np.isin(np.arange(count), rows, invert=True)
+        tally.answers += len(codes)
+        self._counts[0] += np.bincount(codes, minlength=len(self._labels))
+        return {(0, 0): DrawnColumn(codes, self._labels)}
+
+    def _part(self, column: Callable[[int], Any], count: int, first_row: int) -> _Part:
+        """The numbers of the records of a part that are in use."""
+        rows = np.arange(count)
+        cells, names = self._cells(column)
+        try:
+            kept = usable(cells, names, self._missing, advise=self._advise)
+            if kept is not None:
+                rows = rows[kept]
+                cells = [selected(values, kept) for values in cells]
+            numbers = numbers_of(cells[0], names[0])
+            values, outside = self.tally.inside(numbers)
+        except BadCell as error:
+            row = int(rows[error.position])
+            raise BadRecord(
+                row, error.what, f"row number {first_row + row} (counted from 0)"
+            ) from None
+        person = cells[1] if self.plan.identity else None
+        return _Part(rows, numbers, values, outside, person)
+
+    def _add_errors(self, part: _Part, cell_of_value: NDArray[np.int32]) -> None:
+        """Add the errors of the answers of a part to the tally."""
+        numbers = part.numbers
+        # A value that is disclosed to lie outside has an empty answer, or none, and no error.
+        answered = numbers.codes
+        if part.outside is not None:
+            answered = answered[~part.outside]
+        errors = np.abs(self._middles[cell_of_value] - numbers.values)
+        times = np.bincount(answered, minlength=cell_of_value.size)
+        self.tally.add_errors(numbers.values, errors, times)
+
+    def _cells(self, column: Callable[[int], Any]) -> tuple[list[Any], list[Any]]:
+        """The column of numbers and those that identify individuals, with their names."""
+        number_place = self.plan.inputs[0][0]
+        names = [self.header[number_place]]
+        cells = [_stored(column(number_place), names[0])]
+        for place in self.plan.identity:
+            name = self.header[place]
+            names.append(name)
+            cells.append(empty_as_missing(encode(column(place), name)))
+        return cells, names
+
+    def _add_people(self, person: Any, count: int) -> None:
+        """Add the individuals of `count` records, to the tally of the folder as well."""
+        values = np.zeros(count)
+        self.tally.people.add([], values, person)
+        if self._folder_tally is not None:
+            self._folder_tally.people.add([], values, person)
+
+    def count(self, column: Callable[[int], Any], times: NDArray[np.int64]) -> None:
+        """As `Drawer.count`; each record comes once."""
+        # Nothing is random, so the answers can be counted only by placing every number.
+        self.draw(column, len(times))
+
+    def result(self, sha256: str | None) -> RangeRelease:
+        """The result of the release."""
+        if not self.tally.records and self._advise:
+            raise InputError("no records; an answer needs at least one")
+        if self._folder_tally is not None:
+            self._folder_tally.add(self.tally)
+        return self.tally.result(sha256)
+
+    def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
+        """The numbers in the same kind of column as `like`."""
+        import pyarrow as pa
+
+        values = np.append(self._middles, np.nan)[drawn.codes]
+        if isinstance(like, (pa.Array, pa.ChunkedArray)):
+            array = pa.array(values, mask=drawn.codes == self._middles.size)
+            if isinstance(like, pa.Array):
+                return array
+            return pa.chunked_array([array])
+        if isinstance(like, np.ndarray):
+            return values
+        # A polars Series, without an import of polars; else a pandas one.
+        if hasattr(like, "to_arrow"):
+            return type(like)(name, values, nan_to_null=True)
+        return type(like)(values, index=like.index, name=like.name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The records in use of a part of a table.
+
+    Parameters
+    ----------
+    rows : (n,) integers
+        Their places in the part.
+    numbers
+        Their numbers, coded.
+    values : (m,) array
+        The distinct numbers, moved into the range.
+    outside : (n,) truth values or None
+        The records with a number outside the range, where that is disclosed.
+    person
+        The column that identifies individuals; None without one.
+    """
+
+    rows: NDArray[np.int64]
+    numbers: Numbers
+    values: NDArray[np.float64]
+    outside: NDArray[np.bool_] | None
+    person: Any
+
+
+def _stored(column: Any, name: str) -> Any:
+    """A column as an array of numbers, where it holds numbers, else as codes into texts."""
+    import pyarrow as pa
+
+    array = column
+    # A polars Series, without an import of polars.
+    if hasattr(column, "to_arrow"):
+        array = column.to_arrow()
+    if not isinstance(array, (pa.Array, pa.ChunkedArray)):
+        try:
+            array = pa.Array.from_pandas(column)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            return empty_as_missing(encode(column, name))
+    if _is_number(array.type):
+        if isinstance(array, pa.ChunkedArray):
+            return array.combine_chunks()
+        return array
+    return empty_as_missing(encode(array, name))
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether an arrow type is one of integers or floating-point numbers."""
+    from pyarrow import types
+
+    return types.is_integer(kind) or types.is_floating(kind)

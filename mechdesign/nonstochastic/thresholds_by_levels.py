@@ -1,0 +1,150 @@
+"""Thresholds of a finite query with the most levels within a noiseless budget.
+
+Farokhi 2019 offers equal cells only; docs/explanation/ranges-theory.md, 'Programs for thresholds',
+has the programs. Where every fibre is a run of consecutive answers, the thresholds are placed from
+left to right, each as low as it can be; else by integer programming.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.answer_gaps import GapProblem, gap_problem
+from mechdesign.nonstochastic.optimal_quantizers import (
+    PROVEN_BY_SEARCH,
+    STOPPED,
+    TIME_LIMIT,
+    OptimalQuantizer,
+    ThresholdChoice,
+)
+from mechdesign.nonstochastic.output_budgets import allowance
+from mechdesign.nonstochastic.queries import Query
+from mechdesign.nonstochastic.solver_failures import solver_failures
+from mechdesign.nonstochastic.threshold_program import budget_model
+from solvers.programs.highs import solve_program
+
+LevelsMethod = Literal["auto", "milp", "earliest"]
+METHODS: tuple[LevelsMethod, ...] = get_args(LevelsMethod)
+
+SUFFICIENT = "sufficient only: some fibre skips answers, and method 'milp' is exact"
+
+BOUND_SLACK = 1e-6
+"""A number of levels is an integer, so a bound within this of one is that integer."""
+
+
+def most_levels(
+    query: Query | GapProblem,
+    epsilon: object,
+    *,
+    method: LevelsMethod = "auto",
+    time_limit: float = TIME_LIMIT,
+) -> OptimalQuantizer:
+    """The epsilon-noiselessly private quantiser of a finite query with the most levels.
+
+    Parameters
+    ----------
+    query
+        A query on finite domains, or the `gap_problem` of one.
+    epsilon
+        In bits.
+    method
+        - "earliest": every threshold inside a fibre counts, and each is as low as it can be; exact
+          if each fibre is a run of consecutive answers, else only sufficient.
+        - "milp": only pairs of consecutive fibre members that are separated count; exact.
+        - "auto": "earliest" if that is exact, else "milp".
+    time_limit
+        Seconds for the MILP; then the best thresholds found are returned with the bound proven.
+
+    Raises
+    ------
+    InputError
+        If the budget, the method or the domain is not usable.
+    SolverFailure
+        If HiGHS fails, or its answer does not survive the exact count.
+    """
+    problem = query
+    if not isinstance(problem, GapProblem):
+        problem = gap_problem(problem)
+    allowed = allowance(epsilon)
+    if method not in METHODS:
+        raise InputError(f"method ({method!r}) must be auto, milp or earliest")
+    if method == "auto" and problem.runs:
+        method = "earliest"
+    elif method == "auto":
+        method = "milp"
+    if method == "milp":
+        choice = _levels_by_milp(problem, allowed.outputs, time_limit)
+    else:
+        choice = _earliest_levels(problem, allowed.outputs)
+    return choice.counted(problem, allowed)
+
+
+def earliest(problem: GapProblem, outputs: int) -> list[int]:
+    """Most gaps, no fibre containing `outputs` of them: each as low as the ones before allow.
+
+    Of K consecutive thresholds the last must be beyond the reach of the first, and the reach grows
+    with the gap; so by induction the k-th threshold here is not above that of any other choice.
+    """
+    if outputs == 1:
+        # No fibre may contain a threshold at all: the gaps that no fibre covers. Their number of
+        # fibres rises by one where a fibre begins, and falls by one where it has ended.
+        changes = np.zeros(problem.gaps + 1, dtype=np.int64)
+        np.add.at(changes, problem.intervals[:, 0], 1)
+        np.subtract.at(changes, problem.intervals[:, 1], 1)
+        fibres = np.cumsum(changes)[: problem.gaps]
+        return np.flatnonzero(fibres == 0).tolist()
+    reach = problem.reach().tolist()
+    gaps: list[int] = []
+    place = 0
+    while place < problem.gaps:
+        gaps.append(place)
+        place += 1
+        if len(gaps) >= outputs - 1:
+            # With the last K - 1 thresholds, the next one must not be in a fibre that contains them
+            # all.
+            place = max(place, reach[gaps[1 - outputs]])
+    return gaps
+
+
+def _earliest_levels(problem: GapProblem, outputs: int) -> ThresholdChoice:
+    """The gaps from left to right; of most levels where every fibre is a run of answers."""
+    gaps = earliest(problem, outputs)
+    # Without a proof, the bound is a cell for every answer.
+    bound = len(problem.values)
+    because = SUFFICIENT
+    if problem.runs:
+        bound = len(gaps) + 1
+        because = "no threshold can be lower"
+    return ThresholdChoice("earliest", gaps, float(bound), problem.runs, because)
+
+
+def _levels_by_milp(
+    problem: GapProblem, outputs: int, time_limit: float
+) -> ThresholdChoice:
+    """The gaps of most levels, by integer programming."""
+    gaps = problem.gaps
+    if gaps == 0 or not problem.binding(outputs):
+        because = "no fibre has more answers than the budget allows"
+        return ThresholdChoice(
+            "milp", list(range(gaps)), float(gaps + 1), True, because
+        )
+    model = budget_model(problem, outputs)
+    # Thresholds from left to right keep the budget, so the solver has a solution at once.
+    start = model.start(earliest(problem, outputs))
+    program = model.program(-np.ones(gaps))
+    with solver_failures():
+        solution = solve_program(program, time_limit=time_limit, start=start)
+    # The program minimises the negative number of thresholds; there is one level more.
+    if math.isinf(solution.bound):
+        bound = gaps + 1
+    else:
+        bound = math.floor(-solution.bound + BOUND_SLACK) + 1
+    because = STOPPED
+    if solution.optimal:
+        because = PROVEN_BY_SEARCH
+    chosen = model.gaps_of(solution)
+    return ThresholdChoice("milp", chosen, float(bound), solution.optimal, because)

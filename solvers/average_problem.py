@@ -1,0 +1,233 @@
+"""What a search for averages knows: the table, what is measured, and where posteriors may lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.errors import EmptyPolytope, InvalidOption, InvalidPolytope
+from solvers.points import Array, Points, entropy_terms
+from solvers.polytope import Polytope
+
+MOST_PAIRED = 3000
+"""Symbols up to which all pairs are held in memory."""
+
+LEAST_TANGENT = 1e-7
+"""Tangents of w log w touch it here at the least: at zero it has none."""
+
+FEW_ULP = 16.0 * np.finfo(np.float64).eps
+"""Relative rounding error of a lift, a tangent or an entropy, generously."""
+
+WORST_SUM = 1e-9
+"""Distance from 1 within which the entries of a joint table sum to one."""
+
+POLISHING_STEPS = 30
+"""Steps of the descent on a column's own support."""
+
+FIRST_STEP = 0.3
+"""Length of the first of them, in units of the entropy's own curvature."""
+
+SMALLEST_ENTRY = 1e-11
+"""Entries of a column below this become zeros."""
+
+
+class Measure(StrEnum):
+    """What an output leaks about S, on average over the outputs."""
+
+    MUTUAL_INFORMATION = "mi"
+    TOTAL_VARIATION = "tv"
+    CHI_SQUARE = "chi2"
+    MAXIMAL_LEAKAGE = "maximal-leakage"
+
+
+def measure_of(name: Measure | str) -> Measure:
+    """The measure of this name; InvalidOption if there is none."""
+    try:
+        return Measure(name)
+    except ValueError:
+        names = ", ".join(known.value for known in Measure)
+        raise InvalidOption(f"measure ({name}) must be one of {names}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Leakage:
+    """L(v) = sum_s P(s) f(w_s) of one measure, or max_s w_s - 1; w are the lifts of v."""
+
+    measure: Measure
+    secrets: Array
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether f needs infinitely many tangents."""
+        return self.measure in (Measure.MUTUAL_INFORMATION, Measure.CHI_SQUARE)
+
+    def of_lifts(self, lifts: Array) -> Array:
+        """L of points with these lifts (k, m); (k,)."""
+        if self.measure is Measure.MAXIMAL_LEAKAGE:
+            return np.maximum(lifts.max(axis=1) - 1.0, 0.0)
+        if self.measure is Measure.TOTAL_VARIATION:
+            return 0.5 * np.abs(lifts - 1.0) @ self.secrets
+        return self.term(lifts) @ self.secrets
+
+    def term(self, lifts: Array) -> Array:
+        """f of a smooth measure, the version that is never negative: linear terms sum to zero."""
+        if self.measure is Measure.CHI_SQUARE:
+            return (lifts - 1.0) ** 2
+        return 1.0 - lifts - entropy_terms(lifts)
+
+    def slope(self, lifts: Array) -> Array:
+        """The derivative of `term`; lifts must be positive."""
+        if self.measure is Measure.CHI_SQUARE:
+            return 2.0 * (lifts - 1.0)
+        return np.log(lifts)
+
+    def slopes(self, lifts: Array) -> tuple[Array, Array]:
+        """L at lifts (m, k), and a subgradient of it, (m, k)."""
+        if self.measure is Measure.MAXIMAL_LEAKAGE:
+            largest = lifts.argmax(axis=0)
+            slope = np.zeros_like(lifts)
+            slope[largest, np.arange(lifts.shape[1])] = 1.0
+            return lifts.max(axis=0) - 1.0, slope
+        weight = self.secrets[:, None]
+        if self.measure is Measure.TOTAL_VARIATION:
+            leak = 0.5 * (weight * np.abs(lifts - 1.0)).sum(axis=0)
+            return leak, 0.5 * weight * np.sign(lifts - 1.0)
+        # A lift of zero in the middle of an interval is zero all over it: any slope will do.
+        slopes = self.slope(np.maximum(lifts, np.finfo(np.float64).tiny))
+        return (weight * self.term(lifts)).sum(axis=0), weight * slopes
+
+
+@dataclass(frozen=True, eq=False)
+class AverageProblem:
+    """The table, the leakages that are bounded or minimised, and the polytopes of posteriors.
+
+    `point` is P(x), `secrets` is P(s), and `matrix` maps posteriors to lifts.
+    """
+
+    point: Array
+    secrets: Array
+    matrix: Array
+    leakages: tuple[Leakage, ...]
+    inner: Polytope | None
+    outer: Polytope | None
+
+    @classmethod
+    def of(
+        cls,
+        joint: Array,
+        measures: Sequence[Measure | str],
+        inner: Polytope | None,
+        outer: Polytope | None,
+    ) -> AverageProblem:
+        """Check the arguments; InvalidOption where one is out of range."""
+        table = np.ascontiguousarray(joint, dtype=np.float64)
+        if table.ndim != 2 or not np.isfinite(table).all() or (table < 0.0).any():
+            raise InvalidOption(
+                "joint must be a matrix of finite probabilities, none negative"
+            )
+        point = table.sum(axis=0)
+        secrets = table.sum(axis=1)
+        if (point <= 0.0).any() or (secrets <= 0.0).any():
+            raise InvalidOption("joint has a row or column without mass; leave it out")
+        if abs(float(table.sum()) - 1.0) > WORST_SUM:
+            raise InvalidOption(f"joint sums to {float(table.sum())}, not to 1")
+        leakages = tuple(Leakage(measure_of(name), secrets) for name in measures)
+        if outer is None:
+            outer = inner
+        if inner is None and outer is not None:
+            raise InvalidOption("an outer polytope needs an inner one")
+        if inner is not None and outer is not None:
+            inner.check_relaxation(outer)
+            if inner.n != len(point):
+                raise InvalidPolytope(
+                    f"the polytope has {inner.n} coordinates and joint {len(point)} columns"
+                )
+            if inner.excess(point)[0] > 0.0:
+                raise EmptyPolytope("the marginal of X is not a member of the polytope")
+        # Divided one after the other: the product of two rare marginals could vanish.
+        matrix = table / point / secrets[:, None]
+        return cls(point, secrets, matrix, leakages, inner, outer)
+
+    @property
+    def entropy(self) -> float:
+        """H(X) in nats."""
+        return math.fsum(entropy_terms(self.point).tolist())
+
+    def leaks(self, points: Points) -> Array:
+        """Every leakage of every point, (j, k)."""
+        lifts = points.images(self.matrix)
+        return np.array([leakage.of_lifts(lifts) for leakage in self.leakages])
+
+    def charged(self, lifts: Array, multipliers: Array) -> tuple[Array, Array]:
+        """sum_j beta_j L_j at lifts (m, k), and a subgradient of it, (m, k)."""
+        total = np.zeros(lifts.shape[1])
+        slopes = np.zeros_like(lifts)
+        for multiplier, leakage in zip(multipliers, self.leakages, strict=True):
+            leak, slope = leakage.slopes(lifts)
+            total += multiplier * leak
+            slopes += multiplier * slope
+        return total, slopes
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether pairs of symbols with one share each are all that pricing needs to look at."""
+        few = len(self.point) <= MOST_PAIRED
+        return len(self.secrets) == 2 and self.inner is None and few
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether every f is smooth."""
+        return all(leakage.is_smooth for leakage in self.leakages)
+
+    def members(self, points: Points) -> Points:
+        """Those of the points that lie in the inner polytope."""
+        if self.inner is None or not len(points):
+            return points
+        return points.take(self.inner.excess(points.toarray()) <= 0.0)
+
+    def polished(self, points: Points, prices: Array, multipliers: Array) -> Points:
+        """Points moved downhill on their own supports: the leakage bends where tangents do not.
+
+        Exponentiated gradient on each point by itself; a step that does not lower the cost is taken
+        back and the next one is shorter.
+        """
+        if not (self.is_smooth and self.inner is None and len(points)):
+            return points
+        moved = points.toarray()
+        support = moved > 0.0
+        cost, slope = self._reduced(moved, support, prices, multipliers)
+        steps = np.full((len(moved), 1), FIRST_STEP)
+        for _ in range(POLISHING_STEPS):
+            mean = (moved * slope).sum(axis=1, keepdims=True)
+            way = np.where(support, slope - mean, 0.0)
+            trial = moved * np.exp(-np.clip(steps * way, -1.0, 1.0))
+            trial /= trial.sum(axis=1, keepdims=True)
+            trial[trial < SMALLEST_ENTRY] = 0.0
+            trial /= trial.sum(axis=1, keepdims=True)
+            lower, other = self._reduced(trial, support, prices, multipliers)
+            falls = lower < cost
+            cost = np.where(falls, lower, cost)
+            moved = np.where(falls[:, None], trial, moved)
+            slope = np.where(falls[:, None], other, slope)
+            steps *= np.where(falls, 1.5, 0.25)[:, None]
+        return Points.from_dense(moved)
+
+    def _reduced(
+        self,
+        dense: Array,
+        support: NDArray[np.bool_],
+        prices: Array,
+        multipliers: Array,
+    ) -> tuple[Array, Array]:
+        """H + sum_j beta_j L_j - y.v at points (k, n), and its gradient on their supports."""
+        lifts = np.maximum(dense @ self.matrix.T, LEAST_TANGENT)
+        charge, slopes = self.charged(lifts.T, multipliers)
+        cost = entropy_terms(dense).sum(axis=1) - dense @ prices + charge
+        positive = np.where(support, np.maximum(dense, SMALLEST_ENTRY), 1.0)
+        gradient = slopes.T @ self.matrix - np.log(positive) - prices
+        return cost, gradient

@@ -1,0 +1,60 @@
+"""Branch and bound over a polytope of many cuts, taken into programs where they are violated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from solvers.concave import (
+    FEWEST_BOXES,
+    MEMORY_LIMIT,
+    ConcaveSearch,
+    check_limits,
+    identical_columns,
+    thread_pool,
+)
+from solvers.polytope import Polytope
+
+ROUNDING = 8.0 * np.finfo(np.float64).eps
+"""Relative error of the entries of a row that was moved to the common end."""
+
+
+class CutSearch(ConcaveSearch):
+    """`ConcaveSearch` over {v >= 0, sum v = 1, rows v <= upper}; see there.
+
+    All rows get the end 1, by a constant on both sides (sum v = 1), so that the kernel can keep
+    them in one list (`_listed_rows.h`).
+    """
+
+    def __init__(self, polytope: Polytope, *, workers: int = 1) -> None:
+        from solvers._kernel import Search
+
+        check_limits(workers, MEMORY_LIMIT)
+        self.n = polytope.n
+        ends = polytope.upper[:, None]
+        size = 1.0 + np.abs(ends) + np.abs(polytope.rows)
+        # Lower entries make a wider set: v is not negative.
+        cuts = polytope.rows + (1.0 - ends) - ROUNDING * size
+        self._members, self._first = identical_columns(cuts)
+        distinct = len(self._first)
+        cuts = np.ascontiguousarray(cuts[:, self._first])
+        one = np.ones(1)
+        self._kernels: list[Any] = []
+        for _ in range(workers):
+            kernel = Search(
+                np.ones((1, distinct)),
+                one,
+                one,
+                one,
+                one,
+                np.ones(distinct),
+                distinct,
+                cuts=cuts,
+                count=len(cuts),
+            )
+            self._kernels.append(kernel)
+        # A box holds two 4-byte ends and a 2-byte rank for each coordinate, and its cuts.
+        box_bytes = 20 * distinct + 64
+        self._box_limit = max(FEWEST_BOXES, MEMORY_LIMIT // box_bytes // workers)
+        self._pool = thread_pool(workers)

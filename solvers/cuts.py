@@ -1,0 +1,60 @@
+"""Cuts around a convex set, collected as the rows of a polytope."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from solvers.convex_set import ConvexSet, Cut
+from solvers.points import Array
+from solvers.polytope import Polytope
+
+
+class Cuts:
+    """The cuts of one run."""
+
+    def __init__(self, convex: ConvexSet) -> None:
+        count, self._n = convex.matrix.shape
+        self._convex = convex
+        self._normals = np.zeros((0, count))
+        self._offsets = np.zeros(0)
+
+    def copy(self, convex: ConvexSet) -> Cuts:
+        """The same cuts for another set in this one."""
+        cuts = Cuts(convex)
+        cuts._normals = self._normals
+        cuts._offsets = self._offsets
+        return cuts
+
+    @property
+    def polytope(self) -> Polytope:
+        """All cuts, as rows over v; without any a row that holds for every v."""
+        if not len(self._normals):
+            nothing = np.zeros((1, self._n))
+            return Polytope(nothing, np.full(1, -np.inf), np.ones(1))
+        rows = self._normals @ self._convex.matrix
+        # The simplex meets rows relative to their ends. Where these are next to zero, as around
+        # tiny sets, a constant on both sides (sum v = 1) gives the row a scale: a power of two.
+        largest = np.maximum(np.abs(rows).max(axis=1), np.finfo(np.float64).tiny)
+        constant = np.exp2(np.ceil(np.log2(largest)))
+        # Products of normals and entries of A are rounded once more, and so are the sums.
+        sizes = np.abs(self._normals) @ np.abs(self._convex.matrix) + constant[:, None]
+        offsets = self._offsets + constant
+        offsets += self._convex.roundoff * sizes.max(axis=1)
+        rows = rows + constant[:, None]
+        return Polytope(rows, np.full(len(rows), -np.inf), offsets)
+
+    def add(self, cuts: list[Cut]) -> None:
+        """Append cuts."""
+        if not cuts:
+            return
+        normals: list[Array] = []
+        offsets: list[float] = []
+        for cut in cuts:
+            # Powers of two make all rows of size about one, without any rounding.
+            scale = 2.0 ** -math.frexp(float(np.abs(cut.normal).max()))[1]
+            normals.append(scale * cut.normal)
+            offsets.append(scale * cut.offset)
+        self._normals = np.vstack([self._normals, *normals])
+        self._offsets = np.append(self._offsets, offsets)

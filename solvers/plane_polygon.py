@@ -1,0 +1,175 @@
+"""The polygon of a polytope whose rows see a point v of the simplex through two numbers only.
+
+Symbol x is a point of the plane, and v stands for the mixture of these points with weights v. Every
+row of the polytope is an affine function of the mixture, so it is a half-plane, and all rows
+together are a polygon. A *line* here is an affine function of the plane, given by its values at the
+symbols, that is at most zero inside; its value at a mixture is the mixture of its values. An edge
+of the polygon lies where one line is zero, a *corner* where two of them are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.line import DEPENDENCE, ULP, affine_fit
+from solvers.points import Array
+from solvers.polytope import Polytope
+
+MOST_LINES = 40
+"""Edges up to which corners are looked for pair by pair."""
+
+NEAREST = 1e-7
+"""Distance of two symbols, as a share of the cloud's size, below which triples that hold both have
+no sharp weights; branch and bound does not mind."""
+
+OUTSIDE = 1e-9
+"""Distance, in units of the cloud, by which a pair or corner may miss the polygon and still count:
+more than any rounding, and it can only lower the bound."""
+
+COLLINEAR = 1e-6
+"""Root mean square distance of the second row from the first one and the ones, in units of its
+largest entry, up to which the symbols lie on a line as far as rounding can tell."""
+
+PARALLEL = 1e-6
+"""Determinant of the slopes of two lines, each of about one, below which their corner has no sharp
+place."""
+
+OPPOSITE = 1e-12
+"""Difference of the slopes of two lines, up to their sign, below which they are the two ends of one
+row."""
+
+APART = 1e-9
+"""Distance of two such ends from which they surely do not meet."""
+
+
+@dataclass(frozen=True, eq=False)
+class Polygon:
+    """The lines of a polytope and of the relaxation around it, (k, n) arrays of their values.
+
+    `blur` is the absolute error of an entry of `outer`; `corners` are the pairs of outer lines that
+    meet within the outer polygon.
+    """
+
+    inner: Array
+    outer: Array
+    blur: float
+    corners: list[tuple[int, int]]
+
+
+def polygon_of(
+    polytope: Polytope, relaxation: Polytope, distinct: NDArray[np.intp]
+) -> Polygon | None:
+    """The polygon in the distinct symbols; None where the rows see more than a plane, symbols
+    nearly coincide, or corners are not sharp.
+    """
+    leads = _leading_rows(polytope.rows)
+    if leads is None:
+        return None
+    rows = polytope.rows[:, distinct]
+    points = rows[leads]
+    # The same power of two for both keeps the coordinates exact.
+    points = points * 2.0 ** -np.ceil(np.log2(np.abs(points).max()))
+    offset, slope, error = affine_fit(rows, points)
+    size = np.maximum(np.abs(rows).max(axis=1), 1.0)
+    if (error > DEPENDENCE * size).any():
+        return None
+    # Inner lines are moved inwards by the error of the fit, outer ones outwards.
+    inner = _lines(polytope, points, offset, slope, -error)
+    outer = _lines(relaxation, points, offset, slope, error)
+    if inner is None or outer is None or not 3 <= len(outer[0]) <= MOST_LINES:
+        return None
+    if _least_distance(points) < NEAREST:
+        return None
+    corners = _corners(outer[0], points)
+    if corners is None:
+        return None
+    lines, blur = outer
+    return Polygon(inner[0], lines, blur, corners)
+
+
+def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
+    """Two rows that span the others and the ones: the widest, and the one farthest from it."""
+    from scipy.linalg import qr
+
+    size = np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)
+    scaled = rows / size[:, None]
+    centred = scaled - scaled.mean(axis=1, keepdims=True)
+    factors: Any = qr(centred.T, mode="r", pivoting=True)
+    triangle, order = factors
+    if abs(triangle[1, 1]) <= COLLINEAR * np.sqrt(rows.shape[1]):
+        return None
+    return order[:2].astype(np.intp)
+
+
+def _least_distance(points: Array) -> float:
+    """Of two different symbols."""
+    from scipy.spatial import KDTree
+
+    distances, _ = KDTree(points.T).query(points.T, k=2)
+    # The nearest neighbour of each symbol is itself, the second one another.
+    return float(distances[:, 1].min())
+
+
+def _lines(
+    polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array
+) -> tuple[Array, float] | None:
+    """The lines of every finite end, (k, n), and their error; None if a row of no slope is
+    violated.
+
+    Row i is ``offset_i + slope_i . z`` at the point z of the plane, up to `error_i`.
+    """
+    values: list[Array] = []
+    blur = 0.0
+    for sign, ends in ((1.0, polytope.upper), (-1.0, polytope.lower)):
+        for i in np.flatnonzero(np.isfinite(ends)):
+            normal = sign * slope[i]
+            end = sign * (ends[i] - offset[i]) + error[i]
+            size = float(np.abs(normal).max())
+            if size <= DEPENDENCE * max(1.0, abs(offset[i])):
+                # The row is constant: it holds everywhere or nowhere.
+                if end < -4.0 * DEPENDENCE:
+                    return None
+                continue
+            # A power of two makes every slope about one, without rounding.
+            scale = 2.0 ** -np.round(np.log2(size))
+            normal = normal * scale
+            end = end * scale
+            values.append(normal @ points - end)
+            terms = float((np.abs(normal) @ np.abs(points)).max() + abs(end))
+            blur = max(blur, 8.0 * ULP * terms)
+    if not values:
+        return None
+    return np.ascontiguousarray(values), blur
+
+
+def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
+    """Pairs of lines that meet within the polygon, or not surely outside; None where two nearly
+    coincide.
+    """
+    # Every line as constant + slopes . z again, from its values at the symbols.
+    basis = np.column_stack([np.ones(points.shape[1]), points.T])
+    coefficients = np.linalg.lstsq(basis, lines.T, rcond=None)[0]
+    constants = coefficients[0]
+    slopes = coefficients[1:]
+    corners: list[tuple[int, int]] = []
+    for k in range(len(lines)):
+        for m in range(k + 1, len(lines)):
+            pair = [k, m]
+            matrix = slopes[:, pair].T
+            if abs(float(np.linalg.det(matrix))) < PARALLEL:
+                # Two ends of one row never meet; different rows so nearly parallel are for the
+                # tree.
+                are_ends = np.abs(matrix[0] + matrix[1]).max() < OPPOSITE
+                if are_ends and constants[k] + constants[m] < -APART:
+                    continue
+                return None
+            corner = np.linalg.solve(matrix, -constants[pair])
+            others = np.delete(constants + corner @ slopes, pair)
+            allowance = OUTSIDE * (1.0 + np.abs(corner).max())
+            if others.max(initial=-np.inf) <= allowance:
+                corners.append((k, m))
+    return corners

@@ -1,0 +1,181 @@
+"""The compiled rounds over all pairs across an edge and all triples around a corner.
+
+A mixture theta of symbols costs H(theta) - theta.y at the prices y. The loops (`_plane.h`) pass
+over whatever costs more than a *level*, which falls as cheaper mixtures are found, and keep the
+best mixture with each symbol. What they pass over is bounded by the level, and what they evaluate
+by its value less an allowance for rounding; so the least of both bounds every vertex.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.concave import SLICE
+from solvers.plane_polygon import OUTSIDE
+from solvers.points import Array
+
+KEEP = 0.5
+"""Share of the best value found beyond which a vertex is no candidate for a column any more."""
+
+FARTHEST = 1e4
+"""Slopes of the touching plane, in units of the largest price, beyond which it is as good as
+none."""
+
+
+class PlaneSweep:
+    """One round over all vertices at fixed prices.
+
+    Attributes
+    ----------
+    prices : (n,) array
+        Of the groups of symbols.
+    priced : int
+        Mixtures evaluated so far.
+    """
+
+    def __init__(
+        self, prices: Array, level: float, time_limit: float | None, blur: float
+    ) -> None:
+        self.prices = prices
+        self.priced = 0
+        self._level = level
+        self._blur = blur
+        self._deadline = np.inf
+        if time_limit is not None:
+            self._deadline = time.monotonic() + time_limit
+        # No vertex costs less: entropies are not negative.
+        self._floor = -float(prices.max())
+        self._lowest = np.inf
+        # The best value with each symbol in the present round, and the symbols that it mixes.
+        self._best = np.full(len(prices), np.inf)
+        self._support = np.full((len(prices), 3), -1, dtype=np.int32)
+
+    @property
+    def bound(self) -> float:
+        """A lower bound of all values: whatever was passed over costs more than the level."""
+        return float(min(self._lowest, self._level))
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, None for any number."""
+        if np.isinf(self._deadline):
+            return None
+        return max(0.0, self._deadline - time.monotonic())
+
+    def include(self, value: float) -> None:
+        """Take the least value of the unit vectors into account."""
+        self._lowest = min(self._lowest, value)
+        if value < 0.0:
+            value = KEEP * value
+        self._level = min(self._level, value)
+
+    def supports(self, size: int) -> NDArray[np.int32]:
+        """The distinct supports of the best mixtures of the last round, (k, size)."""
+        support = self._support[np.isfinite(self._best)][:, :size]
+        if not len(support):
+            return support
+        return np.unique(np.sort(support, axis=1), axis=0)
+
+    def pairs(self, lines: Array, edge: int) -> bool:
+        """Price all pairs of symbols on both sides of a line, mixed to zero there; whether the time
+        was enough.
+        """
+        from solvers._plane import pairs
+
+        self._begin()
+        largest_price = float(np.abs(self.prices).max())
+        return self._in_slices(
+            pairs,
+            lines,
+            self.prices,
+            self._best,
+            self._support,
+            edge,
+            self._blur,
+            OUTSIDE,
+            largest_price,
+        )
+
+    def triples(self, lines: Array, corner: tuple[int, int]) -> bool:
+        """Price all triples that hold the corner of two lines; whether the time was enough.
+
+        With f and g the two lines, the corner is the origin of the plane (f, g). A plane ``a + b f
+        + c g`` above all prices gives theta.y <= a there, so a triple costs at least H(theta) - a,
+        and exactly that plus the mixture of its gaps to the plane: with small gaps come first, most
+        triples are out of reach at a glance.
+        """
+        from solvers._plane import triples
+
+        self._begin()
+        f = np.ascontiguousarray(lines[corner[0]])
+        g = np.ascontiguousarray(lines[corner[1]])
+        offset, slopes = _touching_plane(f, g, self.prices)
+        gaps = offset + slopes[0] * f + slopes[1] * g - self.prices
+        # Lowered until it touches: no price lies above the plane, whatever the solver returned.
+        offset = offset - float(gaps.min())
+        gaps = np.ascontiguousarray(gaps - gaps.min())
+        nearest_first = np.argsort(gaps, kind="stable").astype(np.int32)
+        reach = float(max(np.hypot(f, g).max(), 1.0))
+        # The size of all terms of a value, of which its rounding is a few units.
+        plane_size = abs(offset) + 2.0 * float(np.abs(slopes).sum()) * reach
+        size = plane_size + float(np.abs(self.prices).max()) + float(gaps.max())
+        return self._in_slices(
+            triples,
+            f,
+            g,
+            gaps,
+            nearest_first,
+            self._best,
+            self._support,
+            offset,
+            size,
+            reach,
+            2.0 * self._blur,
+        )
+
+    def _begin(self) -> None:
+        """Forget the mixtures of the last round; level and bound stay."""
+        self._best = np.full(len(self.prices), np.inf)
+        self._support = np.full((len(self.prices), 3), -1, dtype=np.int32)
+
+    def _in_slices(
+        self, loop: Callable[..., tuple[int, float, float, int]], *data: Any
+    ) -> bool:
+        """All of a compiled loop, in slices between which the clock and Ctrl-C have their turn;
+        whether the time was enough.
+        """
+        first = 0
+        while first < len(self.prices):
+            left = min(SLICE, self._deadline - time.monotonic())
+            if left <= 0.0:
+                return False
+            state = (self._level, KEEP, self._lowest, self._floor)
+            first, self._level, self._lowest, priced = loop(*data, *state, first, left)
+            self.priced += priced
+        return True
+
+
+def _touching_plane(f: Array, g: Array, prices: Array) -> tuple[float, Array]:
+    """The plane above all prices that is lowest at the origin, as its height there and its slopes:
+    the best multipliers of the corner.
+
+    Any plane gives a valid bound, so the answer is not trusted, and far-away ones are as good as
+    none.
+    """
+    from scipy.optimize import linprog
+
+    top = float(np.abs(prices).max())
+    matrix = -np.column_stack([np.ones(len(f)), f, g])
+    limit = FARTHEST * (1.0 + top)
+    ranges = [(-10.0 - 3.0 * top, None), (-limit, limit), (-limit, limit)]
+    solution = linprog(
+        [1.0, 0.0, 0.0], A_ub=matrix, b_ub=-prices, bounds=ranges, method="highs"
+    )
+    if solution.x is None:
+        return top, np.zeros(2)
+    return float(solution.x[0]), np.asarray(solution.x[1:])

@@ -1,0 +1,73 @@
+"""Global minimum of the same concave function over an uncertain set.
+
+The kernel (`_robust_rows.h`) has the tree and the simplex method of `solvers.concave`. Its rows are
+not given in advance but found by sorting, at the points that break them
+(docs/explanation/optimum-theory.md, 'Uncertain sets, with rows found by sorting').
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from solvers.concave import FEWEST_BOXES, MEMORY_LIMIT, ConcaveSearch, check_limits
+from solvers.points import Array
+from solvers.uncertain import UncertainSet
+
+
+class RobustSearch(ConcaveSearch):
+    """`ConcaveSearch` over an uncertain set; see there.
+
+    Parameters
+    ----------
+    uncertain : UncertainSet
+        Bounds hold for this set.
+    margin : float
+        Points lie in the smaller set whose inequalities hold with so much to spare; at the point
+        itself there are at least ``min(ratio - 1, most - 1, 1 - least)``.
+    """
+
+    def __init__(
+        self,
+        uncertain: UncertainSet,
+        *,
+        margin: float = 0.0,
+        workers: int = 1,
+        memory_limit: int = MEMORY_LIMIT,
+        tightening: float = np.inf,
+    ) -> None:
+        from solvers._robust import Search
+
+        check_limits(workers, memory_limit)
+        self.n = uncertain.n
+        # No two coordinates are interchangeable here: each is a group of its own.
+        self._members = np.arange(self.n)
+        self._first = self._members
+        lower, width, room = uncertain.boxes
+        scale = 1.0 / uncertain.point
+        share_lower = uncertain.share_lower
+        share_width = uncertain.share_upper - share_lower
+
+        def kernel(top: Array) -> Any:
+            return Search(
+                np.ascontiguousarray(lower),
+                np.ascontiguousarray(width),
+                np.ascontiguousarray(room),
+                np.ascontiguousarray(scale),
+                np.ascontiguousarray(share_lower),
+                np.ascontiguousarray(share_width),
+                max(1.0 - float(share_lower.sum()), 0.0),
+                uncertain.ratio,
+                uncertain.most,
+                uncertain.least,
+                margin,
+                uncertain.row_error * float(scale.max()),
+                uncertain.rest,
+                top=top,
+            )
+
+        self._make_kernels(kernel, np.ones(self.n), workers, tightening)
+        # A box holds its intervals, and one row and one member of the basis for each tight row.
+        box_bytes = 10 * self.n + 6 * (self.n + 1) + 208
+        self._box_limit = max(FEWEST_BOXES, memory_limit // box_bytes // workers)
