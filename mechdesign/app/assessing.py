@@ -6,6 +6,7 @@ import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.results import Assessed, ColumnSays, Say
+from mechdesign.app.searching import TENTHS
 
 
 def assess_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
@@ -21,18 +22,16 @@ def assess_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
         if column.identifier:
             text = "Identifies records: leave it out."
         else:
-            text = f"Holds {w.percent(disclosure.information)} of the protected information"
+            share = w.percent(disclosure.information, step=TENTHS)
+            text = f"Holds {share} of the protected information"
             if disclosure.largest_lift is not None:
                 lift = disclosure.largest_lift
                 text += (
                     f"; one value makes a protected value {lift:.3g} times as probable"
                 )
             if disclosure.pinned:
-                text += (
-                    f"; reveals it for {w.percent(disclosure.pinned)} of the records"
-                )
+                pinned = w.percent(disclosure.pinned, step=TENTHS)
+                text += f"; reveals it for {pinned} of the records"
             text += "."
-            if column.rare_values:
-                text += f" {w.count(column.rare_values, 'rare value')}."
         columns.append(ColumnSays(column.name, text))
     return Assessed(tuple(columns), assessment.summary())

@@ -4,9 +4,8 @@ are merged. Boxes are learned on a slice of the records.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.app.choice import RELATIVE, Choice
@@ -24,6 +23,7 @@ from mechdesign.app.results import (
     Say,
 )
 from mechdesign.app.searching import (
+    BEYOND_GIVEN,
     CHANNEL_ABOUT,
     MOST_MEANINGS,
     PUBLIC_ABOUT,
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 MOST_FACTORS = 10
 """Released labels that the page lists as those that change a probability most."""
+
+TIMES = " times"
+"""Stands in the caption of a table of factors, and not in every cell."""
 
 FILLED = (
     "Values are drawn inside of the released box. For the population the search keeps most "
@@ -180,7 +183,7 @@ def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
         released = "value"
     promise = f"A released {released} makes any value of {secret} {span} as probable"
     if choice.promise == RELATIVE:
-        promise += ", compared with somebody whose given columns are known"
+        promise += BEYOND_GIVEN
     kept = w.percent_at_least(design.nmi)
     most = w.percent_at_most(design.upper_bound_nmi)
     others = design.records - channel.slice_records
@@ -238,7 +241,7 @@ def _unchanged(channel: md.BoxChannel) -> tuple[tuple[str, str], ...]:
         return ()
     rows: list[tuple[str, str]] = []
     for variable, share in zip(channel.columns, truth, strict=True):
-        rows.append((w.title(variable.columns), w.percent_at_least(share)))
+        rows.append((w.title(variable.columns), w.percent_at_least(share, step=TENTHS)))
     return tuple(rows)
 
 
@@ -256,10 +259,10 @@ def _worst_factors(report: BoxReport) -> tuple[OutputFactors, ...]:
     for row in worst[:MOST_FACTORS]:
         rows.append(
             OutputFactors(
-                group=w.label(row.stratum),
+                group=_given(row.stratum),
                 released=w.label(row.output),
-                table=w.times_text(row.on_table, notion),
-                population=w.times_text(row.achieved, notion),
+                table=w.times_text(row.on_table, notion).removesuffix(TIMES),
+                population=w.times_text(row.achieved, notion).removesuffix(TIMES),
             )
         )
     return tuple(rows)
@@ -284,7 +287,7 @@ def _meanings(channel: md.BoxChannel) -> tuple[Meaning, ...]:
         ]:
             rows.append(
                 Meaning(
-                    group=_stratum(texts),
+                    group=_given(str(texts["stratum"])),
                     released=w.label(output),
                     share=w.percent(min(1.0, share), step=TENTHS),
                     behind=behind_text(list(codebook[output].items())),
@@ -317,11 +320,11 @@ def _together(channel: md.BoxChannel) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _stratum(texts: Mapping[str, Any]) -> str:
+def _given(stratum: str) -> str:
     """The given values of a part, or nothing."""
     from mechdesign.report import wording as w
 
-    stratum = str(texts["stratum"]).rstrip(": ")
-    if not stratum:
+    values = stratum.rstrip(": ")
+    if not values:
         return ""
-    return w.label(stratum)
+    return w.label(values)

@@ -34,15 +34,16 @@ ROLES = {
 INFORMATION = "information"
 TRUTH = "truth"
 OBJECTIVES = {
-    INFORMATION: "most information (may release groups of values)",
-    TRUTH: "most cells unchanged (releases the column's own values)",
+    INFORMATION: "most information",
+    TRUTH: "most cells unchanged",
 }
+"""The words of both lists fit a window of 400 pixels."""
 
 TOTAL = "total"
 RELATIVE = "relative"
 PROMISES = {
-    TOTAL: "somebody of whom nothing is known",
-    RELATIVE: "somebody whose given columns are known",
+    TOTAL: "nothing",
+    RELATIVE: "the given columns",
 }
 
 MISSING = {
@@ -53,9 +54,9 @@ MISSING = {
 
 LEVELS = {
     "": "this table alone",
-    "0.9": "the population behind it, with 90 % confidence",
-    "0.95": "the population behind it, with 95 % confidence",
-    "0.99": "the population behind it, with 99 % confidence",
+    "0.9": "the population, 90 % confidence",
+    "0.95": "the population, 95 % confidence",
+    "0.99": "the population, 99 % confidence",
 }
 """Levels that the page offers; a form may send any other."""
 
@@ -212,13 +213,13 @@ class Choice:
             self._check_row_names()
         if self.is_rows and self.level and self.given and self.promise == TOTAL:
             raise InputError(
-                "With given columns the promise for the population compares with somebody whose "
-                "given columns are known: choose that, or release them."
+                "With given columns the promise for the population takes them as known: choose "
+                "in step 3 that the given columns are known, or release them."
             )
         if self.promise == RELATIVE and not self.given:
             raise InputError(
-                "The promise compares with given columns, and no column is given: give one, or "
-                "compare with somebody of whom nothing is known."
+                "The promise takes given columns as known, and no column is given: give one, or "
+                "choose in step 3 that nothing is known."
             )
 
     def _check_merging(self) -> None:

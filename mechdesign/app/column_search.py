@@ -97,7 +97,7 @@ def _unchanged(result: md.Design, choice: Choice) -> tuple[tuple[str, str], ...]
     share = unchanged_share(result)
     if share is None:
         return ()
-    return ((choice.released[0], w.percent_at_least(float(share))),)
+    return ((choice.released[0], w.percent_at_least(float(share), step=TENTHS)),)
 
 
 def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
@@ -216,8 +216,8 @@ def _moves(report: Report) -> tuple[Move, ...]:
         move = Move(
             released=w.label(output),
             symbol=w.label(belief.symbol),
-            before=w.percent(belief.before),
-            after=w.percent(min(1.0, belief.before * lifts[most])),
+            before=w.percent(belief.before, step=TENTHS),
+            after=w.percent(min(1.0, belief.before * lifts[most]), step=TENTHS),
         )
         moves.append((_distance(lifts[most]), move))
     moves.sort(key=lambda entry: -entry[0])
@@ -239,9 +239,9 @@ def _beliefs(report: Report) -> tuple[BeliefRow, ...]:
         rows.append(
             BeliefRow(
                 symbol=w.label(belief.symbol),
-                before=w.percent(belief.before),
-                lowest=w.percent_at_least(belief.lowest),
-                highest=w.percent_at_most(belief.highest),
+                before=w.percent(belief.before, step=TENTHS),
+                lowest=w.percent_at_least(belief.lowest, step=TENTHS),
+                highest=w.percent_at_most(belief.highest, step=TENTHS),
             )
         )
     return tuple(rows)

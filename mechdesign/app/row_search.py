@@ -23,6 +23,7 @@ from mechdesign.app.results import (
     Say,
 )
 from mechdesign.app.searching import (
+    BEYOND_GIVEN,
     CHANNEL_ABOUT,
     MOST_MEANINGS,
     PUBLIC_ABOUT,
@@ -54,7 +55,7 @@ def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     result = searched_rows(table, joint, choice, say)
     unchanged: list[tuple[str, str]] = []
     for name, share in (result.truth or {}).items():
-        unchanged.append((name, w.percent_at_least(share)))
+        unchanged.append((name, w.percent_at_least(share, step=TENTHS)))
     text = row_design_text(result)
     say("Writing the reports")
     report = row_report(result.channel)
@@ -100,8 +101,8 @@ def searched_rows(
         # Its advice is about options, which the page does not have.
         reason, _, _ = str(error).partition(" release them as levels")
         raise md.InputError(
-            f"{reason.rstrip(';:')}. Give them the role 'release', or compare with somebody "
-            "whose given columns are known."
+            f"{reason[:1].upper()}{reason[1:].rstrip(';:')}. Give them the role 'release', or "
+            "choose in step 3 that the given columns are known."
         ) from None
     if not isinstance(result, md.RowDesign):
         raise TypeError("only a design with a level has boxes")
@@ -142,7 +143,7 @@ def _row_facts(result: md.RowDesign, choice: Choice) -> tuple[tuple[str, str], .
     span = factors(achieved.eps_l, achieved.eps_u)
     promise = f"A released row makes any value of {secret} {span} as probable"
     if choice.promise == RELATIVE:
-        promise += ", compared with somebody whose given columns are known"
+        promise += BEYOND_GIVEN
     worst = result.audit.worst
     row = ", ".join(w.label(text) for text in worst.row) or "any row"
     return (
@@ -224,8 +225,8 @@ def _row_moves(report: RowReport) -> tuple[Move, ...]:
             Move(
                 released=", ".join(w.label(text) for text in worst.row),
                 symbol=w.label(report.channel.sensitive.names[most]),
-                before=w.percent(worst.prior[most]),
-                after=w.percent(worst.posterior[most]),
+                before=w.percent(worst.prior[most], step=TENTHS),
+                after=w.percent(worst.posterior[most], step=TENTHS),
             )
         )
     return tuple(moves)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from mechdesign.core.progress import Step
 
 TENTHS = Decimal("0.1")
-"""The last decimal of a percentage that is no bound."""
+"""The last decimal of percentages on the page; what is kept has three, because its proven bound may
+differ in the last one.
+"""
 
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
@@ -35,6 +37,9 @@ def progress_to(say: Say) -> Callable[[Step], None]:
     """What a search reports its steps to."""
     return lambda step: say(str(step))
 
+
+BEYOND_GIVEN = " as for somebody with the same given columns"
+"""Ends a promise that takes the given columns as known."""
 
 CHANNEL_ABOUT = "Channel file, with the counts of the table: keep it to yourself"
 PUBLIC_CHANNEL = "public-channel.json"
@@ -93,9 +98,9 @@ def belief_rows(
         rows.append(
             BeliefRow(
                 symbol=w.label(name),
-                before=w.percent(share),
-                lowest=w.percent_at_least(share * lower),
-                highest=w.percent_at_most(min(1.0, share * upper)),
+                before=w.percent(share, step=TENTHS),
+                lowest=w.percent_at_least(share * lower, step=TENTHS),
+                highest=w.percent_at_most(min(1.0, share * upper), step=TENTHS),
             )
         )
     return tuple(rows)

@@ -59,14 +59,14 @@ def percent(
     return f"{rounded} %"
 
 
-def percent_at_most(share: float) -> str:
+def percent_at_most(share: float, *, step: Decimal = PERCENT) -> str:
     """An upper bound on a share: rounded up."""
-    return percent(share, ROUND_CEILING)
+    return percent(share, ROUND_CEILING, step=step)
 
 
-def percent_at_least(share: float) -> str:
+def percent_at_least(share: float, *, step: Decimal = PERCENT) -> str:
     """A lower bound on a share: rounded down."""
-    return percent(share, ROUND_FLOOR)
+    return percent(share, ROUND_FLOOR, step=step)
 
 
 def label(text: str) -> str:
