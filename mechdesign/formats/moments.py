@@ -104,9 +104,23 @@ def _present(column: Any) -> Integers:
 
 
 @lru_cache
-def _probed(count: int) -> Integers:
+def probed_places(count: int) -> Integers:
     """The positions of the cells of a column of `count` that are matched first."""
     return np.linspace(0, count - 1, PROBED).astype(np.int64)
+
+
+def some_are_moments(probe: Any) -> bool:
+    """Whether a moment is among the probed texts of a column; otherwise the column has none."""
+    import pyarrow.compute
+
+    # The stubs of pyarrow lack these functions.
+    pc: Any = pyarrow.compute
+
+    offsets, _ = arrow_offsets(probe)
+    # Most columns, of which there may be thousands, have texts too short for a date.
+    if (np.diff(offsets) < SHORTEST).all():
+        return False
+    return bool(pc.any(pc.match_substring_regex(probe, PATTERN)).as_py())
 
 
 def _moments_in_texts(texts: Any) -> Moments | None:
@@ -119,13 +133,8 @@ def _moments_in_texts(texts: Any) -> Moments | None:
 
     if not len(texts):
         return None
-    probed = _probed(len(texts))
-    offsets, _ = arrow_offsets(texts)
-    # Most columns, of which there may be thousands, have texts too short for a date.
-    if (offsets[probed + 1] - offsets[probed] < SHORTEST).all():
-        return None
-    probe = texts.take(arrow_integers(probed))
-    if not pc.any(pc.match_substring_regex(probe, PATTERN)).as_py():
+    probe = texts.take(arrow_integers(probed_places(len(texts))))
+    if not some_are_moments(probe):
         return None
     parts = pc.extract_regex(texts, PATTERN)
     places = _present(parts)
