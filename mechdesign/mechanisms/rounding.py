@@ -50,6 +50,18 @@ FINE_MISS = 1e-13
 """A relative miss of P_X below this is left to the renormalisation of the rows: it is well below
 the smallest margin (1e-12) that designs keep from their budget."""
 
+LARGEST_CORRECTION = 1e-6
+"""Most that the refinement changes all weights together, where P_X is missed by a rounding error.
+Where posteriors are nearly dependent, as P_X and two that mix to it, least squares would move any
+weight between them for the least miss, and all information with it."""
+
+MOST_TIMES_MISS = 100.0
+"""The same for a larger miss: so many times its mass."""
+
+CUTOFFS = (None, 1e-6)
+"""Relative singular values that least squares takes for zero: those of rounding, then more, which
+leaves the weights alone along nearly dependent posteriors."""
+
 LARGEST_REFINEMENT = 250_000
 """Most entries of the dense system that refines the weights (0.15 s); larger designs go without."""
 
@@ -201,12 +213,17 @@ def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
         return beta
     system = np.zeros((n, k))
     system[x, y] = v / p_x[x]
-    better = beta + np.linalg.lstsq(system, left, rcond=None)[0]
-    if better.min() <= 0.0:
-        return beta
-    if np.abs(miss(better)).max() >= np.abs(left).max():
-        return beta
-    return better
+    largest = max(LARGEST_CORRECTION, MOST_TIMES_MISS * float(np.abs(left) @ p_x))
+    for cutoff in CUTOFFS:
+        correction = np.linalg.lstsq(system, left, rcond=cutoff)[0]
+        if np.abs(correction).sum() > largest:
+            continue
+        better = beta + correction
+        if better.min() <= 0.0:
+            continue
+        if np.abs(miss(better)).max() < np.abs(left).max():
+            return better
+    return beta
 
 
 def _without_twins(

@@ -61,6 +61,19 @@ def test_the_optimum_is_at_least_the_best_of_a_grid(measure):
     assert design.certificate.gap_nmi <= 1e-4
 
 
+SPLIT_CONSTANT = [[0, 50, 50], [50, 50, 10], [200, 50, 1], [0, 10, 3]]
+"""A table whose best channel for a small total variation is a constant and two outputs that mix to
+it, so that least squares sees any weight of the constant as nearly as good."""
+
+
+@pytest.mark.parametrize("budget", [0.02, 0.0296, 0.03])
+def test_rounding_keeps_the_weight_of_a_constant_output(budget):
+    table = md.Joint.from_counts(SPLIT_CONSTANT)
+    design = md.design(table, average={"tv": budget})
+    assert design.nmi >= best_on_a_grid(table, {"tv": budget}) - 1e-4
+    assert design.certificate.gap_nmi <= 1e-4
+
+
 @pytest.mark.parametrize(
     "measures", [("mi", "tv"), ("chi2", "maximal-leakage"), MEASURES]
 )

@@ -142,6 +142,20 @@ def test_weights_that_are_off_are_recomputed(joint):
     )
 
 
+@pytest.mark.parametrize("error", [1e-14, 1e-13, 1e-12, 1e-10, 1e-8])
+def test_nearly_dependent_posteriors_keep_their_weights(joint, error):
+    # P_X is the mean of the other two but for an error, and is missed by about as much.
+    p = joint.p_x
+    way = np.array([0.1, -0.1, 0.05, -0.05])
+    off = error * np.array([1.0, 0.0, 0.0, -1.0])
+    posteriors = np.array([p, p + way + off, p - way])
+    weights = np.array([0.4, 0.3, 0.3])
+    rounded = round_channel(weights, posteriors, Rules(joint, LIP(5.0)))
+    w = np.array([list(row) for row in rounded.channel.rows]) / D
+    # Outputs come in the order of their weights: the constant is the first.
+    assert p @ w == pytest.approx(weights, abs=1e-5)
+
+
 def test_a_design_that_breaks_the_budget_by_rounding_errors_is_mixed_back(joint):
     notion = LIP(0.5)
     weights, points = optimal(
