@@ -347,6 +347,11 @@ def test_refusals_before_any_work(folder, run, channel, monkeypatch):
     refused(
         run, 2, "no report is asked for: give --report FILE", "report", "channel.json"
     )
+    words = (
+        "Got unexpected extra argument(s) (r.html); what is to be written is named by "
+        "an option: --report FILE"
+    )
+    refused(run, 2, words, "report", "channel.json", "r.html")
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     words = "an HTML report needs matplotlib, which is not installed: pip install 'mechdesign[report]'"
     refused(run, 2, words, "report", "channel.json", "--report", "r.html")
