@@ -45,7 +45,10 @@ void search_free(Search *search)
 
 /* ---------------------------------------------------------------- boxes */
 
-/* The intervals, rows and basis at hand as a box with one reference; NULL without memory. */
+/* The intervals, rows and basis at hand as a box with one reference; NULL without memory.
+ *
+ * The box and its arrays are one block of memory. They follow each other by falling alignment:
+ * pointers, floats, short integers. */
 Box *box_new(Search *search)
 {
     const Program *lp = &search->program;
@@ -65,7 +68,7 @@ Box *box_new(Search *search)
     box->upper = box->lower + n;
     box->basis = (int16_t *)(box->upper + n);
     box->rank = box->basis + rows;
-    box->cap = 1.0f;
+    box->cap = 1.0f; /* caps nothing yet: coordinates are probabilities */
     for (size_t j = 0; j < n; j++) {
         float low = float_below(search->lower[j]);
         box->lower[j] = low < 0.0f ? 0.0f : low; /* coordinates are never negative */
@@ -94,16 +97,20 @@ void box_release(Search *search, Box *box)
     search->boxes--;
 }
 
-/* The box's rows and basis, with the ends of the larger set. Rows need not be sharper than
- * leaves. */
+/* Give the program the rows and the basis of a box, with the ends of the larger of its two sets. */
 void box_load(Search *search, const Box *box)
 {
+    /* A node is a leaf once its bound is this close to its point, so that smaller violations of a
+     * row need no cut. */
     search->program.cut_tolerance = search->leaf;
     load_rows(&search->problem, &search->program, box->cut, box->cuts);
     load_basis(&search->problem, &search->program, box->basis);
 }
 
 /* ---------------------------------------------------------------- open nodes */
+
+/* A binary heap: the children of place i are at 2 i + 1 and 2 i + 2, and no child has a smaller
+ * bound than its parent. */
 
 /* Add a node, which takes a reference of its box; -1 without memory. */
 int push_node(Search *search, Node node)
@@ -117,6 +124,7 @@ int push_node(Search *search, Node node)
         search->heap_capacity = capacity;
     }
     int i = search->open++;
+    /* Parents of a larger bound move down until the place for the node is free. */
     while (i > 0) {
         int parent = (i - 1) / 2;
         if (search->heap[parent].bound <= node.bound)
@@ -135,6 +143,7 @@ Node pop_node(Search *search)
     Node top = search->heap[0];
     Node last = search->heap[--search->open];
     int i = 0;
+    /* The last node fills the gap at the top: smaller children move up until it fits. */
     for (;;) {
         int child = 2 * i + 1;
         if (child >= search->open)

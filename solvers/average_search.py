@@ -212,6 +212,21 @@ class AverageSearch:
         first = Points.concatenate(parts)
         self._points = first.take(np.arange(0))
         self._append(first)
+        self._start_with_known_channel()
+
+    def _start_with_known_channel(self) -> None:
+        """The answer where the time is over before the first program is solved."""
+        point = self._problem.point
+        weights = np.zeros(len(self._points))
+        if self._maximise:
+            # The first column, P(x), is a constant output: it leaks nothing and tells nothing.
+            weights[0] = 1.0
+            self._value = 0.0
+        elif self._problem.inner is None:
+            # The unit vectors behind it release X as it is: all information, all leakage.
+            weights[1 : 1 + len(point)] = point
+            self._value = math.fsum((weights * self._leaks[0]).tolist())
+        self._weights = weights
 
     def _quiet_pairs(self) -> Points:
         """Pairs of symbols, mixed so that their lifts come nearest to 1 in mean square."""
@@ -469,10 +484,10 @@ class AverageSearch:
 
     def _result(self, status: EnvelopeStatus) -> AverageOptimum:
         if not math.isfinite(self._value):
-            if not self._maximise and self._problem.inner is not None:
-                raise EmptyPolytope(
-                    "no channel in the polytope that was found keeps so much information"
-                )
+            raise EmptyPolytope(
+                "no channel in the polytope that was found keeps so much information"
+            )
+        if status is EnvelopeStatus.BACKEND_FAILED and not self._rounds:
             raise BackendFailure("HiGHS failed on the master program of the averages")
         used = np.flatnonzero(self._weights > 0.0)
         weights = self._weights[used]

@@ -251,6 +251,9 @@ class EnvelopeSearch:
             if progress is not None:
                 progress(self._moment())
             if not solved:
+                # A master program that met the limit has not failed.
+                if limits.seconds <= 0.0:
+                    return EnvelopeStatus.TIME_LIMIT
                 return EnvelopeStatus.BACKEND_FAILED
             if result.status is SearchStatus.MEMORY_LIMIT and not added:
                 return EnvelopeStatus.MEMORY_LIMIT

@@ -21,18 +21,15 @@ from mechdesign.analysis.linear import Array
 Counts = NDArray[np.int64]
 
 MOST_OUTCOMES = 5_000
-"""Largest number of outcomes that the exact multinomial test enumerates, some milliseconds of work.
-"""
+"""Largest number of outcomes that the exact multinomial test enumerates, within milliseconds."""
 
 SPLIT_FROM = 40.0
 """Smallest expected count of labels that the tree of binomials splits further: p-values of few
-counts are coarse, and would dilute the sum. Each label is tested alone anyway.
-"""
+counts are coarse, and would dilute the sum. Each label is tested alone anyway."""
 
 TIE = 1e-9
 """Likelihood ratios this close, relative to their size, count as equal, and so as at least as
-extreme.
-"""
+extreme."""
 
 SMALLEST = 1e-300
 """p-values below are reported as this: the logarithm stays finite."""
@@ -63,6 +60,7 @@ def multinomial_test(counts: Counts, probabilities: Array) -> Part:
         p = enumerated_test(counts, probabilities)
         return Part(p, np.array([p]), "exact multinomial")
     pieces = tree_p_values(counts, probabilities)
+    # Each label alone, times the number of labels (Bonferroni).
     single = float(binomial_p_values(counts, np.full(k, n), probabilities).min()) * k
     # The smaller of two tests, each at half the level.
     p = min(1.0, 2.0 * min(fisher(pieces), single))
@@ -124,14 +122,15 @@ def tree_p_values(counts: Counts, probabilities: Array) -> Array:
     order = np.argsort(-probabilities, kind="stable")
     below = np.concatenate([[0], np.cumsum(counts[order])])
     mass = np.concatenate([[0.0], np.cumsum(probabilities[order])])
-    hits = list[int]()
-    trials = list[int]()
-    chances = list[float]()
+    hits: list[int] = []
+    trials: list[int] = []
+    chances: list[float] = []
     spans = [(0, len(counts))]
     records = int(below[-1])
     while spans:
         low, high = spans.pop()
         # Of the records in the span, those in its first half are binomial.
+        # It ends where half the mass is, but both halves have a label.
         middle = int(np.searchsorted(mass, (mass[low] + mass[high]) / 2.0))
         middle = min(max(middle, low + 1), high - 1)
         hits.append(int(below[middle] - below[low]))

@@ -27,6 +27,10 @@ from mechdesign.core.wording import quoted
 
 Kind = Literal["unbiased", "posterior"]
 
+SINGULAR = 1e-10
+"""Smallest eigenvalue of the scaled normal matrix, relative to the largest, above which
+coefficients are determined."""
+
 
 @dataclass(frozen=True)
 class PosteriorTable:
@@ -183,11 +187,6 @@ def expand_records(
     return ExpandedRecords(record, symbol, expanded.data, model.symbols, kind)
 
 
-SINGULAR = 1e-10
-"""Smallest eigenvalue of the scaled normal matrix, relative to the largest, above which
-coefficients are determined."""
-
-
 @dataclass(frozen=True)
 class Regression:
     """Coefficients of a regression and their standard errors (heteroscedasticity-consistent
@@ -258,11 +257,13 @@ def corrected_regression(
     columns: dict[str, Array] = {}
     for name, values in (covariates or {}).items():
         columns[name] = _numbers(f"the covariate {quoted(name)}", values, size)
+    # The (n, 0) array gives the matrix its n rows where there are no covariates.
+    others = np.column_stack([*columns.values(), np.zeros((size, 0))])
     equations = _NormalEquations(
         first=estimator.weights,
         second=_products(estimator),
         codes=codes,
-        others=np.column_stack([*columns.values(), np.zeros((size, 0))]),
+        others=others,
         target=target,
     )
     normal, right = equations.sums()
@@ -304,7 +305,8 @@ def _numbers(name: str, values: Any, size: int) -> Array:
 def _products(estimator: Estimator) -> Array:
     """(labels, k, k) weights of the products of two features.
 
-    The normal matrix has sums of such products, so they need unbiased weights of their own.
+    The normal matrix has sums of such products. The product of two unbiased weights is biased, so
+    the products need weights of their own.
     """
     names = estimator.cells.names
     identification = estimator.identification
@@ -361,6 +363,8 @@ class _NormalEquations:
 
         They sum to 0 where beta solves the equations.
         """
+        # Of a record with features d, covariates z and outcome t the terms are d (t - z.b - d.b)
+        # and z (t - z.b - d.b). `first` takes the place of d, and `second` that of d d'.
         k = self.first.shape[1]
         rest = self.target - self.others @ beta[k:]
         fitted = (self.first @ beta[:k])[self.codes]

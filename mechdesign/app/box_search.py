@@ -153,7 +153,8 @@ def searched_boxes(
 
 def _merged(joint: md.Joint, choice: Choice, say: Say) -> md.BoxDesign:
     """The design of one column whose rare values are merged."""
-    from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
+    from mechdesign.mechanisms.box_design import design_boxes
+    from mechdesign.mechanisms.box_request import BoxRequest
     from mechdesign.tables.records import Records
 
     if choice.used_bins:

@@ -80,6 +80,7 @@ def read_content(path: str, content: bytes) -> MemoryTable:
 
 
 def _parquet(content: bytes) -> Any:
+    """The pyarrow table of a Parquet file."""
     import pyarrow
     import pyarrow.parquet
 
@@ -90,9 +91,11 @@ def _parquet(content: bytes) -> Any:
 
 
 def _csv(path: str, content: bytes) -> MemoryTable:
+    """The table of a CSV file, with the delimiter that its header suggests."""
     import pyarrow
     import pyarrow.csv
 
+    # The header is read first: its names are needed to tell pyarrow that every column is text.
     line, _, _ = content.partition(b"\n")
     try:
         header = line.decode("utf-8-sig").rstrip("\r")
@@ -122,6 +125,7 @@ def _csv(path: str, content: bytes) -> MemoryTable:
 
 
 def _check(table: MemoryTable) -> None:
+    """Refuse a table from which nothing can be released."""
     names = table.columns
     for name in names:
         if not name:

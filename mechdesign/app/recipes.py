@@ -177,7 +177,8 @@ def _imports(choice: Choice) -> list[str]:
     if not choice.merge_rare:
         return []
     return [
-        "from mechdesign.mechanisms.box_design import BoxRequest, design_boxes",
+        "from mechdesign.mechanisms.box_design import design_boxes",
+        "from mechdesign.mechanisms.box_request import BoxRequest",
         "from mechdesign.tables.records import Records",
     ]
 

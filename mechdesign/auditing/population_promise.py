@@ -1,10 +1,11 @@
 """The promise of any channel for the population: which outputs and symbols weaken it, and a remedy.
 
-A channel designed on few records promises something about these records. For the population that
-they are a sample of, the largest and the smallest lift over a confidence set are what is left of it
-(`population`, in integers). Outputs made of symbols with few records are the ones that are hardly
-known; publishing one together with another output is the remedy at hand. Causes and remedy are
-searched in floating point; the budgets that are reported are exact.
+A channel designed on few records keeps its promise on these records. What is left of it for the
+population that they are a sample of are the largest and the smallest lift over a confidence set
+(`population`, in integers). The fewer records a symbol has, the wider are its intervals in
+proportion to its shares, and the further the lifts of outputs made of it can lie from those of the
+table. A remedy is to publish such an output as one with another. Causes and remedy are searched in
+floating point; the budgets that are reported are exact.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ figures that are promised do not depend on it.
 """
 
 HALF = 0.5
-"""Symbols are named until they make up this share of what the interval adds to the lift."""
+"""Symbols are named until they make up this share of what the intervals add to P(y|s)."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ def population_promise(
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of.
 
-    `chosen` is the set that a channel with confidence was designed for: then nothing is to be
-    mended, and no merging is tried.
+    `chosen` is the confidence set that the channel was designed for, if it was: then it keeps its
+    promise for the population, so no remedy is searched.
     """
     joint = released_part(channel, joint)
     released = Released(
@@ -151,6 +152,7 @@ def _cause(
     """The cell of `bound`, and the symbols whose intervals in its own row make up half of what the
     set adds to it.
     """
+    # P(y|s) = sum of P(x|s) P(y|x): the interval of P(x|s) moves it by (end - estimate) P(y|x).
     s = bound.s
     row = joint.counts[s]
     total = joint.sensitive_counts[s]
@@ -192,11 +194,13 @@ def _remedy(
     """Merge the worst output with the one that mends it best, a few times; describe the result."""
     if notion is None or notion.limits.mean is not None:
         notion = LIP(1.0)
+    # How much of these limits each output uses: the search lowers the largest usage.
     limits = notion.limits.loosest
     columns: list[Entries] = list(released.columns)
     groups: list[tuple[str, ...]] = [(label,) for label in released.outputs]
     usages = [population.extremes(column).usage(limits) for column in columns]
     before = max(usages)
+    # At least two outputs are left: a single one would release nothing.
     for _ in range(min(MOST_MERGERS, len(columns) - 2)):
         y = usages.index(max(usages))
         others = [k for k in range(len(columns)) if k != y]

@@ -1,8 +1,10 @@
-"""The extreme lifts of prefixes, by comparison of integers.
+"""The extreme lifts of all prefixes of a row channel, found prefix by prefix.
 
 With the masses N(s) of a prefix, their sum N, and the prior's counts n(s) with the sum T, its lift
-is N(s) T / (n(s) N). Quotients are compared by multiplication, so that only the extreme ones are
-held against exp of a budget, by enclosures (`demands.Extreme.used`).
+is l(s) = N(s) T / (n(s) N). What a budget bounds is a quotient of integers on each of three sides:
+l(s) for eps_u, 1 / l(s) for eps_l, and l(s) / l(t) for eps_ldp. Quotients are compared by
+multiplication. So an enclosure of a logarithm (`demands.Extreme.used`), which is slow, is needed
+for the largest quotient of each side only, not for every prefix.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from mechdesign.auditing.verdict import Achieved
 
 
 class Extremes:
-    """The largest quotient of every side and budget among prefixes, by comparison of integers."""
+    """The largest quotient of every side and budget (`most`) among the prefixes added."""
 
     def __init__(self) -> None:
         self.most: dict[tuple[str, float], Extreme] = {}
@@ -29,9 +31,11 @@ class Extremes:
             symbols = [s for s in members if sums[s]]
             if not symbols:
                 continue
+            # One budget for all of these symbols: only their extreme lifts can be the worst.
             high, low = _extreme_symbols(masses, sums, symbols)
             s = high
             against = None
+            # The quotient, as numerator and denominator.
             if side == "eps_u":
                 over = masses[s] * total, sums[s] * output
             elif side == "eps_l":
@@ -51,7 +55,7 @@ class Extremes:
 
     @property
     def achieved(self) -> Achieved:
-        """The smallest doubles that bound them."""
+        """The smallest budgets (doubles, nats) that the prefixes keep; 0 for a side without any."""
         used = {"eps_l": 0.0, "eps_u": 0.0, "eps_ldp": 0.0}
         for extreme in self.most.values():
             used[extreme.side] = max(used[extreme.side], extreme.used)

@@ -4,6 +4,10 @@ For a prefix of released symbols, N(s) is the sum of count(row) times the produc
 integers along the prefix, over the rows with the sensitive symbol s. The tree is walked level by
 level, with all pairs of a row and a prefix of one length at a time; where these are too many for
 memory, in blocks of whole nodes, depth first.
+
+A prefix leads to a node of the tree. In the tables of a level (`core.row_tree`), a pair is a node
+and an input symbol, and a slot is a node and an output: a slot is a prefix that is one symbol
+longer.
 """
 
 from __future__ import annotations
@@ -61,7 +65,10 @@ def table_on(
 
 @dataclass(eq=False)
 class Block:
-    """Pairs of a row and a prefix of one length, sorted by the node that the prefix leads to."""
+    """Pairs of a row and a prefix of one length, sorted by the node that the prefix leads to.
+
+    `weights` has the count of the row times the integers along the prefix.
+    """
 
     level: int
     rows: Integers
@@ -70,6 +77,8 @@ class Block:
 
     def halves(self) -> tuple[Block, Block] | None:
         """Two blocks with different nodes; None where all pairs belong to one."""
+        # A node stays whole: the cut is before the node in the middle, or behind it if it is the
+        # first.
         middle = int(self.nodes[len(self.nodes) // 2])
         cut = int(np.searchsorted(self.nodes, middle))
         if cut == 0:
@@ -131,6 +140,7 @@ class LeafMasses:
                 waiting.append(self._below(table, pairs, block))
 
     def _pairs(self, table: LevelTable, block: Block) -> Integers:
+        """For each pair of row and prefix, that of node and input symbol in the tree."""
         column = len(self.channel.given) + block.level
         pairs = table.pairs(block.nodes, self.records.codes[block.rows, column])
         if (pairs == NO_PAIR).any():

@@ -38,6 +38,7 @@ from mechdesign.tables.records import Records
 MEANS = (
     "a promise about rows bounds single lifts: use alip, lip, ldp, max-lift or min-lift"
 )
+"""Why a notion on averages is refused, and what to use in its place."""
 
 
 @dataclass(frozen=True)
@@ -217,8 +218,8 @@ def _worst_extreme(
 ) -> tuple[int | None, Extreme]:
     """The extreme that uses the largest share of its budget, and its level.
 
-    The level is None for the given columns. Used budgets are the smallest doubles: of equal shares
-    a violated one comes first.
+    The level is None for the given columns. `used` is rounded up to a double, so the share is above
+    1 exactly where the budget is violated: a violated budget comes before every kept one.
     """
     finite: list[tuple[int | None, Extreme]] = []
     for level, extremes in ((None, start), *enumerate(by_level)):
@@ -236,6 +237,7 @@ def _verdict(
     start: Extremes,
     strata: Integers,
 ) -> RowAudit:
+    """The verdict from the extremes of the given columns (`start`) and of every level."""
     level, worst = _worst_extreme(by_level, start)
     is_satisfied = True
     for extremes in (start, *by_level):
@@ -267,6 +269,7 @@ def _verdict(
 
 
 def _larger(one: Achieved, other: Achieved) -> Achieved:
+    """The larger budget of each side."""
     return Achieved(
         max(one.eps_l, other.eps_l),
         max(one.eps_u, other.eps_u),
@@ -280,12 +283,8 @@ def given_lifts(channel: RowChannel, records: Records, strata: Integers) -> Achi
     # Infinite budgets: nothing is judged here, only measured.
     free = (math.inf,) * len(whole)
     demand = Demand((), whole, channel.sensitive.names, free, free, math.inf)
-    extremes = Extremes()
-    for k in range(len(channel.strata)):
-        counts = records.sensitive_counts(np.flatnonzero(strata == k))
-        if sum(counts):
-            extremes.add(counts, demand, k)
-    return extremes.achieved
+    demands = [demand] * len(channel.strata)
+    return _start(channel, records, strata, demands).achieved
 
 
 def _strata_of_slots(channel: RowChannel) -> list[Integers]:
@@ -313,7 +312,8 @@ def prefix_texts(channel: RowChannel, level: int | None, place: int) -> tuple[st
     texts: list[tuple[str, ...]] = []
     stratum = place
     slot = place
-    # From the slot up to the root: the parent is the slot whose child is this node.
+    # From the slot up to the root: the parent is the slot whose child is this node. It is the only
+    # one, because a prefix ends where a constant node, which slots may share, begins.
     while level is not None:
         table = tree.levels[level]
         texts.append(channel.texts_of(level, int(table.slot_outputs[slot])))

@@ -9,9 +9,11 @@ mean of each output is at most its budget. Nothing here is computed in floating 
 quotients of integers, formed anew from the counts of the joint table and the rows of the channel.
 Their logarithms are enclosed in Arb balls at growing precision until the ball lies between two
 neighbouring doubles; the upper one is the budget that is used (`auditing.demands.log_upper`,
-`budget_used`). Rounding is outward, so that a budget that is reported as achieved always holds. The
-true value is 0, infinite, or no double at all, so it is at most a budget exactly where the reported
-one is: rounding never changes a verdict.
+`budget_used`). Rounding is outward, so that a budget that is reported as achieved always holds.
+
+Rounding never changes a verdict. The true value is 0 or infinite, which are reported as they are,
+or it is irrational (`budget_used` says why). Then no double lies between it and the reported one,
+so both are at most a budget, which is a double, or neither is.
 
 This module knows neither the polytopes nor the solvers that designed the channel: one mistake
 cannot hide in both.
@@ -238,7 +240,8 @@ def mean_verdict(
     masses = list(masses_by_output(columns, joint))
     upper = [budget_used(output, limits.mean, inverse=False) for output in masses]
     lower = [budget_used(output, limits.mean, inverse=True) for output in masses]
-    # (used by each output, budget, whether of the inverse lifts), of the sides that are limited
+    # Of each limited side: the budgets that the outputs use, the allowed budget, and whether it is
+    # the side of the inverse lifts.
     sides: list[tuple[list[float], float, bool]] = []
     if math.isfinite(limits.upper):
         sides.append((upper, limits.upper, False))

@@ -5,6 +5,11 @@ Nodes of a level are written in their order, each with its inputs, its outputs, 
 output and a row of pairs (place of the output, integer) for every input; nodes without inputs are
 constant. The rows of the table stand beside the tree, one line for each: codes of the given
 columns, of the levels, of the secret, and the count. A public file has none of them.
+
+In memory (`core.row_tree`) the nodes of a level are joined in one table: a *pair* is an input of a
+node, a *slot* an output of a node, both numbered through all nodes. `_nodes` cuts this table into
+nodes, and `_level_table` puts it together again. A slot is the place of an output at its node plus
+the number of slots of the nodes before.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
 from mechdesign.core.json_values import with_infinities, without_infinities
-from mechdesign.core.row_tree import DENOMINATOR, LevelTable, RowTree
+from mechdesign.core.row_tree import DENOMINATOR, END, LevelTable, RowTree
 from mechdesign.tables.records import Records
 from mechdesign.tables.variable import Variable
 
@@ -70,6 +75,8 @@ _ROWS = {
     **_LISTS,
     "description": "Distinct rows: codes of given columns and levels, of the secret, the count.",
 }
+# To pydantic these are anything: it would visit each of their integers. `_tree` and `_records`
+# check them.
 _Tree = Annotated[Any, WithJsonSchema(_TREE)]
 _Rows = Annotated[Any, WithJsonSchema(_ROWS)]
 
@@ -110,6 +117,7 @@ class RowChannelDocument(d.FileDocument):
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate", "provenance")
+"""The keys that are plain records of the design, in which numbers may be infinite."""
 
 
 def write(channel: RowChannel, path: PathLike, *, overwrite: bool = False) -> None:
@@ -160,6 +168,7 @@ def content(channel: RowChannel) -> dict[str, Any]:
 
 
 def _level_labels(channel: RowChannel, level: int) -> dict[str, Any]:
+    """Inputs of a level, with labels of its outputs where these are not the inputs."""
     values = binned_labels_record(channel.levels[level])
     if channel.labels[level] != channel.levels[level].names:
         values["outputs"] = channel.labels[level]
@@ -167,6 +176,8 @@ def _level_labels(channel: RowChannel, level: int) -> dict[str, Any]:
 
 
 def _nodes(table: LevelTable, tree: RowTree, level: int) -> list[dict[str, Any]]:
+    """The nodes of one level as the file writes them."""
+    # Node k has the pairs from pairs[k] to pairs[k + 1], and its slots likewise.
     pairs = np.searchsorted(table.pair_nodes, np.arange(table.nodes + 1)).tolist()
     slots = np.searchsorted(table.slot_nodes, np.arange(table.nodes + 1)).tolist()
     inputs = table.pair_inputs.tolist()
@@ -195,6 +206,7 @@ def _nodes(table: LevelTable, tree: RowTree, level: int) -> list[dict[str, Any]]
 
 
 def _rows(table: Records) -> list[list[int]]:
+    """The distinct rows of the table: codes of all columns, then the count."""
     codes = np.column_stack([table.codes, table.secrets]).tolist()
     return [[*row, count] for row, count in zip(codes, table.counts, strict=True)]
 
@@ -205,6 +217,7 @@ def read(path: PathLike) -> RowChannel:
 
 
 def _channel(version: int, document: RowChannelDocument) -> RowChannel:
+    """The channel of a validated document, whose large arrays are checked on the way."""
     given = tuple(variable_of(labels, "given") for labels in document.given)
     levels = tuple(variable_of(labels, "released") for labels in document.levels)
     outputs: list[tuple[str, ...]] = []
@@ -241,6 +254,7 @@ def _channel(version: int, document: RowChannelDocument) -> RowChannel:
 
 
 def _tree(value: Any, sizes: Sequence[int], roots: tuple[int, ...]) -> RowTree:
+    """The tree, from the nodes of levels with so many input symbols."""
     levels = _list(value, "tree")
     if len(levels) != len(sizes):
         raise InputError(f"the tree must have nodes for {len(sizes)} levels")
@@ -254,6 +268,10 @@ def _tree(value: Any, sizes: Sequence[int], roots: tuple[int, ...]) -> RowTree:
 
 
 def _level_table(nodes: list[Any], size: int, place: str, last: bool) -> LevelTable:
+    """The table of a level; `place` is where its nodes are in the file, for messages.
+
+    Only the form is checked here; whether the numbers fit together, by `RowTree`.
+    """
     inputs: list[list[int]] = []
     outputs: list[list[int]] = []
     children: list[list[int]] = []
@@ -275,7 +293,9 @@ def _level_table(nodes: list[Any], size: int, place: str, last: bool) -> LevelTa
             raise InputError(
                 f"{where} must have a row for every input and a child for every output"
             )
-        children.append([-1] * len(outputs[-1]) if last else below)
+        if last:
+            below = [END] * len(outputs[-1])
+        children.append(below)
         for row in own:
             pairs = _integers(row, f"{where}.rows")
             if any(at >= len(outputs[-1]) for at in pairs[::2]):
@@ -300,6 +320,7 @@ def _flat(lists: list[list[int]]) -> Integers:
 
 
 def _repeated(lists: list[list[int]]) -> Integers:
+    """The position of each list, once for each of its values."""
     return np.repeat(np.arange(len(lists)), [len(values) for values in lists])
 
 
@@ -320,6 +341,7 @@ def _integers(value: Any, where: str) -> list[int]:
 def _records(
     document: RowChannelDocument, sensitive: Variable, groups: tuple[Variable, ...]
 ) -> Records | None:
+    """The rows of the table; None in a public file."""
     if document.rows is None:
         return None
     lines = _list(document.rows, "rows")

@@ -69,6 +69,7 @@ def audit(
     measures.refuse_alone()
     if channel is None:
         _refuse_measures(measures, "--matrix")
+        # Without a channel there is a matrix: "" only satisfies the type checker.
         verdict = _audit_matrix(reporter, matrix or "", table, budget)
     elif m.is_mechanism(channel):
         return m.audit_mechanism(
@@ -184,6 +185,7 @@ def _audit_channel(
         joint = table.read_for(channel, path)
         confidence = set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)
+        # A promise for the population needs counts of records, and one secret for all columns.
         if not joint.is_counts or joint.sensitive.protects_columns:
             return Verdict(joint, result, None, sentences)
         promise = population_promise(channel, joint, notion, chosen=confidence)
@@ -296,8 +298,7 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
             return []
         return [
             f"It was designed after {len(named)} other release(s) of the same records. Whether "
-            f"all together keep "
-            "the promise was not checked here; give each of them with --after."
+            "all together keep the promise was not checked here; give each of them with --after."
         ]
     given = {digest(release) for release in earlier}
     sentences = [
@@ -307,8 +308,7 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
     if missing:
         sentences.append(
             f"{missing} of the {len(named)} releases that the channel was designed after were "
-            f"not given, and not "
-            "checked."
+            "not given, and not checked."
         )
     strange = len(given - named)
     if strange:

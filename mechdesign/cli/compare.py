@@ -60,7 +60,6 @@ class GridOptions(o.KeptOptions):
         "truth and distance: channels on the column's own symbols; information: free "
         "outputs, the limit.",
     )
-
     average: str | None = option(
         "KIND=BUDGET",
         "Compare ways to keep one average budget instead, as for `design`: the certified optimum, "
@@ -85,6 +84,7 @@ class GridOptions(o.KeptOptions):
 
 
 def _names(text: str | None) -> list[str] | None:
+    """The names in a list with commas; None, which means all, where the option is missing."""
     if text is None:
         return None
     return text.split(",")
@@ -133,6 +133,7 @@ class OutputOptions:
         if self.output is not None:
             from mechdesign.core.files import check_target
 
+            # A file that is there is no fault yet: the comparison may go on with it.
             check_target(self.output, force=True, sources=sources)
 
 
@@ -239,7 +240,7 @@ def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
 
 
 class _Grid(NamedTuple):
-    """The budgets of a comparison, in nats."""
+    """The budgets of a comparison, in nats; `own` are those of single sensitive symbols."""
 
     epsilons: tuple[float, ...]
     lams: tuple[float, ...] | None
@@ -258,6 +259,7 @@ def _compared(
     from mechdesign.comparison.workers import pool
 
     search = asked.search
+    # A new process knows nothing of how this one reports.
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     work = reporter.work("comparing", unit="rows")
     with (
@@ -302,8 +304,10 @@ def _answer(
 
     files = asked.files
     places = {"output": files.output, "plot": files.plot}
-    said = f"{len(result.rows)} rows are compared"
-    reporter.done("compared", said, rows=len(result.rows), kept=result.kept, **places)
+    message = f"{len(result.rows)} rows are compared"
+    reporter.done(
+        "compared", message, rows=len(result.rows), kept=result.kept, **places
+    )
 
     def text() -> str:
         written = _written(files.output, files.plot, result.kept)
@@ -324,15 +328,16 @@ def _refuse_with_average(
 ) -> None:
     """Refuse options that a comparison at an average budget does not have."""
     default = SweepOptions()
+    # An average comparison takes a gap and a time limit, so these may differ from the default.
     plain = replace(search, gap=default.gap, time_limit=default.time_limit)
-    others = (
+    are_default = (
         replace(grid, average=None) == GridOptions(),
         budgets == o.BudgetOptions(),
         confidence == o.ConfidenceOptions(),
         plain == default,
         files == OutputOptions(),
     )
-    if not all(others):
+    if not all(are_default):
         raise InputError(
             "compare --average takes --gap, --time-limit and the options of the table, and no "
             "others: it is about one budget, without a notion beside it"
@@ -356,7 +361,9 @@ def _refuse_with_rows(
         refused.append(
             "--confidence and what belongs to it are not built for a comparison of rows"
         )
-    if replace(search, time_limit="30") != SweepOptions():
+    default = SweepOptions()
+    # A comparison of rows takes a time limit, so it may differ from the default.
+    if replace(search, time_limit=default.time_limit) != default:
         refused.append(
             "--method, --gap, --enumerate, --as-published and --workers are for "
             "channels of one column"
@@ -371,6 +378,7 @@ def _refuse_with_rows(
 
 
 def _written(output: str | None, plot: str | None, kept: int) -> str:
+    """A sentence on the files that were written; `kept` rows are from an earlier run."""
     if output is None and plot is None:
         return (
             "Nothing was written; --output curves.csv keeps these rows, --plot "
@@ -384,6 +392,7 @@ def _written(output: str | None, plot: str | None, kept: int) -> str:
 
 @contextmanager
 def _interruptible(output: str | None) -> Generator[None]:
+    """Say on Ctrl-C whether the rows so far are in a file, which a second run goes on with."""
     try:
         yield
     except KeyboardInterrupt:

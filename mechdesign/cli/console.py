@@ -1,6 +1,7 @@
 """Standard error: notes and errors for people, or JSON lines for logs (`--log-json`).
 
-`failure_of` turns an exception into one or two such lines and an exit code.
+A command has one `Reporter` and writes all its messages through it. `failure_of` turns an exception
+into one or two such lines and an exit code.
 """
 
 from __future__ import annotations
@@ -34,6 +35,13 @@ class Reporter:
     With `quiet` only errors are printed. With `log_json` each message is a line with one JSON
     object: `time` (UTC), `level` (info, warning, error), `event`, `message`, and the fields of the
     event. Messages hold no keys, and no cells of a table beyond those that an error must name.
+
+    Attributes
+    ----------
+    console : rich.console.Console or None
+        That of a progress bar while one is drawn, so that messages appear above it.
+    finished : bool
+        Whether all results are written: a Ctrl-C after that is no failure.
     """
 
     def __init__(self, *, quiet: bool = False, log_json: bool = False) -> None:
@@ -108,7 +116,7 @@ class Reporter:
 
     @contextmanager
     def hearing(self) -> Generator[None]:
-        """Report warnings and log messages of the libraries in use, too."""
+        """Report warnings and log messages of the libraries in use, too, and restore after."""
         with warnings.catch_warnings():
             handler = self.listen()
             try:
@@ -117,8 +125,9 @@ class Reporter:
                 logging.getLogger().removeHandler(handler)
 
     def listen(self) -> logging.Handler:
-        """Report messages of the libraries from now on, in a process that is wholly the
-        command's.
+        """Report warnings and log messages of the libraries from now on.
+
+        Nothing is restored: call it directly in a process that is wholly the command's.
         """
         handler = _Forwarding(self)
         logging.getLogger().addHandler(handler)
@@ -128,6 +137,7 @@ class Reporter:
     def _heard(
         self, message: Warning | str, category: type[Warning], *_: object, **__: object
     ) -> None:
+        """A warning in the place of `warnings.showwarning`, which has further arguments."""
         self.warning(f"{category.__name__}: {message}", event="library_warning")
 
     def _tell(
@@ -138,6 +148,7 @@ class Reporter:
         fields: dict[str, object],
         second: str = "",
     ) -> None:
+        """A message for whoever reads: a line in the log, or one or two lines for people."""
         self._log(level, event, text, fields)
         if self.log_json or (self.quiet and level != "error"):
             return
@@ -150,6 +161,7 @@ class Reporter:
     def _log(
         self, level: str, event: str, text: str, fields: dict[str, object]
     ) -> None:
+        """A line of the log, if there is one."""
         if not self.log_json or (self.quiet and level != "error"):
             return
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -166,6 +178,7 @@ class Reporter:
         self._write(json.dumps(plain(record), allow_nan=False, default=str))
 
     def _write(self, lines: str) -> None:
+        """Write lines to standard error, whole, whichever thread they come from."""
         stream: Any = sys.stderr
         # The reader may be gone; that must not cost the result.
         with self._lock, suppress(OSError, ValueError):
@@ -192,7 +205,7 @@ class _Forwarding(logging.Handler):
 
 
 def listen(quiet: bool, log_json: bool) -> None:
-    """Report messages of the libraries in a process of its own."""
+    """Make a worker process report as its command does (`comparison.workers`)."""
     NAMES_OPTIONS.set(True)
     Reporter(quiet=quiet, log_json=log_json).listen()
 

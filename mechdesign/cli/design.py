@@ -390,7 +390,8 @@ def _row_seconds(search: DesignOptions) -> float:
 
 def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int:
     """Design a channel for a column whose symbols are merged on a slice."""
-    from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
+    from mechdesign.mechanisms.box_design import design_boxes
+    from mechdesign.mechanisms.box_request import BoxRequest
     from mechdesign.tables.records import Records
 
     if level is None:

@@ -1,8 +1,7 @@
-"""The commands of channels on a mechanism file of `quantize`: audit, show, measure, report, check
-and apply.
+"""What audit, show, measure, report, check and apply do with a mechanism file of `quantize`.
 
-This is the only place where these commands reach the ranges. A command asks `is_mechanism`, and
-passes the file on.
+These commands are for channels, but take such a file in the place of a channel. A command asks
+`is_mechanism`, and passes the file to its function here. Only these functions load `nonstochastic`.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def audit_mechanism(
 
     `with_sizes` adds budget and error of every size of group, if the claims are right.
     """
-    from mechdesign.nonstochastic.claims import read_verified, verify_file
+    from mechdesign.nonstochastic.claims import verify_file
     from mechdesign.nonstochastic.reports import budget_rows, text_of, verdict_record
 
     with reporter.work("auditing"):
@@ -69,10 +68,9 @@ def audit_mechanism(
     record = dict(verdict_record(verified))
     text = text_of("audit", verified)
     if with_sizes and verified.satisfied:
-        right = read_verified(path)
-        rows = budget_rows(right)
+        rows = budget_rows(verified)
         record["sizes"] = rows
-        text += "\n\n" + text_of("budget", right, rows)
+        text += "\n\n" + text_of("budget", verified, rows)
     common.answer(lambda: record, lambda: text)
     return 0 if verified.satisfied else NO
 
@@ -192,7 +190,8 @@ def release_of(
     Parameters
     ----------
     options
-        Of `apply_mechanism`; the renamed columns are among its `records`.
+        Arguments of `apply_mechanism`. The entry `columns` of its `records` has the names of
+        renamed columns; it is taken out, because a mechanism takes one `column`.
     individuals
         The columns that identify individuals, at most one.
     """

@@ -145,15 +145,12 @@ class TableOptions:
         """Read a table; `known` are the columns that no option names, `bins` those in
         the place of the option's.
         """
-        wide = self.contingency or self.probabilities
-        typed = (
-            parsing.columns("--sensitive", self.sensitive),
-            parsing.columns("--useful", self.useful),
-        )
-        hidden, shown = (
-            own if own is not None or wide else column
-            for own, column in zip(typed, known, strict=True)
-        )
+        hidden = parsing.columns("--sensitive", self.sensitive)
+        shown = parsing.columns("--useful", self.useful)
+        # A wide table is read by its layout, not by names of columns.
+        if not (self.contingency or self.probabilities):
+            hidden = known[0] if hidden is None else hidden
+            shown = known[1] if shown is None else shown
         from mechdesign.tables.reading import read_joint
 
         shared = ("weight", "contingency", "probabilities", "weighted", "missing")
@@ -232,16 +229,17 @@ class OtherTable(TextFormat, TableOptions):
         shown = tuple(
             dict.fromkeys(column for variable in read for column in variable.columns)
         )
-        pairs = [
-            pair
-            for variable in read
-            for pair in zip(variable.columns, variable.bins, strict=False)
-        ]
-        bins = {column: bins for column, bins in pairs if bins is not None}
+        bins: dict[str, Any] = {}
+        for variable in read:
+            # A variable without bins has an empty list of them.
+            for column, edges in zip(variable.columns, variable.bins, strict=False):
+                if edges is not None:
+                    bins[column] = edges
         if bins and self.bins:
             raise InputError(
                 f"{path} has its own bins, and the table is sorted into them: leave --bin out"
             )
+        # Channels that protect each of several columns read the table in this way, too.
         apart = (
             self.sensitive is None
             and len(hidden) == len(channels)

@@ -1,7 +1,8 @@
-"""Recommendations of a comparison: the cost of 'at most twice as likely', and the budget of most.
+"""Recommendations of a comparison: the answers to two questions that come before any budget.
 
-The second is the smallest budget that keeps most of the information. Both are computed at budgets
-of their own, so they depend neither on the grid of the comparison nor on its time.
+What does each mechanism keep if nothing may become more than twice as likely (`twice`)? And what is
+the smallest budget that keeps most of the information (`most`)? Both are computed at budgets of
+their own, so they do not depend on the grid of the comparison.
 """
 
 from __future__ import annotations
@@ -36,9 +37,7 @@ NEARLY = 0.99
 """Share of the optimum's utility from which a mechanism counts as nearly optimal."""
 
 SHOWN = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Budgets (nats) at which beliefs are shown, besides those of the two answers. They do not depend
-on
-the grid of the comparison."""
+"""Budgets (nats) at which beliefs are shown, besides those of the two answers."""
 
 PATIENCE = 10.0
 """Seconds for each optimum by default: a recommendation is a by-product."""
@@ -60,12 +59,23 @@ class Beliefs(NamedTuple):
 class Recommendation:
     """Two answers for one notion and lam, with beliefs before and after.
 
-    `twice` has a row for each mechanism at the budget where a released value makes nothing more
-    than twice as likely (or, where only that is bounded, less than half as likely); it is empty
-    where single lifts are not bounded. `most` is the optimum at the smallest budget of four digits
-    that keeps at least `MOST` of the information, and `too_little` the largest budget that provably
-    does not; None where there is none or the optimum was not run. `before` are the shares of the
-    sensitive `symbols`, `beliefs` their ranges after a release, by growing budget.
+    Attributes
+    ----------
+    twice
+        A row for each mechanism at the budget where a released value makes nothing more than twice
+        as likely (or, where only that is bounded, less than half as likely). It is empty where
+        single lifts are not bounded.
+    most
+        The optimum at the smallest budget of four digits that keeps at least `MOST` of the
+        information; None where there is none, or the optimum was not run.
+    too_little
+        The largest budget that provably keeps less than `MOST`; None as for `most`.
+    with_optimum
+        Whether the optimum was among the mechanisms.
+    symbols, before
+        The sensitive symbols, and their shares in the table.
+    beliefs
+        The ranges of these shares after a release, by growing budget.
     """
 
     notion: str
@@ -136,6 +146,7 @@ def _recommendation(
     best = mechanisms[0]
     if optimum:
         best = optimum
+        # `keeping` replaces the budget of this case by the ones that it tries.
         case = Case(optimum, notion, 1.0, lam)
         most, too_little = _keeping_most(joint, case, options)
     if most is not None:
@@ -193,7 +204,8 @@ def _twice(notion: str, lam: float | None) -> float | None:
     limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
     if limits.mean is not None:
         return None
-    # The split of a budget rounds, and the promise must not exceed the factor.
+    # The division above and the split of a budget round, but the promise must not exceed the
+    # factor.
     while math.isfinite(limits.upper) and limits.upper > TWICE:
         epsilon = math.nextafter(epsilon, 0.0)
         limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits

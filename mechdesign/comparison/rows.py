@@ -67,7 +67,7 @@ class ComparisonRow(Case):
 
 
 ALL_COLUMNS = tuple(f.name for f in fields(ComparisonRow))
-COLUMNS = ALL_COLUMNS[:-4]
+COLUMNS = ALL_COLUMNS[: ALL_COLUMNS.index("seconds") + 1]
 READER = TypeAdapter(ComparisonRow)
 
 
@@ -79,8 +79,9 @@ def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
 
 
 def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
-    """The rows with the best bound proven for their notion, budget and confidence; one that
-    violates is left alone.
+    """The rows with the best bound proven for their notion, budget and confidence.
+
+    A row that violates its promise keeps its own bound: no bound for private channels limits it.
     """
     keys = [(*row.curve, row.epsilon, row.confidence) for row in rows]
     best: dict[tuple[object, ...], float] = {}
@@ -115,6 +116,7 @@ def write_csv(
 
 
 def _cell(value: str | float | bool | None) -> str:
+    """The text of a value in the CSV."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -154,6 +156,7 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
 
 
 def _row(where: str, header: list[str], cells: list[str]) -> ComparisonRow:
+    """The row of a line; an error if `write_csv` would not write the same texts for it."""
     if len(cells) != len(header):
         raise InputError(
             f"{where} has {len(cells)} cells, not {len(header)}; --force starts over"
@@ -235,11 +238,11 @@ class ComparisonFile:
         if manifest.exists() and not force:
             earlier = read_document(manifest, ComparisonManifest)
         if self.path.exists() and not force:
-            _check(earlier, current, self.path, manifest.name)
+            _refuse_other_run(earlier, current, self.path, manifest.name)
             self.kept = read_rows(self.path)
         else:
-            # A crash between the two steps leaves a manifest without rows, never rows of another
-            # table.
+            # In this order: a crash between the two steps leaves a manifest without rows, never
+            # rows beside the manifest of another table.
             self.path.unlink(missing_ok=True)
             write_document(manifest, current, overwrite=True)
 
@@ -250,7 +253,7 @@ class ComparisonFile:
         write_csv(self.path, [*rows, *kept], overwrite=True)
 
 
-def _check(
+def _refuse_other_run(
     earlier: ComparisonManifest | None,
     current: ComparisonManifest,
     path: Path,

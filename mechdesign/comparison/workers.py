@@ -53,10 +53,12 @@ def _terminate_children() -> None:
 
 def _start(executor: Executor, processes: int) -> None:
     """Start the workers with Ctrl-C blocked until `_begin`: it would print their tracebacks."""
+    # Windows has no such mask.
     if not hasattr(signal, "pthread_sigmask"):
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
+        # An executor starts a process when it gets work, and each inherits the blocked signal.
         for _ in range(processes):
             executor.submit(int)
     finally:

@@ -27,7 +27,7 @@ MOST_BITS = 1 << 13
 GUARD_BITS = 48
 """Bits beyond the precision in which terms are summed.
 
-A sum of m terms is short by about m^2 units.
+A sum of m terms is short by about m^2 units: below the precision for up to 2^24 terms.
 """
 
 LEVEL_STEPS = 8
@@ -62,8 +62,8 @@ def lower_end(
     low, proven = _newton_end(count, total, alpha, slope)
     if proven:
         return low
-    # The Newton step usually misses by few units, so bracket the end from there: by doubling
-    # steps downwards, then upwards.
+    # The step usually misses by few units even where that is not proven. So the end is bracketed
+    # from there: by doubling steps downwards, then upwards.
     high = low
     step = 1
     while not _tail_within(low, count, total, alpha, slope):

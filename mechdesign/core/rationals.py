@@ -45,6 +45,7 @@ def fraction_of_text(text: str) -> Fraction:
 
 
 def _fraction_of_decimal(value: Decimal) -> Fraction:
+    """The exact value of a decimal; InputError if it is not finite or beyond the limits."""
     if not value.is_finite():
         raise InputError(f"{quoted(value)} is not a finite number")
     if not value:

@@ -21,6 +21,9 @@ BUDGET_DIGITS = 10
 """Most digits of a budget that is printed as it is. Longer ones are results of arithmetic and
 are rounded up."""
 
+ROUNDED_BUDGET_DIGITS = DIGITS + 1
+"""Significant digits of a budget that is too long to be printed as it is."""
+
 EXACT = Context(prec=60)
 """Precision of the exponential of a budget, before its rounding to `DIGITS` digits."""
 
@@ -73,6 +76,7 @@ def order_of(order: float) -> str:
 
 
 def _rounded(value: float | Decimal, rounding: str, digits: int = DIGITS) -> str:
+    """`value` with so many significant digits, rounded in the direction of `decimal`'s name."""
     if not math.isfinite(value):
         return "inf" if value > 0 else "-inf"
     # A double is a decimal exactly, so the rounding has the wanted direction.
@@ -86,11 +90,11 @@ def budget(nats: float) -> str:
     A larger budget promises less, so the printed promise still holds.
     """
     if not math.isfinite(nats):
-        return _rounded(nats, ROUND_CEILING, DIGITS + 1)
+        return at_most(nats)
     # `repr` gives the shortest decimal that names the double, which is what the user typed.
     shortest = Decimal(repr(nats)).normalize()
     if len(shortest.as_tuple().digits) > BUDGET_DIGITS:
-        return _rounded(nats, ROUND_CEILING, DIGITS + 1)
+        return at_most(nats, ROUNDED_BUDGET_DIGITS)
     return repr(nats).removesuffix(".0")
 
 

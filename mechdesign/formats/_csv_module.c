@@ -1,18 +1,26 @@
-/* The module `mechdesign.formats._csv`: buffers in, every index checked, bytes out. */
+/* The module `mechdesign.formats._csv`: buffers in, every index checked, bytes out.
+ *
+ * Each function takes apart its arguments, refuses indices that lie outside of the buffers, and
+ * calls the function of _csv.h that does the work. METHODS, at the end, says what each one returns
+ * to Python. The items of all arrays are int64, except for Arrow's offsets and for what `numbered`
+ * returns: those are int32. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "_csv.h"
 
-/* Release some buffers. */
+/* Bytes of one item. */
+enum { INT32_SIZE = sizeof(int32_t), INT64_SIZE = sizeof(int64_t) };
+
 static void release(Py_buffer *const *buffers, int count)
 {
     for (int i = 0; i < count; i++)
         PyBuffer_Release(buffers[i]);
 }
 
-/* The arrays are the caller's, so that their memory is used again for the next text. */
+/* `csv_split`. The arrays are the caller's, so that their memory is used again for the next
+ * text. */
 static PyObject *split(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer text, ends, last, starts;
@@ -21,7 +29,8 @@ static PyObject *split(PyObject *Py_UNUSED(self), PyObject *args)
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*iiw*w*w*", &text, &delimiter, &quote, &ends, &last, &starts))
         return NULL;
-    Py_ssize_t room = Py_MIN(Py_MIN(ends.len, last.len), starts.len) / 8;
+    Py_ssize_t room = Py_MIN(Py_MIN(ends.len, last.len), starts.len) / INT64_SIZE;
+    /* No text has more cells or rows than bytes, so this is room enough for any. */
     if (room < text.len || delimiter < 0 || delimiter > 255) {
         PyErr_SetString(PyExc_ValueError,
                         "there is no room for a cell at every byte, or the delimiter is no byte");
@@ -46,7 +55,7 @@ static int64_t cells_length(const Py_buffer *text, const Py_buffer *starts, cons
     int64_t total = 0;
     if (starts->len != ends->len)
         return -1;
-    for (Py_ssize_t i = 0; i < starts->len / 8; i++) {
+    for (Py_ssize_t i = 0; i < starts->len / INT64_SIZE; i++) {
         if (start[i] < 0 || end[i] < start[i] || end[i] > text->len)
             return -1;
         total += end[i] - start[i];
@@ -56,6 +65,7 @@ static int64_t cells_length(const Py_buffer *text, const Py_buffer *starts, cons
     return total;
 }
 
+/* `csv_unquote`, into new offsets and bytes. */
 static PyObject *texts(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer text, starts, ends;
@@ -66,14 +76,14 @@ static PyObject *texts(PyObject *Py_UNUSED(self), PyObject *args)
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*y*i", &text, &starts, &ends, &quote))
         return NULL;
-    Py_ssize_t rows = starts.len / 8;
+    Py_ssize_t rows = starts.len / INT64_SIZE;
     int64_t total = cells_length(&text, &starts, &ends);
     if (total < 0) {
         PyErr_SetString(PyExc_IndexError,
                         "a cell lies outside of the text, or they are too long together");
         goto done;
     }
-    offsets = PyBytes_FromStringAndSize(NULL, 4 * (rows + 1));
+    offsets = PyBytes_FromStringAndSize(NULL, INT32_SIZE * (rows + 1));
     if (!offsets)
         goto done;
     data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
@@ -82,6 +92,7 @@ static PyObject *texts(PyObject *Py_UNUSED(self), PyObject *args)
     ptrdiff_t size = csv_unquote(text.buf, rows, starts.buf, ends.buf, quote,
                                  (int32_t *)PyBytes_AS_STRING(offsets),
                                  (unsigned char *)PyBytes_AS_STRING(data));
+    /* Room was taken for the quotes, too. */
     if (_PyBytes_Resize(&data, size) == 0)
         result = Py_BuildValue("OO", offsets, data);
 done:
@@ -91,7 +102,8 @@ done:
     return result;
 }
 
-/* Whether offsets ascend within `length` bytes; there are `count` + 1 of them. */
+/* Whether offsets ascend within `length` bytes; there are `count` + 1 of them. An empty buffer has
+ * not even the first, and so a count of -1. */
 static int offsets_fit(const int32_t *offsets, Py_ssize_t count, Py_ssize_t length)
 {
     if (count < 0 || offsets[0] < 0 || offsets[count] > length)
@@ -102,6 +114,7 @@ static int offsets_fit(const int32_t *offsets, Py_ssize_t count, Py_ssize_t leng
     return 1;
 }
 
+/* `csv_number`, into new codes and first rows. */
 static PyObject *numbered(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer offsets, data;
@@ -111,15 +124,15 @@ static PyObject *numbered(PyObject *Py_UNUSED(self), PyObject *args)
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "y*y*", &offsets, &data))
         return NULL;
-    Py_ssize_t rows = offsets.len / 4 - 1;
+    Py_ssize_t rows = offsets.len / INT32_SIZE - 1;
     if (!offsets_fit(offsets.buf, rows, data.len)) {
         PyErr_SetString(PyExc_IndexError, "a text lies outside of the data");
         goto done;
     }
-    codes = PyBytes_FromStringAndSize(NULL, 4 * rows);
+    codes = PyBytes_FromStringAndSize(NULL, INT32_SIZE * rows);
     if (!codes)
         goto done;
-    firsts = PyBytes_FromStringAndSize(NULL, 4 * rows);
+    firsts = PyBytes_FromStringAndSize(NULL, INT32_SIZE * rows);
     if (!firsts)
         goto done;
     int32_t *code = (int32_t *)PyBytes_AS_STRING(codes);
@@ -130,7 +143,7 @@ static PyObject *numbered(PyObject *Py_UNUSED(self), PyObject *args)
     Py_END_ALLOW_THREADS
     if (count < 0)
         PyErr_NoMemory();
-    else if (_PyBytes_Resize(&firsts, 4 * count) == 0)
+    else if (_PyBytes_Resize(&firsts, INT32_SIZE * count) == 0)
         result = Py_BuildValue("OO", codes, firsts);
 done:
     Py_XDECREF(codes);
@@ -145,21 +158,24 @@ static int exchange_fits(CsvExchange *e, const Py_buffer *text, const Py_buffer 
                          const Py_buffer *codes, const Py_buffer *counts, const Py_buffer *offsets,
                          const Py_buffer *data)
 {
-    e->edits = counts->len / 8;
-    e->texts = offsets->len / 4 - 1;
-    e->rows = e->edits ? cuts->len / (16 * e->edits) : 0;
+    e->edits = counts->len / INT64_SIZE;
+    e->texts = offsets->len / INT32_SIZE - 1;
+    e->rows = 0;
+    if (e->edits > 0)
+        e->rows = cuts->len / (2 * INT64_SIZE * e->edits); /* each cut has two ends */
     e->written = 0;
     for (Py_ssize_t k = 0; k < e->edits; k++) {
+        /* A count above the bytes of all codes is wrong, and could make the sum overflow. */
         if (e->counts[k] < 0 || e->counts[k] > codes->len)
             return 0;
         e->written += (Py_ssize_t)e->counts[k];
     }
-    if (e->size < 0 || e->size > text->len || codes->len != 8 * e->rows * e->written)
+    if (e->size < 0 || e->size > text->len || codes->len != INT64_SIZE * e->rows * e->written)
         return 0;
     return offsets_fit(e->offsets, e->texts, data->len);
 }
 
-/* Measured first, so that the result is allocated once. */
+/* `csv_exchange`. It measures first, so that the result is allocated once. */
 static PyObject *exchanged(PyObject *Py_UNUSED(self), PyObject *args)
 {
     Py_buffer text, cuts, codes, counts, offsets, data;
@@ -197,8 +213,7 @@ static PyMethodDef METHODS[] = {
     {"split", split, METH_VARARGS,
      "split(text, delimiter, quote, ends, last, starts): numbers of cells, rows, bytes and lines "
      "of the complete rows, and the place of text behind a closing quote or -1. Fills in the end "
-     "of "
-     "each cell, the last cell of each row and the start of each row. quote is a byte or -1."},
+     "of each cell, the last cell of each row and the start of each row. quote is a byte or -1."},
     {"texts", texts, METH_VARARGS,
      "texts(text, starts, ends, quote): offsets and bytes of cells without the quotes around "
      "them."},

@@ -7,7 +7,8 @@
 /* Odd multipliers that spread bits: 2^64 over the golden ratio, and one of David Stafford's. */
 #define GOLDEN 0x9e3779b97f4a7c15ULL
 #define STAFFORD 0xd6e8feb86659fd93ULL
-/* A slot of the table holds the upper half of a text's hash, and one more than its code. */
+/* A slot of the table holds the upper half of a text's hash, which tells most different texts apart
+ * without a look at them, and one more than its code, so that 0 is a free slot. */
 #define MARK 0xffffffff00000000ULL
 #define CODE 0xffffffffULL
 /* Slots of the first table, and how many times larger the next one is. At most half are filled. */
@@ -33,7 +34,8 @@ static inline unsigned char *unquote(const unsigned char *from, const unsigned c
     return to + (end - from);
 }
 
-/* The result never exceeds what was read, so `out` is not checked again. */
+/* A text is never longer than its cell, so `out`, which has room for all cells, is not checked
+ * again. */
 ptrdiff_t csv_unquote(const unsigned char *text, ptrdiff_t cells, const int64_t *starts,
                       const int64_t *ends, int quote, int32_t *offsets, unsigned char *out)
 {
@@ -58,9 +60,9 @@ static uint64_t hash_text(const unsigned char *p, ptrdiff_t n)
     }
     if (n == 8)
         rest = read64(p);
-    else if (n >= 4) /* the middle twice */
+    else if (n >= 4) /* its first four bytes and its last four, which may overlap */
         rest = read32(p) << 32 | read32(p + n - 4);
-    else if (n > 0)
+    else if (n > 0) /* one to three bytes: the first, the middle and the last */
         rest = (uint64_t)p[0] << 16 | (uint64_t)p[n / 2] << 8 | p[n - 1];
     hash = (hash ^ rest) * GOLDEN;
     hash = (hash ^ hash >> 32) * STAFFORD;
@@ -73,8 +75,8 @@ typedef struct {
     const unsigned char *data;
     int32_t *firsts; /* first row of each code */
     uint64_t *slots; /* open addressing; 0 is free */
-    uint64_t mask;   /* slots, less one */
-    ptrdiff_t count; /* codes */
+    uint64_t mask;   /* number of slots, a power of two, less one */
+    ptrdiff_t count; /* number of codes */
 } Numbering;
 
 /* Bytes of the text of a row. */
@@ -130,7 +132,8 @@ static int resize(Numbering *all, uint64_t slots)
     return 0;
 }
 
-/* A hash table of the texts so far; the first row of each is kept for comparison. */
+/* The texts so far are in a hash table. Their number is unknown before, so the table grows with
+ * them; a column of few texts keeps a small one, which stays in the cache. */
 ptrdiff_t csv_number(const int32_t *offsets, const unsigned char *data, ptrdiff_t rows,
                      int32_t *codes, int32_t *firsts)
 {

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -167,6 +168,13 @@ class Census:
         self._waiting_count += len(low)
         if self._waiting_count > SAMPLE:
             self._merge()
+
+    def copied(self) -> Census:
+        """A census of the same records, which can go on in another way."""
+        other = copy(self)
+        # Arrays are replaced when they change, but waiting hashes are added to a list.
+        other._waiting = list(self._waiting)
+        return other
 
     def _merge(self) -> None:
         """Merge the waiting hashes into the sample, and lower the limit if it is full."""

@@ -253,7 +253,11 @@ class CsvBatch(TextBlock):
 
     def some(self, step: int, /) -> CsvBatch:
         """Every `step`-th record, for an inspection."""
-        return replace(self, starts=self.starts[::step], ends=self.ends[::step])
+        return self.at(slice(None, None, step))
+
+    def at(self, places: slice | Positions) -> CsvBatch:
+        """The records at these places."""
+        return replace(self, starts=self.starts[places], ends=self.ends[places])
 
     def escaped(self) -> CsvBatch:
         """The records with an apostrophe before every cell that spreadsheets take for a formula."""

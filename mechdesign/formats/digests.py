@@ -31,7 +31,12 @@ from mechdesign.formats.arrow_arrays import (
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.census import Census, Content, Hashes
 from mechdesign.formats.csv import CsvBatch
-from mechdesign.formats.moments import Moments, moments_of
+from mechdesign.formats.moments import (
+    Moments,
+    moments_of,
+    probed_places,
+    some_are_moments,
+)
 from mechdesign.formats.opening import Batch
 
 WHOLE = 10**15
@@ -71,22 +76,34 @@ class RowHasher:
     def readings(
         self, batch: Batch, left_out: Sequence[str]
     ) -> tuple[Hashes, Hashes | None, Hashes]:
-        """The hashes of both readings, and those of the second one without some columns."""
-        if isinstance(batch, CsvBatch):
-            names: Sequence[str] = batch.names
-            columns = [batch.texts(place) for place in range(batch.ends.shape[1])]
-            sums = self._csv_sums(batch)
-        else:
-            names = batch.stored.schema.names
+        """The hashes of both readings, and those of the second one without some columns.
+
+        The second item is None where both readings are the same.
+        """
+        if not isinstance(batch, CsvBatch):
             columns = batch.stored.columns
+            are_left_out = [name in left_out for name in batch.stored.schema.names]
             sums = self._sums(columns, batch.num_rows)
-        return self._readings(sums, columns, [name in left_out for name in names])
+            return self._readings(sums, columns, are_left_out)
+        sums = self._csv_sums(batch)
+        columns: list[Any] = []
+        are_left_out: list[bool] = []
+        if batch.num_rows:
+            probe = batch.at(probed_places(batch.num_rows))
+            for place, name in enumerate(batch.names):
+                # The bytes of a CSV are hashed as they are. Making texts of a column takes as long,
+                # and only moments and columns that are left out are needed as texts.
+                if name in left_out or some_are_moments(probe.texts(place)):
+                    columns.append(batch.texts(place))
+                    are_left_out.append(name in left_out)
+        return self._readings(sums, columns, are_left_out)
 
     def _readings(
         self, sums: Hashes, columns: Sequence[Any], are_left_out: Sequence[bool]
     ) -> tuple[Hashes, Hashes | None, Hashes]:
         """As `readings`, from the sums of the hashes of all cells in the first reading."""
-        # Sums are modulo 2^64, so a column is taken out, or read otherwise, by a subtraction.
+        # Sums are modulo 2^64. So adding the difference of the hashes of a column gives its second
+        # reading, and subtracting its hashes takes it out; all other columns are hashed once.
         second = sums.copy()
         differ = False
         for column in columns:
@@ -97,14 +114,18 @@ class RowHasher:
         bare = second.copy()
         for column, is_left_out in zip(columns, are_left_out, strict=True):
             if is_left_out:
+                # Its hash in the second reading: that of the first, and the difference.
                 bare -= self._column(column)
                 difference = self._difference(column)
                 if difference is not None:
                     bare -= difference
+        as_text = self._mixed(sums)
         by_value: Hashes | None = None
         if differ:
             by_value = self._mixed(second)
-        return self._mixed(sums), by_value, self._mixed(bare)
+        if any(are_left_out):
+            return as_text, by_value, self._mixed(bare)
+        return as_text, by_value, as_text if by_value is None else by_value
 
     def _difference(self, column: Any) -> Hashes | None:
         """For each cell, its hash in the second reading less that in the first.
@@ -138,7 +159,7 @@ class RowHasher:
     def _moments(self, moments: Moments) -> Hashes:
         """Hashes of the bytes of moments."""
         hashes = np.zeros(len(moments.values), np.uint64)
-        # As texts of one length.
+        # The hash function takes texts: the bytes of each moment are one.
         width = moments.values.dtype.itemsize
         ends = np.arange(len(hashes) + 1, dtype=np.int64) * width
         key = self._cell_key ^ MOMENT_KEY
@@ -297,9 +318,9 @@ class RecordCensus:
 
     def __init__(self, hasher: RowHasher) -> None:
         self._hasher = hasher
-        self._by_value = Census()
         self._as_text = Census()
-        self._differ = False
+        self._by_value: Census | None = None
+        """Only from the first batch on whose readings differ."""
 
     def add(self, batch: Batch) -> None:
         """Visit the records of a batch of a file."""
@@ -307,14 +328,15 @@ class RecordCensus:
 
     def add_readings(self, as_text: Hashes, by_value: Hashes | None) -> None:
         """Visit the hashes of both readings; None for a second one that is the same."""
-        if by_value is not None:
-            self._differ = True
+        if by_value is not None and self._by_value is None:
+            self._by_value = self._as_text.copied()
         self._as_text.add(as_text)
-        self._by_value.add(as_text if by_value is None else by_value)
+        if self._by_value is not None:
+            self._by_value.add(as_text if by_value is None else by_value)
 
     def content(self) -> Content:
         """The content of all records visited."""
         as_text = self._as_text.content()
-        if not self._differ:
+        if self._by_value is None:
             return as_text
         return replace(self._by_value.content(), as_text=as_text)

@@ -29,10 +29,11 @@ PATTERN = (
 """Pattern of the texts that are moments."""
 
 PROBED = 64
-"""Texts of a column that are matched first. Only if one of them is a moment, all are."""
+"""Texts of a column that are matched first. The others are matched only if one of these is a
+moment: matching every text of a large column takes long."""
 
 SHORTEST = len("2026-11-23")
-"""Characters, and so bytes, of the shortest moment."""
+"""Characters of the shortest moment, and so its bytes."""
 
 DAY = 86_400
 HOUR = 3_600
@@ -103,9 +104,23 @@ def _present(column: Any) -> Integers:
 
 
 @lru_cache
-def _probed(count: int) -> Integers:
+def probed_places(count: int) -> Integers:
     """The positions of the cells of a column of `count` that are matched first."""
     return np.linspace(0, count - 1, PROBED).astype(np.int64)
+
+
+def some_are_moments(probe: Any) -> bool:
+    """Whether a moment is among the probed texts of a column; otherwise the column has none."""
+    import pyarrow.compute
+
+    # The stubs of pyarrow lack these functions.
+    pc: Any = pyarrow.compute
+
+    offsets, _ = arrow_offsets(probe)
+    # Most columns, of which there may be thousands, have texts too short for a date.
+    if (np.diff(offsets) < SHORTEST).all():
+        return False
+    return bool(pc.any(pc.match_substring_regex(probe, PATTERN)).as_py())
 
 
 def _moments_in_texts(texts: Any) -> Moments | None:
@@ -118,13 +133,8 @@ def _moments_in_texts(texts: Any) -> Moments | None:
 
     if not len(texts):
         return None
-    probed = _probed(len(texts))
-    offsets, _ = arrow_offsets(texts)
-    # Most columns, of which there may be thousands, have texts too short for a date.
-    if (offsets[probed + 1] - offsets[probed] < SHORTEST).all():
-        return None
-    probe = texts.take(arrow_integers(probed))
-    if not pc.any(pc.match_substring_regex(probe, PATTERN)).as_py():
+    probe = texts.take(arrow_integers(probed_places(len(texts))))
+    if not some_are_moments(probe):
         return None
     parts = pc.extract_regex(texts, PATTERN)
     places = _present(parts)
@@ -166,8 +176,8 @@ def _zones(zones: Any) -> tuple[Integers, NDArray[np.bool_]]:
     coded = zones.dictionary_encode()
     codes = integers_of(coded.indices.cast(pa.int64()))
     texts = coded.dictionary.to_pylist()
-    offsets = np.array([_offset(text) for text in texts] or [0], np.int64)
-    zoned = np.array([bool(text) for text in texts] or [False])
+    offsets = np.array([_offset(text) for text in texts], np.int64)
+    zoned = np.array([bool(text) for text in texts], np.bool_)
     return offsets[codes], zoned[codes]
 
 

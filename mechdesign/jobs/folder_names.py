@@ -60,7 +60,7 @@ def name_notes(
         if equals:
             columns[unquote(column)] = None
     protected = [*recipe.useful_columns, *recipe.private_columns]
-    for name, like in lookalikes(list(columns), protected, ()):
+    for name, like in lookalikes(list(columns), protected, exempt=()):
         raise InputError(
             f"the names of folders hold {quoted(name)}, which looks like the column "
             f"{quoted(like)}, and would stay: arrange the files in another way"

@@ -1,4 +1,9 @@
-"""The budget of several draws of the same records together."""
+"""The budget of several draws of the same records together.
+
+It is the joint leakage of their channels (`auditing.joint_leakage`), exact for two draws; for more
+it may be a proven bound. A single draw of a channel for rows has the budget of that channel's own
+audit.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +33,17 @@ Budget: TypeAlias = dict[str, Any]
 TableOf: TypeAlias = Callable[[Sequence[Any]], Any]
 """Reads the table of the useful columns of all channels given."""
 
-
 REDRAWN = (
     ", but for records that were drawn anew because their symbol had changed (--changed redraw), "
     "of which their releases together tell more"
 )
-
+"""The end of a sentence on draws of which one drew records anew."""
 
 BOXES = (
     "a channel for boxes of rows is among them, and its promise is for the population, "
     "not for a table"
 )
+"""Why several draws have no joint budget if one of them is of a channel for boxes of rows."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +76,16 @@ def joint_budget(
     channels: Sequence[Channel | RowChannel | BoxChannel],
     table: TableOf | None = None,
 ) -> JointBudget:
-    """The joint budget of independent draws, exactly.
+    """The joint budget of independent draws.
 
     Parameters
     ----------
     draws : sequence of Drawn
-        Draws of the same number count once.
+        Those of one channel, job and number are one draw, and count once.
     channels : sequence of Channel
         The channels at hand; others are read from the files that they came from.
     table : function, optional
-        Gives the table of all columns for the channels.
+        Reads the table on which the leakage is computed; by default it is the channels' own.
     """
     # The audit takes as long to import as a small job.
     from mechdesign.auditing.joint_leakage import compose
@@ -94,6 +99,7 @@ def joint_budget(
     unknown = f"the joint budget of {subject} is not known"
     try:
         by_digest = _channels_of(draws, channels)
+        # A channel that was drawn from twice is here twice.
         drawn: list[Any] = [by_digest[digest] for digest, _, _ in different]
         if any(isinstance(channel, BoxChannel) for channel in drawn):
             raise InputError(BOXES)
@@ -123,7 +129,8 @@ def _with_given(sides: Achieved, given: Achieved | None) -> tuple[Achieved, str]
 
     if given is None:
         return sides, ""
-    # P(s | k, y) / P(s) is the product of the lifts of k and, within its stratum, of y.
+    # With k for the given columns and y for the output, P(s | k, y) / P(s) is the product of the
+    # lifts of k and, within its stratum, of y.
     total = Achieved(
         sum_above([sides.eps_l, given.eps_l]),
         sum_above([sides.eps_u, given.eps_u]),
@@ -137,6 +144,7 @@ def _with_given(sides: Achieved, given: Achieved | None) -> tuple[Achieved, str]
 
 
 def _record(draws: int, sides: Achieved) -> Budget:
+    """The budget of so many draws."""
     return {
         "draws": draws,
         "eps_l": sides.eps_l,
@@ -202,6 +210,7 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
 
 
 def _digest_of(channel: Channel | RowChannel | BoxChannel) -> str:
+    """The digest by which the ledger names a channel."""
     if isinstance(channel, RowChannel):
         return row_channel_digest(channel)
     if isinstance(channel, BoxChannel):
@@ -236,6 +245,7 @@ def _channels_of(
 
 
 def _loaded(file: str) -> Any:
+    """The channel of a file; None if it is gone or holds no channel."""
     with suppress(InputError):
         return load(file)
     return None

@@ -26,7 +26,8 @@ from mechdesign.core.wording import (
 )
 from mechdesign.jobs.manifest_records import InternalColumn, InternalRows
 from mechdesign.release import drawing, policies
-from mechdesign.tables.confidence import scope_of, uncovered_sentence
+from mechdesign.tables.confidence import scope_of
+from mechdesign.tables.uncovered_values import uncovered_sentence
 
 
 @cache
@@ -152,7 +153,11 @@ class ReleaseFacts(Protocol):
 def voids(
     manifest: ReleaseFacts, uses: Sequence[InternalColumn | InternalRows]
 ) -> list[str]:
-    """What voids the promise: first what is the case here, then what may be."""
+    """What voids the promise: first what is the case here, then what may be.
+
+    The columns of the output are those released, sensitive ones that were left, useful ones that
+    stand unchanged beside their release, and others, about which nothing is promised.
+    """
     released: list[str] = []
     useful: dict[str, None] = {}
     for use in uses:

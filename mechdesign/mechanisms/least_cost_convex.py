@@ -117,6 +117,10 @@ class ConvexProgram:
     ) -> Assigned:
         """The optimum of `problem`, with a bound for `proof`, searched until `end`.
 
+        `problem` keeps a distance from the promise, so that its solution still holds it after the
+        rounding to integers. `proof` keeps none, so its bound is one for every private channel.
+        `margin` is that distance as a share of the room of an uncertain set.
+
         Raises
         ------
         EmptyPolytope
@@ -157,8 +161,8 @@ class _ConvexSearch:
 
     Of an uncertain set the program has the rows so far, until no column breaks one by more than
     half the margin. Until then columns are pulled inside, where the constraints allow it. At a
-    kink one tangent proves little: then all tangents so far, weighted by their multipliers, take
-    the place of the cost.
+    kink of the cost one tangent proves little: then all tangents so far, weighted by their
+    multipliers, take the place of the cost.
     """
 
     def __init__(
@@ -213,6 +217,7 @@ class _ConvexSearch:
         if self._separated is None:
             self._keep(solution, solution.shares)
             return False
+        # At half the margin, so that a column on a row that the program has does not break it.
         _, pulled, broken = separated(
             self._problem,
             self._separated.uncertain,
@@ -238,6 +243,7 @@ class _ConvexSearch:
             self._best = replace(solution, shares=shares, cost=cost)
 
     def _is_closed(self) -> bool:
+        """Whether cost and bound have met."""
         if self._best is None:
             return False
         gap = self._best.cost - self._bound
@@ -247,6 +253,7 @@ class _ConvexSearch:
         """Add the tangent at a channel where the tangents so far lie below the cost there."""
         # `value` also sets W to the channel, where `tangent` then differentiates.
         value = self._program.value(shares)
+        # A tenth of what ends the search: a smaller shortfall cannot be what keeps the gap open.
         shortfall = value - largest(self._tangents, shares)
         is_sharp = shortfall <= 0.1 * CLOSED * max(1.0, abs(value))
         if is_sharp or len(self._tangents) >= MOST_CUTS:

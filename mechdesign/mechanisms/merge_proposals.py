@@ -19,12 +19,8 @@ from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.limits import LiftLimits
-from mechdesign.mechanisms.box_design import (
-    AUTO,
-    FEWEST_RECORDS,
-    BoxRequest,
-    design_boxes,
-)
+from mechdesign.mechanisms.box_design import FEWEST_RECORDS, design_boxes
+from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records

@@ -1,8 +1,13 @@
 """Partitions of X by merging symbols: Zarrabian et al. 2023, Algorithm 1, and its repair. Arrays
 only.
 
-A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). All the decisions here are taken
-in floating point, on the safe side: a set that is said to be `within` the limits is so exactly.
+A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). Over all s, the largest lift is
+Lambda, the smallest Psi, and Gamma = Lambda / Psi. A notion bounds these or means of the lifts, and
+`MergedSets` tests sets against it. `merge_subsets` and `merge_all` join the symbols that violate it
+alone until their sets comply. Where they are not enough, `_repair` lets harmless symbols join.
+
+All the decisions here are taken in floating point, on the safe side: a set that is said to be
+`within` the limits is so exactly.
 """
 
 from __future__ import annotations
@@ -36,6 +41,9 @@ with more."""
 
 MEAN_ERROR = 8.0
 """Error of a mean of lifts in units of the slack of one lift times 1 + mean, generously."""
+
+LEAST_SECONDS = 1.0
+"""Time that merging may take whatever the limit is: all but the largest tables need less."""
 
 
 def rounding_slack(shape: tuple[int, int]) -> float:
@@ -75,8 +83,10 @@ class MergedSets(ABC):
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
     ) -> NDArray[np.bool_]:
-        """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits: surely, or
-        perhaps for -1.
+        """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits, (k,).
+
+        Sets within `safety` times the rounding error of a limit are refused: with 1 every set that
+        passes satisfies the limits. With -1 they pass: every set that fails violates the limits.
         """
 
     @abstractmethod
@@ -209,14 +219,10 @@ class _Means(MergedSets):
 
 
 def merged_sets(p: Array, limits: Limits, risk: Risk = "auto") -> MergedSets:
-    """Those of a table P(s, x) of shape (|S|, |X|)."""
+    """The test of merged sets for a table P(s, x) of shape (|S|, |X|) and a notion's limits."""
     if limits.mean is None:
         return _Extremes(p, limits, risk)
     return _Means(p, limits, risk)
-
-
-LEAST_SECONDS = 1.0
-"""Time that merging may take whatever the limit is: all but the largest tables need less."""
 
 
 @dataclass(frozen=True)
@@ -235,15 +241,15 @@ class Merging:
 class _Pool:
     """Sets that may still join another one, in their original order, without rescans."""
 
-    def __init__(self, lifts: MergedSets, groups: Sequence[list[int]]) -> None:
-        self.lifts = lifts
+    def __init__(self, sets: MergedSets, groups: Sequence[list[int]]) -> None:
+        self.sets = sets
         self.groups = list(groups)
-        self.given_s = lifts.given_s[:, [group[0] for group in groups]]
+        self.given_s = sets.given_s[:, [group[0] for group in groups]]
         for k, group in enumerate(groups):
             if len(group) > 1:
-                self.given_s[:, k] = lifts.given_s[:, group].sum(axis=1)
-        self.mass = np.array([lifts.p_x[group].sum() for group in groups])
-        self.risk = lifts.omega(self.given_s, self.mass)
+                self.given_s[:, k] = sets.given_s[:, group].sum(axis=1)
+        self.mass = np.array([sets.p_x[group].sum() for group in groups])
+        self.risk = sets.omega(self.given_s, self.mass)
 
     def take(self, k: int) -> Block:
         """Take a set out."""
@@ -257,22 +263,22 @@ class _Pool:
         return taken
 
     def joined(self, block: Block) -> Block:
-        """The block with the set that leaves the smallest risk."""
+        """The block with the set that leaves the smallest risk, which is taken out."""
         given_s = self.given_s + block.given_s[:, None]
-        risk = self.lifts.omega(given_s, self.mass + block.mass)
+        risk = self.sets.omega(given_s, self.mass + block.mass)
         return block.joined(self.take(int(np.argmin(risk))))
 
     def all_joined(self, block: Block) -> Block:
-        """The block with every set that is left."""
+        """The block with every set that is left; the pool is empty then."""
         members = list(block.members)
         for group in self.groups:
             members += group
         self.groups.clear()
-        return self.lifts.block(members)
+        return self.sets.block(members)
 
 
 def merge_subsets(
-    lifts: MergedSets,
+    sets: MergedSets,
     harmless: NDArray[np.bool_] | None = None,
     *,
     repair: bool = True,
@@ -283,8 +289,8 @@ def merge_subsets(
     Each step looks at every set that is left; when `end` (of the performance counter) has come,
     these all join the last set, and the repair takes what is quickest.
     """
-    kept, risky = _split(lifts, harmless)
-    pool = _Pool(lifts, risky)
+    kept, risky = _split(sets, harmless)
+    pool = _Pool(sets, risky)
     subsets: list[list[int]] = []
     within = True
     # Lines 3 to 11: the riskiest symbol, then whichever leaves the smallest risk, until the set
@@ -297,7 +303,7 @@ def merge_subsets(
                 block = pool.all_joined(block)
             else:
                 block = pool.joined(block)
-            within = lifts.complies(block)
+            within = sets.complies(block)
         subsets.append(block.members)
     if within:
         return _merging(subsets + kept)
@@ -305,18 +311,18 @@ def merge_subsets(
     last = subsets[-1]
     others = subsets[:-1]
     if time.perf_counter() <= end:
-        joined = _join(lifts, last, others)
+        joined = _join(sets, last, others)
         if joined is not None:
             return _merging(joined + kept)
     every_risky = [x for subset in subsets for x in subset]
     if not repair:
         return _merging([every_risky, *kept])
     starts = [(last, others + kept), (every_risky, kept)]
-    return _repair(lifts, starts, len(kept), end)
+    return _repair(sets, starts, len(kept), end)
 
 
 def merge_all(
-    lifts: MergedSets,
+    sets: MergedSets,
     harmless: NDArray[np.bool_] | None = None,
     *,
     repair: bool = True,
@@ -327,37 +333,37 @@ def merge_all(
 
     Parameters as those of `merge_subsets`.
     """
-    kept, singles = _split(lifts, harmless)
+    kept, singles = _split(sets, harmless)
     risky = [x for single in singles for x in single]
     if not risky:
         return _merging(kept)
-    if not repair or lifts.complies(lifts.block(risky)):
+    if not repair or sets.complies(sets.block(risky)):
         return _merging([risky, *kept])
-    return _repair(lifts, [(risky, kept)], len(kept), end)
+    return _repair(sets, [(risky, kept)], len(kept), end)
 
 
 def _split(
-    lifts: MergedSets, harmless: NDArray[np.bool_] | None
+    sets: MergedSets, harmless: NDArray[np.bool_] | None
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """X_L and X_H of the paper, one symbol to a set."""
+    """X_L and X_H of the paper, the harmless and the risky symbols, one symbol to a set."""
     if harmless is None:
-        harmless = lifts.within(lifts.given_s, lifts.p_x)
+        harmless = sets.within(sets.given_s, sets.p_x)
     low_risk = [[x] for x in np.flatnonzero(harmless).tolist()]
     high_risk = [[x] for x in np.flatnonzero(~harmless).tolist()]
     return low_risk, high_risk
 
 
 def _join(
-    lifts: MergedSets, last: list[int], others: list[list[int]]
+    sets: MergedSets, last: list[int], others: list[list[int]]
 ) -> list[list[int]] | None:
     """Lines 12 to 14 of Algorithm 1: join other subsets until the last one complies; None if none
     is left.
     """
-    pool = _Pool(lifts, others)
-    block = lifts.block(last)
+    pool = _Pool(sets, others)
+    block = sets.block(last)
     while pool.groups:
         block = pool.joined(block)
-        if lifts.complies(block):
+        if sets.complies(block):
             return [block.members, *pool.groups]
     return None
 
@@ -373,29 +379,31 @@ class _Plan(NamedTuple):
 
 
 def _repair(
-    lifts: MergedSets,
+    sets: MergedSets,
     starts: list[tuple[list[int], list[list[int]]]],
-    kept: int,
+    harmless: int,
     end: float,
 ) -> Merging:
-    """Let a violating set take in others, fewest nats lost first; the cheapest of a few plans wins.
+    """Let a violating set take in others; of a few plans the one that loses fewest nats wins.
 
-    Merging everything always complies (its lift is 1), so there is always a plan.
+    A start is a violating set, and the sets that it may take in; so many `harmless` symbols, one to
+    a set, are the last of these. Merging everything always complies (its lift is 1), so there is
+    always a plan.
     """
     plans: list[_Plan] = []
-    for core, pool in starts:
-        for taken in _plans(lifts.block(core), _Pool(lifts, pool), end):
+    for core, others in starts:
+        first_harmless = len(others) - harmless
+        for taken in _plans(sets.block(core), _Pool(sets, others), end):
             merged = list(core)
             for k in taken:
-                merged += pool[k]
-            left = set(range(len(pool))) - set(taken)
-            groups = [merged, *(pool[k] for k in sorted(left))]
-            # The harmless symbols come last in the pool, one to a set.
-            borrowed = [pool[k][0] for k in taken if k >= len(pool) - kept]
+                merged += others[k]
+            left = set(range(len(others))) - set(taken)
+            groups = [merged, *(others[k] for k in sorted(left))]
+            borrowed = [others[k][0] for k in taken if k >= first_harmless]
             # With the other terms fixed, H(X) - I(X;Y) grows with this sum over the groups.
             loss = 0.0
             for group in groups:
-                mass = float(lifts.p_x[group].sum())
+                mass = float(sets.p_x[group].sum())
                 loss += mass * math.log(mass)
             plans.append(_Plan(loss, groups, borrowed))
     best = min(plans, key=lambda plan: plan.loss)
@@ -403,12 +411,14 @@ def _repair(
 
 
 def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
-    """Positions in `pool` to take into `core`: one set, or the cheapest, pruned (in time) of what
-    is not needed.
+    """Choices of sets that make `core` comply, as positions in `pool`.
+
+    One choice is the cheapest set that is enough alone, if there is one. The other is several of
+    the cheapest sets, without those that are not needed (as far as the time allows).
     """
     if not pool.groups:
         return [[]]
-    within = pool.lifts.within
+    within = pool.sets.within
     core_column = core.given_s[:, None]
     # The loss grows with the mass that joins.
     cheapest_first = np.argsort(pool.mass, kind="stable")
@@ -422,6 +432,7 @@ def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
     masses = np.cumsum(pool.mass[cheapest_first]) + core.mass
     enough = np.flatnonzero(within(sums, masses))
     if not enough.size:
+        # All symbols together have the lift 1, but at a budget near 0 the slack hides that.
         return [*plans, cheapest_first.tolist()]
     taken = cheapest_first[: enough[0] + 1].tolist()
     return [*plans, _pruned(core, pool, taken, end)]
@@ -438,7 +449,7 @@ def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]
         rest = [j for j in needed if j != k]
         given_s = pool.given_s[:, rest].sum(axis=1)
         mass = float(pool.mass[rest].sum())
-        if pool.lifts.complies(core.joined(Block([], given_s, mass))):
+        if pool.sets.complies(core.joined(Block([], given_s, mass))):
             needed = rest
     return needed
 
@@ -449,5 +460,6 @@ def _merging(
     repaired: bool = False,
     borrowed: list[int] | None = None,
 ) -> Merging:
+    """The partition into these groups, in the order that `Merging` promises."""
     ordered = sorted(tuple(sorted(g)) for g in groups)
     return Merging(tuple(ordered), repaired, tuple(sorted(borrowed or ())))

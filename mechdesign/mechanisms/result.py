@@ -31,6 +31,7 @@ class Certificate:
     `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion; `gap_nmi` is
     that bound minus the NMI of the emitted integers. Both are None where no optimum was computed.
     `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), or 'none'.
+    `details` are figures of the search and how it ended.
     """
 
     upper_bound_nmi: float | None = None
@@ -127,7 +128,7 @@ class TaskUtility:
 
     @property
     def name(self) -> str:
-        """Of the objective."""
+        """The name of the objective."""
         return "task"
 
     @property
@@ -148,8 +149,13 @@ class Design(Displayed):
     mechanism, method : str
         The mechanism of the channel, and its method ('vertices', 'columns', 'release',
         'partition').
-    repaired, borrowed
-        Results of the watchdog's repair.
+    nmi : float
+        The share I(X;Y) / H(X) of the information that is kept.
+    achieved : Achieved
+        The budgets that the channel attains, from its exact audit.
+    repaired, borrowed : bool, tuple of str
+        Whether merging the symbols that violate the notion was not enough, and the harmless symbols
+        that were merged with them then (`mechanisms.partitions`).
     fallback_from : str or None
         The mechanism of the request, where another one had to take its place.
     verified : bool
@@ -189,6 +195,7 @@ class Design(Displayed):
     purpose: QueryAccuracy | TaskUtility | None = None
 
     def __repr__(self) -> str:
+        # Rounded down: no share may look larger than it is.
         percent = math.floor(10_000 * self.nmi) / 100
         text = (
             f"{self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {percent:g} % of the "

@@ -13,7 +13,8 @@ from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import quoted
-from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
+from mechdesign.mechanisms.box_design import design_boxes
+from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.row_budgets import TOTAL, check_promise, limits_of
 from mechdesign.mechanisms.row_keeping import keeping_rows

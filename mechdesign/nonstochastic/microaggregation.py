@@ -2,14 +2,16 @@
 
 Farokhi and Ding 2020 measure such maps; finding the best one is optimal univariate microaggregation
 (docs/explanation/ranges-theory.md, 'Microaggregation'). A cell is a slice [a, b) of the sorted
-values, and its mean is released. Cells of 2k or more can be split without loss, so a cell has k to
-2k - 1 values, and the best partition of the first j values ends with a cell that starts at i in
-(j - 2k, j - k]:
+values, and its mean is released. The budget demands at least k = ceil(n 2^-epsilon) of the n values
+in every cell. A cell of 2k or more can be split without loss, so a cell has k to 2k - 1 values, and
+the best partition of the first j values ends with a cell that starts at i in (j - 2k, j - k]:
 
     best(j) = min over i of best(i) + cost(i, j).
 
 The cell costs satisfy the quadrangle inequality, so the best i never falls as j grows, and all j of
 a block are found together by row minima of a monotone matrix.
+
+`best_cells` solves the related problem of weighted values and a largest number of cells.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ LARGEST_VALUE = 1e120
 """Largest absolute value. Summed squares of differences of larger ones could leave the doubles."""
 
 NEAR = 256
-"""Number of values beyond a block whose sums are computed with those of the block."""
+"""Number of values beyond a block whose sums are computed with those of the block, so that small
+blocks share one computation of sums."""
 
 FINE = 64
 """Costs of weighted cells are cut off this many bits below the least positive one. So totals are
@@ -153,6 +156,7 @@ def best_edges(values: Floats, smallest: int) -> list[int]:
     best[0] = 0.0
     # before[j]: the start of the last cell in the best partition of the first j values.
     before = np.zeros(size + 1, dtype=np.int64)
+    # `cost` has the sums of values[window:beyond], and counts places from `window`.
     window = 0
     beyond = NEAR
     cost = squared_errors(values[:beyond])
@@ -182,13 +186,14 @@ def best_edges(values: Floats, smallest: int) -> list[int]:
 def _as_integers(numbers: Sequence[Fraction]) -> Any:
     """Fractions times their common denominator, as an array of Python integers."""
     unit = math.lcm(*(value.denominator for value in numbers))
-    return np.array(numbers, dtype=object) * unit // 1
+    return np.array([int(value * unit) for value in numbers], dtype=object)
 
 
 def best_cells(
     values: Sequence[Fraction], weights: Sequence[Fraction], cells: int
 ) -> list[int]:
     """As `best_edges`, for weighted values and at most `cells` cells of any size, in integers."""
+    # Another unit of values or weights multiplies all costs by one factor, and moves no edge.
     x = _as_integers(values)
     weight = _as_integers(weights)
     masses = np.append(0, np.cumsum(weight))
@@ -204,4 +209,6 @@ def best_cells(
         # The squared error times 2^shift, rounded down; without mass it is 0.
         return ((square * mass - moment**2) << shift) // np.where(mass > 0, mass, 1)
 
-    return least_cells(cost, len(values), cells)[-1][0]
+    # The last entry is the one with the most cells.
+    edges, _ = least_cells(cost, len(values), cells)[-1]
+    return edges

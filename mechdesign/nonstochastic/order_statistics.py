@@ -1,7 +1,8 @@
-"""Order statistics of groups whose values may be too many for memory.
+"""Order statistics, such as medians, of groups whose values may be too many for memory.
 
-All values are kept, batch by batch (`SpilledArrays`). Each pass over them sorts as many groups as
-fit into memory.
+All values are kept, batch by batch, in a file if they are many (`SpilledArrays`). Each pass over
+them gathers the values of as many groups as fit into memory, and finds those at the ranks asked
+for. Means of two order statistics are exact: multiples of one power of two.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mechdesign.nonstochastic.exact_sums import (
 from mechdesign.nonstochastic.spilled_arrays import SpilledArrays
 
 RANKED = 1 << 20
-"""Values that are put in order at once: 8 MB."""
+"""Values that are gathered at once: 8 MB."""
 
 PASSES = 10
 """Most passes over the values; more would take longer than the memory they save is worth."""
@@ -39,7 +40,9 @@ class OrderedValues:
     def ranked(
         self, sizes: Codes, ranks: Callable[[int], tuple[int, int]]
     ) -> Multiples:
-        """The mean of two order statistics of each group; 0 for an empty group.
+        """The mean of two order statistics of each group, as integers and their unit.
+
+        It is 0 for an empty group.
 
         Parameters
         ----------
@@ -59,14 +62,16 @@ class OrderedValues:
             last = max(first + 1, int(np.searchsorted(ends, start + room, "right")))
             middle[:, first:last] = self._ranked_slice(first, sizes[first:last], ranks)
             first = last
+        # A double is an integer times a power of two. Over the least of these powers all sums are
+        # exact.
         whole, exponent = as_integers(middle)
         lowest = int(exponent.min(initial=0))
         signed = np.copysign(whole, middle).astype(np.int64)
         shifts = exponent - lowest
 
         def doubled_means() -> Iterator[int]:
-            for a, b, j, k in zip(*signed, *shifts, strict=True):
-                yield (int(a) << int(j)) + (int(b) << int(k))
+            for low, high, low_shift, high_shift in zip(*signed, *shifts, strict=True):
+                yield (int(low) << int(low_shift)) + (int(high) << int(high_shift))
 
         # Half of the unit of the values, because the means are doubled.
         return doubled_means(), Fraction(2) ** (lowest - 1)

@@ -2,8 +2,9 @@
 
 Only K = floor(2^epsilon) matters (docs/explanation/ranges-theory.md, 'How many outputs one
 individual can bring about'); interval arithmetic computes it exactly. All promises follow from K,
-the most outputs on a fibre (Farokhi 2019, Theorems 1 to 5, corrected). They hold for product
-ranges: any value of one individual is possible together with any values of the others.
+the most outputs on a fibre (Farokhi 2019, Theorems 1 to 5, corrected): the outputs that one
+individual can bring about while the others stay as they are. The promises hold for product ranges:
+any value of one individual is possible together with any values of the others.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def _exact_budget(epsilon: object) -> Fraction:
 def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
     """floor(scale * 2^exponent) for an exponent that is not an integer.
 
-    Then 2^exponent is irrational, so a ball that is small enough holds no integer, and the
-    precision is doubled until the floor of both ends of the ball is the same.
+    Then 2^exponent is irrational, so an interval around it that is small enough holds no integer.
+    Arb's balls are such intervals: the precision is doubled until both ends have the same floor.
     """
     import flint
 
@@ -94,7 +95,7 @@ def outputs_allowed(epsilon: object) -> int:
     """
     value = _exact_budget(epsilon)
     if value.denominator == 1:
-        # An integer, which no ball could tell from the numbers just below it.
+        # 2^epsilon is an integer, which no ball could tell from the numbers just below it.
         return 1 << value.numerator
     return _floor_of_power(value)
 
@@ -197,7 +198,8 @@ _IN_BITS = (
         "stochastic maximal leakage under any prior",
     ),
 )
-"""The promises in bits: name, theorem of Farokhi 2019, and meaning."""
+"""The promises in bits: name, theorem of Farokhi 2019, and meaning. The proofs are in
+docs/explanation/ranges-theory.md, 'What a number of outputs promises'."""
 
 
 def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:

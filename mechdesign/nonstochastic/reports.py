@@ -1,6 +1,7 @@
-"""Texts, JSON records, cells and curves of quantised releases, mechanisms and measures of ranges.
+"""What the commands of ranges print: texts for people, records for --json, and CSV.
 
-The texts are macros of ``reports.txt.jinja``. Records are what the commands print with --json.
+The texts are macros of ``reports.txt.jinja``. All forms of an answer are made from the same object:
+a release (`RangeRelease`), or a mechanism file whose claims were recomputed (`VerifiedMechanism`).
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ def _promises(release: RangeRelease) -> tuple[RangePromise, ...]:
 
 
 def _levels(release: RangeRelease) -> tuple[int, int, float]:
-    """Fewest and most levels, and the widest cell."""
+    """The fewest and most levels of its quantizers (one for each size of group), and the widest
+    cell.
+    """
     quantizers = [sized.quantizer for sized in release.mechanism.mechanisms]
     levels = [quantizer.levels for quantizer in quantizers]
     widest = max(quantizer.widest_cell for quantizer in quantizers)

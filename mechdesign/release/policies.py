@@ -101,8 +101,7 @@ def normalised(variable: Variable, form: str) -> Variable:
         names = variable.names
         raise InputError(
             f"the channel tells {quoted(names[first])} from {quoted(names[second])}, which "
-            f"{form} makes equal; "
-            "choose another normalisation"
+            f"{form} makes equal; choose another normalisation"
         )
     return replace(variable, symbols=tuple(symbols))
 
@@ -121,11 +120,13 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     Where these are refused the row is arbitrary. The denominator is fine enough for the marginal
     under every policy, so the draws of the channel's own symbols do not depend on the policy.
     """
+    # The design counted the marginal among what it promises for symbols without a record. Refused
+    # ones are not released at all, but a chosen output could tell more than the promise allows.
     if channel.unseen and policy.unknown.startswith(OUTPUT):
         raise InputError(
             f"unknown={policy.unknown}: the promise covers {channel.unseen:,} symbols that no "
-            f"record of the table had "
-            "if they are released as the marginal; say --unknown marginal, or refuse"
+            "record of the table had if they are released as the marginal; say --unknown marginal, "
+            "or refuse"
         )
     rows = IntegerRows.of(channel.rows)
     # A whole multiple of the channel's denominator: its own rows stay exact.
@@ -157,6 +158,7 @@ def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
     """
     if rule == MARGINAL:
         table_of(channel, f"{name}=marginal")
+        # P(y) is the sum of P(x, y) over the inputs behind the output y.
         return [sum(masses) for _, masses in channel.behind]
     if rule == REFUSE:
         # Nothing is ever drawn from this row. It only keeps the number of rows the same.
@@ -203,8 +205,7 @@ def table_of(channel: Releasable, purpose: str) -> Joint:
     if channel.joint is None:
         raise InputError(
             f"{purpose} needs the table that the channel was designed for, and this channel "
-            f"carries none (a public "
-            "one); use the channel file that `design` wrote"
+            "carries none (a public one); use the channel file that `design` wrote"
         )
     return channel.joint
 

@@ -30,9 +30,9 @@ CURVE_HEADER = (
     "largest log-lift",
     "smallest log-lift",
 )
-"""The fourth column is left out where no row has a bound."""
 
 BOUND_COLUMN = 3
+"""Place in `CURVE_HEADER` of the column that is left out where no row has a bound."""
 
 
 def document_of(report: Report) -> b.Document:
@@ -149,6 +149,7 @@ def _population_range(report: Report) -> str:
 
 
 def _promise(promise: Promise, notion: str, sensitive: str) -> list[b.Block]:
+    """The promise in a sentence, the beliefs that it leaves possible, and the verdict on it."""
     rows: list[tuple[b.Cell, ...]] = []
     for belief in promise.beliefs:
         rows.append(
@@ -173,7 +174,10 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> list[b.Block]:
 
 
 def _kept(kept: Kept, useful: str, *, free: bool) -> list[b.Block]:
-    """The utility and its proven bound; `free` outputs were not designed for another objective."""
+    """The utility and its proven bound.
+
+    `free` is False for channels of least cost, which were not designed to keep information.
+    """
     texts = [
         f"{w.percent_at_least(kept.nmi)} of the information in {useful} is kept: "
         f"I(X;Y) = {w.about(kept.mutual_information)} of H(X) = {w.about(kept.entropy)} nats."
@@ -192,7 +196,7 @@ def _kept(kept: Kept, useful: str, *, free: bool) -> list[b.Block]:
 
 
 def amount(bound: float, unit: str) -> str:
-    """``at most`` so much of a unit: ``0.5 nats``, ``1 nat``."""
+    """An upper bound, rounded up, with its unit: ``0.5 nats``, ``1 nat``."""
     text = w.at_most(bound)
     if text == "1":
         unit = unit.removesuffix("s")
@@ -221,10 +225,12 @@ def measure_blocks(promise: Promise) -> list[b.Block]:
 
 
 def _optional_amount(bound: float | None, unit: str) -> str:
+    """The bound with its unit, or a dash where there is none."""
     return "-" if bound is None else amount(bound, unit)
 
 
 def _asked(asked: Asked) -> list[b.Block]:
+    """The columns, the notion, the mechanism and the table of the request."""
     facts = [
         ("Protected", f"{protected(asked)}: {_names(asked.sensitive_symbols)}"),
         ("Released", f"{names_of(asked)[1]}: {_names(asked.useful_symbols)}"),
@@ -297,4 +303,5 @@ def _curve(report: Report) -> list[b.Block]:
 
 
 def _absent(reasons: Mapping[str, str]) -> list[b.Block]:
+    """Why the report has no curve, if it gives a reason."""
     return [b.Remark(reasons["curve"])] if "curve" in reasons else []

@@ -44,7 +44,7 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     design, joint
         The design, and the table that its beliefs are about.
     last
-        Lines on the files that were written and the next command.
+        The lines at the end: the files that were written, and the next command.
     """
     report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
     before = [lead_of(report.asked), *_promises(design, report), ""]
@@ -63,6 +63,7 @@ def _promises(design: Design, report: Report) -> list[str]:
     sensitive = names_of(report.asked)[0]
     limits = design.notion.limits
     if isinstance(limits, LiftLimits) and limits.need_shares:
+        # "Any value" must be true of the symbol with the largest budgets, too.
         widest = limits.loosest
         factors = _factors(widest.lower, widest.upper)
         table = (
@@ -100,7 +101,11 @@ def _population(design: Design) -> str:
 
 
 def _takes_confidence(design: Design) -> bool:
-    """Whether a design with the same request can promise something for the population."""
+    """Whether a design with the same request can promise something for the population.
+
+    It can for one pair of budgets on single lifts: not with budgets of single symbols, earlier
+    releases or average budgets, which `design` refuses beside a confidence level.
+    """
     notion = design.notion
     record = design.channel.record
     is_single = not (notion.symbol_budgets or record.after or record.averages)

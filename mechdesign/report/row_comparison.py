@@ -1,4 +1,8 @@
-"""A row channel beside the ways of today, in words and as a record: `compare --release`."""
+"""The answer of `compare --release`, in words and as a record.
+
+It sets a channel for whole rows beside the two ways of releasing the same columns without one:
+every column through a channel of its own, and randomised response.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,10 @@ from mechdesign.notions import to_record
 from mechdesign.report import wording as w
 
 MECHANISMS = {ROWS: "rows", ALONE: "alone", RESPONSE: "response"}
-"""The ways by the names that they have for programs."""
+"""What each way is called in the JSON record."""
 
 VERDICTS = {True: "kept", False: "BROKEN", None: "not known"}
+"""Whether the promise is kept; None where the released rows are too many to compute it."""
 
 
 def row_comparison_text(comparison: RowComparison) -> str:
@@ -68,6 +73,7 @@ def _rows(comparison: RowComparison) -> list[list[str]]:
 
 
 def _sentence(way: RowWay, comparison: RowComparison) -> str:
+    """What is to be known of a way beside its line of the table."""
     if way.name == ROWS:
         bound = w.percent_at_most(comparison.design.upper_bound_nmi)
         return f"No mechanism with the promise of the row channel keeps more than {bound} (proven)."
@@ -132,14 +138,7 @@ def row_comparison_record(comparison: RowComparison) -> dict[str, Any]:
     channel = comparison.design.channel
     ways: list[dict[str, Any]] = []
     for way in comparison.ways:
-        ways.append(
-            asdict(way)
-            | {
-                "mechanism": {ROWS: "rows", ALONE: "alone", RESPONSE: "response"}[
-                    way.name
-                ]
-            }
-        )
+        ways.append(asdict(way) | {"mechanism": MECHANISMS[way.name]})
     return {
         "notion": to_record(comparison.design.audit.notion),
         "promise": comparison.design.audit.promise,

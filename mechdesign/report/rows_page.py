@@ -7,7 +7,7 @@ Everything is computed again from the channel file: the exact audit, and the law
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from mechdesign.auditing.row_leaves import RowLaw, row_law
 from mechdesign.auditing.rows import RowAudit, audit_rows
 from mechdesign.channel.row_channel import RELATIVE, TRUTH, RowChannel
 from mechdesign.core.errors import InputError
+from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.notions import to_record
 from mechdesign.report import blocks as b
 from mechdesign.report import plots
@@ -98,6 +99,7 @@ class RowReport:
     worst: tuple[WorstRow, ...]
     nmi: float | None
     upper_bound_nmi: float | None
+    task: TaskUtility | None
 
 
 def row_report(channel: RowChannel) -> RowReport:
@@ -124,6 +126,18 @@ def row_report(channel: RowChannel) -> RowReport:
         worst=worst_rows(law),
         nmi=utility.get("nmi"),
         upper_bound_nmi=certificate.get("upper_bound_nmi"),
+        task=_task(utility),
+    )
+
+
+def _task(utility: Mapping[str, Any]) -> TaskUtility | None:
+    """What the record says of the column that the rows were made to tell of."""
+    if "task" not in utility:
+        return None
+    return TaskUtility(
+        column=str(utility["task"]),
+        task_kept=float(utility["task_kept"]),
+        task_upper_bound=float(utility["task_upper_bound"]),
     )
 
 
@@ -242,6 +256,7 @@ def report_record(report: RowReport) -> dict[str, Any]:
         else asdict(report.audit.given),
         "nmi": report.nmi,
         "upper_bound_nmi": report.upper_bound_nmi,
+        "task": None if report.task is None else asdict(report.task),
         "columns": [asdict(ledger) for ledger in report.ledgers],
         "worst": [asdict(row) for row in report.worst],
     }
@@ -299,6 +314,12 @@ def _highlights(report: RowReport) -> tuple[tuple[str, str], ...]:
     if report.upper_bound_nmi is not None:
         bound = w.percent_at_most(report.upper_bound_nmi)
         cards.append(("No mechanism keeps more than", bound))
+    if report.task is not None:
+        task = w.label(report.task.column)
+        kept = w.percent_at_least(report.task.task_kept)
+        bound = w.percent_at_most(report.task.task_upper_bound)
+        cards.append((f"Of what the rows tell of {task}", kept))
+        cards.append(("No mechanism tells more than", bound))
     return tuple(cards)
 
 

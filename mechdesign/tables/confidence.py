@@ -90,6 +90,7 @@ class ConfidenceSet:
 
     @property
     def _shares_are_free(self) -> bool:
+        """Whether P(s) was left open."""
         return all(end == 0 for end in self.share_lower) and all(
             end == 1 for end in self.share_upper
         )
@@ -161,22 +162,6 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
     return recomputed
 
 
-def _share_ends(
-    totals: Sequence[int], known: tuple[Fraction, ...] | None, error: Fraction
-) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Lower and upper ends of every P(s): known, estimated at this error, or open where it is 0."""
-    if known is not None:
-        return known, known
-    size = len(totals)
-    if not error:
-        return (Fraction(0),) * size, (Fraction(1),) * size
-    low, high = _Level.of_row(error, size).ends(totals)
-    # The ends are integers over SCALE, rounded outwards, so the fractions enclose the exact ends.
-    lower = tuple(Fraction(end, SCALE) for end in low)
-    upper = tuple(Fraction(end, SCALE) for end in high)
-    return lower, upper
-
-
 def check_level(level: Any) -> float:
     """The confidence level as a float."""
     # A truth value is a number to Python.
@@ -236,7 +221,9 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
 
 
 def _exact_share(symbol: Any, share: Any) -> Fraction:
+    """The share of a symbol as a fraction; InputError unless it is above 0 and at most 1."""
     try:
+        # A float counts as it is written: 0.4 is 2/5, and not the double next to it.
         value = fraction_of(repr(share) if isinstance(share, float) else share)
     except InputError as error:
         raise InputError(
@@ -298,7 +285,9 @@ def check_counts(joint: Joint | Records) -> None:
 
 @dataclass(frozen=True)
 class _Level:
-    """The probability of failure of an end, ``constant + slope p`` at the probability p."""
+    """The probability with which an end may be false, ``constant + slope p`` for a cell of
+    probability p.
+    """
 
     constant: Fraction
     slope: Fraction
@@ -315,6 +304,7 @@ class _Level:
         return cls(spent / (4 * n), spent / 4)
 
     def lower_end(self, count: int, total: int) -> int:
+        """The lower end for `count` of `total` records, in units of 1 / `SCALE`."""
         return lower_end(count, total, self.constant, self.slope)
 
     def upper_end(self, count: int, total: int) -> int:
@@ -416,6 +406,22 @@ def _cell_ends(
     return tuple(lower), tuple(upper)
 
 
+def _share_ends(
+    totals: Sequence[int], known: tuple[Fraction, ...] | None, error: Fraction
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """Lower and upper ends of every P(s): known, estimated at this error, or open where it is 0."""
+    if known is not None:
+        return known, known
+    size = len(totals)
+    if not error:
+        return (Fraction(0),) * size, (Fraction(1),) * size
+    low, high = _Level.of_row(error, size).ends(totals)
+    # The ends are integers over SCALE, rounded outwards, so the fractions enclose the exact ends.
+    lower = tuple(Fraction(end, SCALE) for end in low)
+    upper = tuple(Fraction(end, SCALE) for end in high)
+    return lower, upper
+
+
 def _rest_ends(
     totals: Sequence[int], row_levels: Sequence[_Level], unseen: int
 ) -> tuple[int, ...]:
@@ -425,6 +431,7 @@ def _rest_ends(
     rest: list[int] = []
     for total, row_level in zip(totals, row_levels, strict=True):
         # A symbol without a record has the count 0 in every row, and the upper end of that count.
+        # All of them together have at most the sum, because all their ends are true at once.
         one_symbol = row_level.upper_end(0, total)
         rest.append(min(unseen * one_symbol, SCALE))
     return tuple(rest)

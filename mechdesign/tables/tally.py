@@ -110,13 +110,13 @@ class Tally:
         self.dropped = 0
         self.gaps: set[str] = set()
         self.floats: set[str] = set()
+        self.is_counts = True
         self._not_floats: set[str] = set()
         """Columns of which a part came as other than floats."""
         self._sensitive = Numbering()
         self._useful = Numbering()
         self._mass: dict[int, Fraction | int] = {}
         """By ``s * MOST_SYMBOLS + x``, the numbers of a sensitive and a useful symbol."""
-        self.is_counts = True
 
     def add_columns(
         self, columns: Sequence[Encoded], times: Integers | None = None
@@ -223,9 +223,9 @@ class Tally:
         return columns, times
 
     def _weights(self, column: Encoded, times: Integers | None) -> _Weights:
-        """The weights of records, times `times`."""
+        """The weight of each record, times the number of records that it counts for."""
         weight_of = self._weight_of_code(column)
-        # Decimals are exact: all weights become whole numbers of units of 1 / per_one.
+        # Decimals are exact: all weights here become whole numbers of units of 1 / per_one.
         per_one = math.lcm(*{weight.denominator for weight in weight_of.values()})
         if per_one != 1:
             self.is_counts = False
@@ -315,7 +315,10 @@ class Tally:
     def _without_decimal_points(
         self, symbols: tuple[Symbol, ...], columns: Sequence[str], notices: list[str]
     ) -> tuple[Symbol, ...]:
-        """Undo pandas' change of integers with gaps to floats: 1.0 becomes 1 again."""
+        """Undo pandas' change of integers with gaps to floats: 1.0 becomes 1 again.
+
+        Each column that is changed gets its sentence in `notices`.
+        """
         parts = list(zip(*symbols, strict=True))
         if not parts:
             return ()

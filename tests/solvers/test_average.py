@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from solvers import EmptyPolytope, InvalidOption, Points, Polytope, Progress, vertices
+from solvers import (
+    BackendFailure,
+    EmptyPolytope,
+    InvalidOption,
+    Points,
+    Polytope,
+    Progress,
+    vertices,
+)
 from solvers.average import (
     Array,
     Measure,
@@ -21,6 +29,7 @@ from solvers.average import (
     funnel_measures,
     least_leakage,
 )
+from solvers.average_master import Master
 from solvers.funnel_baselines import convex_concave, greedy_merging
 from solvers.results import EnvelopeStatus
 
@@ -257,6 +266,25 @@ def test_the_time_limit_holds(shape):
     assert found.status is EnvelopeStatus.TIME_LIMIT
     assert found.value <= found.bound
     assert [m.value for m in moments] == sorted(m.value for m in moments)
+
+
+def test_without_time_for_a_program_the_known_channel_is_the_answer(monkeypatch):
+    """A constant leaks nothing, and X itself keeps everything; both within their bounds."""
+    joint = table(3, 5, seed=0)
+    monkeypatch.setattr(Master, "solve", lambda self, seconds: None)
+    constant = best_channel_on_average(joint, "mi", 0.01, time_limit=1e-9)
+    assert constant.status is EnvelopeStatus.TIME_LIMIT
+    assert constant.value == 0.0
+    assert constant.leakage == pytest.approx(0.0, abs=1e-12)
+    assert constant.bound > 0.0
+    np.testing.assert_allclose(constant.points.toarray()[0], joint.sum(axis=0))
+    whole = least_leakage(joint, "mi", 0.5, time_limit=1e-9)
+    assert whole.status is EnvelopeStatus.TIME_LIMIT
+    assert whole.value == pytest.approx(full_leakage(joint, "mi"))
+    assert whole.bound <= whole.value
+    # With time left it is the program that failed.
+    with pytest.raises(BackendFailure, match="HiGHS failed on the master program"):
+        best_channel_on_average(joint, "mi", 0.01)
 
 
 def test_bad_input_is_refused():

@@ -20,6 +20,7 @@ from solvers import (
     Points,
     convex_envelope,
 )
+from solvers.convex import EnvelopeSearch
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +171,25 @@ def test_the_time_limit_is_kept():
     assert time.monotonic() - started < 10.0
     assert found.status is EnvelopeStatus.TIME_LIMIT
     assert found.bound <= found.value
+
+
+def test_a_master_program_that_meets_the_limit_has_not_failed(monkeypatch):
+    convex, point = problem(2)
+    solve = EnvelopeSearch.solve_master
+    ends: list[float] = []
+
+    def late(self, end):
+        """The first program is solved; the others use up the time and have no answer."""
+        ends.append(end)
+        if len(ends) == 1:
+            return solve(self, end)
+        time.sleep(max(0.0, end - time.monotonic()))
+        return False
+
+    monkeypatch.setattr(EnvelopeSearch, "solve_master", late)
+    found = convex_envelope(convex, point, gap=1e-12, time_limit=0.2)
+    assert len(ends) > 1
+    assert found.status is EnvelopeStatus.TIME_LIMIT
 
 
 def test_no_time_at_all_leaves_the_point_and_no_bound():

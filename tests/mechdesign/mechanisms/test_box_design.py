@@ -16,14 +16,11 @@ import pytest
 import mechdesign as md
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import box_design
-from mechdesign.mechanisms.box_design import (
-    BoxRequest,
-    design_boxes,
-    level_of_share,
-    nested_groups,
-    together_of,
-)
+from mechdesign.mechanisms import box_parts
+from mechdesign.mechanisms.box_design import design_boxes
+from mechdesign.mechanisms.box_groups import nested_groups, together_of
+from mechdesign.mechanisms.box_parts import level_of_share
+from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.tables.rare_limit import rare_limit
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import BoxTree
@@ -304,13 +301,13 @@ def test_strata_share_the_time_and_hundreds_of_them_overrun_it_by_little(
 ) -> None:
     """Each had a fifth of a second whatever the limit was, which is a minute for 300 strata."""
     limits: list[float] = []
-    designing = box_design.design_requested
+    designing = box_parts.design_requested
 
     def recorded(request: Any) -> Any:
         limits.append(request.time_limit)
         return designing(request)
 
-    monkeypatch.setattr(box_design, "design_requested", recorded)
+    monkeypatch.setattr(box_parts, "design_requested", recorded)
     design = md.design_rows(
         sample(truth([0.6, 0.3, 0.1]), 3000, 4),
         sensitive="s",
@@ -324,7 +321,7 @@ def test_strata_share_the_time_and_hundreds_of_them_overrun_it_by_little(
         slice_seed=1,
     )
     assert len(design.channel.parts) == 4
-    assert limits == [box_design.LEAST_SECONDS] * 4
+    assert limits == [box_parts.LEAST_SECONDS] * 4
 
 
 def test_a_file_round_trip_and_its_audit(tmp_path: Path) -> None:

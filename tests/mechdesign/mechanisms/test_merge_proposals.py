@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms.box_design import BoxRequest, design_boxes
+from mechdesign.mechanisms.box_design import design_boxes
+from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.merge_proposals import (
     NO_PROPOSALS,
     level_for_all,

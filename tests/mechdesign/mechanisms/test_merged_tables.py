@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms.box_design import AUTO, BoxRequest, design_boxes
+from mechdesign.mechanisms.box_design import design_boxes
+from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.tables.records import Records
 from tests.mechdesign.mechanisms.test_rows import ADULT
 

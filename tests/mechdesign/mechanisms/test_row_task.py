@@ -185,5 +185,19 @@ def test_the_command_says_what_is_kept_of_the_task(frame, tmp_path, capsys):
     assert record["objective"] == "task"
     assert record["task"] == "pay"
     assert 0.0 < record["task_kept"] <= record["task_upper_bound"] <= 1.0
+    channel = tmp_path / "row.json"
+    assert main([*line, "--output", str(channel)]) == 0
+    capsys.readouterr()
+    report = tmp_path / "report.json"
+    assert main(["report", str(channel), "--report", str(report)]) == 0
+    task = json.loads(report.read_text(encoding="utf-8"))["task"]
+    assert task["column"] == "pay"
+    assert task["task_kept"] == record["task_kept"]
+    page = tmp_path / "report.md"
+    assert main(["report", str(channel), "--report", str(page)]) == 0
+    assert "Of what the rows tell of pay" in page.read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert main([*line, "--full"]) == 0
+    assert "Made to tell of pay: " in capsys.readouterr().out
     assert main([*line, "--given", "pay"]) == 2
     assert "'pay' is released or given itself" in capsys.readouterr().err

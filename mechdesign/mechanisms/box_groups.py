@@ -1,0 +1,57 @@
+"""Which rare sensitive values a promise takes together, as one value, by what a slice shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.wording import joined_name
+from mechdesign.tables.variable import Variable
+
+
+def together_of(
+    expected: NDArray[np.float64], rare: int
+) -> tuple[tuple[int, ...], ...]:
+    """Sensitive values that are promised together: those with fewer than `rare` expected records.
+
+    Where they are still too few together, the rarest other value joins them. Values that the slice
+    does not have at all always count as rare. All others are groups of their own.
+    """
+    order = np.argsort(expected, kind="stable").tolist()
+    least = max(float(rare), 1e-9)
+    joined = [s for s in order if expected[s] < least]
+    others = [s for s in order if expected[s] >= least]
+    while joined and others and sum(expected[s] for s in joined) < least:
+        joined.append(others.pop(0))
+    groups = [(s,) for s in others]
+    if joined:
+        groups.append(tuple(sorted(joined)))
+    return tuple(sorted(groups))
+
+
+def nested_groups(
+    expected: NDArray[np.float64],
+) -> list[tuple[tuple[int, ...], ...]]:
+    """Groupings of sensitive values: first that of `together_of` without a number of records, then
+    the next rarest value joins, until two groups are left.
+    """
+    order = np.argsort(expected, kind="stable").tolist()
+    groupings = [together_of(expected, 0)]
+    joined = max(len(group) for group in groupings[0])
+    for size in range(joined + 1, len(order)):
+        groups = [(s,) for s in order[size:]]
+        groups.append(tuple(sorted(order[:size])))
+        groupings.append(tuple(sorted(groups)))
+    return groupings
+
+
+def names_of_groups(
+    sensitive: Variable, together: Sequence[Sequence[int]]
+) -> list[str]:
+    """A name for every group of sensitive values."""
+    names: list[str] = []
+    for members in together:
+        names.append(joined_name([sensitive.names[s] for s in members]))
+    return names
