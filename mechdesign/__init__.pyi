@@ -20,6 +20,7 @@ from .channel.channel import Channel
 from .channel.loading import load
 from .channel.row_channel import RowChannel
 from .comparison.average_ways import AverageComparison, compare_average
+from .comparison.purpose_ways import PurposeComparison, compare_purpose
 from .comparison.row_ways import RowComparison, compare_rows
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
@@ -106,6 +107,7 @@ __all__ = [
     "NotPrivate",
     "Notion",
     "Policy",
+    "PurposeComparison",
     "Queries",
     "ReleaseTransformer",
     "RowAudit",
@@ -121,6 +123,7 @@ __all__ = [
     "check_release",
     "compare",
     "compare_average",
+    "compare_purpose",
     "compare_rows",
     "compose",
     "corrected_regression",

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli.compare_average import answer_average_comparison
+from mechdesign.cli.compare_purpose import answer_purpose_comparison
 from mechdesign.cli.compare_rows import answer_row_comparison, refuse_without_rows
 from mechdesign.cli.console import Interrupted, Reporter, listen
+from mechdesign.cli.design_options import ObjectiveOptions
 from mechdesign.cli.design_rows import TRUTH, RowColumns
 from mechdesign.cli.line import flag, option
 from mechdesign.core.errors import InputError
@@ -58,13 +60,29 @@ class GridOptions(o.KeptOptions):
     objectives: str | None = option(
         "LIST",
         "truth and distance: channels on the column's own symbols; information: free "
-        "outputs, the limit.",
+        "outputs, the limit. Or one purpose, at one budget: frequencies, prefix, ranges, a CSV of "
+        "queries, or task; the channel made for it beside those made for information.",
+    )
+    task: str | None = option(
+        "COL",
+        "With --objectives task: the column that the release is to tell about, as for `design`.",
     )
     average: str | None = option(
         "KIND=BUDGET",
         "Compare ways to keep one average budget instead, as for `design`: the certified optimum, "
         "greedy merging, and for mi the best of restarts.",
     )
+
+    def purpose(self) -> ObjectiveOptions | None:
+        """The one purpose that is asked for, queries or a task; None for anything else."""
+        from mechdesign.mechanisms.purposes import PURPOSES
+
+        name = self.objectives
+        if name is None or (name not in PURPOSES and not os.path.isfile(name)):
+            if self.task is not None:
+                raise InputError("--task belongs to --objectives task")
+            return None
+        return ObjectiveOptions(objective=name, task=self.task)
 
     @property
     def budgets(self) -> tuple[float, ...]:
@@ -154,7 +172,8 @@ def compare(
 
     The CSV has a line for each mechanism, notion, lam and budget; every channel behind
     it was verified exactly. With --release it compares a row channel at one budget with
-    the two ways of today, with --average the optimum with the funnel's local methods.
+    the two ways of today, with --average the optimum with the funnel's local methods,
+    and with a purpose in --objectives the channel made for it with the others.
     """
     search.check()
     if rows.asked:
@@ -168,6 +187,11 @@ def compare(
             objective=grid.objectives or TRUTH,
             seconds=search.seconds,
         )
+        return
+    purpose = grid.purpose()
+    if purpose is not None and grid.average is None:
+        _refuse_with_purpose(grid, rows, confidence, search, files)
+        answer_purpose_comparison(reporter, table, purpose, budgets, search, common)
         return
     refuse_without_rows(rows, budgets)
     if grid.average is not None:
@@ -341,6 +365,31 @@ def _refuse_with_average(
         raise InputError(
             "compare --average takes --gap, --time-limit and the options of the table, and no "
             "others: it is about one budget, without a notion beside it"
+        )
+
+
+def _refuse_with_purpose(
+    grid: GridOptions,
+    rows: RowColumns,
+    confidence: o.ConfidenceOptions,
+    search: SweepOptions,
+    files: OutputOptions,
+) -> None:
+    """Refuse options that a comparison for a purpose does not have."""
+    default = SweepOptions()
+    # It takes a gap and a time limit, so these may differ from the default.
+    plain = replace(search, gap=default.gap, time_limit=default.time_limit)
+    are_default = (
+        replace(grid, objectives=None, task=None) == GridOptions(),
+        rows == RowColumns(),
+        confidence == o.ConfidenceOptions(),
+        plain == default,
+        files == OutputOptions(),
+    )
+    if not all(are_default):
+        raise InputError(
+            "a comparison for a purpose takes one budget (--epsilon, --notion and the like), "
+            "--task, --gap, --time-limit and the options of the table, and no others"
         )
 
 

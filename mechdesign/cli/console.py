@@ -291,10 +291,28 @@ def _usage(error: Any) -> Failure:
         message = format_message()
     context = getattr(error, "ctx", None)
     command = PROGRAM if context is None else context.command_path
+    message = str(message).rstrip(".") or "something is missing"
+    if message.startswith(_EXTRA_ARGUMENT) and context is not None:
+        message += _place_of_output(context.command)
     return Failure(
         "usage_error",
-        str(message).rstrip(".") or "something is missing",
+        message,
         int(getattr(error, "exit_code", 2)),
         hint=f"Try: {command} --help",
         puzzling=False,
     )
+
+
+_EXTRA_ARGUMENT = "Got unexpected extra argument"
+"""How typer begins when a command has too many arguments."""
+
+
+def _place_of_output(command: Any) -> str:
+    """Which option names the output, as the extra argument is most often meant as one."""
+    options: set[str] = set()
+    for parameter in command.params:
+        options.update(parameter.opts)
+    for option in ("--output", "--report"):
+        if option in options:
+            return f"; what is to be written is named by an option: {option} FILE"
+    return ""

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, SolverFailure, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.rationals import fraction_of
@@ -284,7 +285,7 @@ def for_queries(
     program = _QueryProgram(single, queries, search, started)
     rounded, solution = _first_verified(single, program.solve)
     noise_free = _noise_free(queries, joint.p_x)
-    variance = total_variance(rounded, queries, joint)
+    variance = total_variance(rounded.channel, queries, joint)
     bound = max(noise_free, solution.bound - _offset(queries, joint.p_x))
     accuracy = QueryAccuracy(
         name=queries.name,
@@ -347,13 +348,9 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
         )
 
     rounded, solution = _first_verified(single, solve, least_margin=TASK_MARGIN)
-    # H(T) depends on P(T | X) and P_X of the table; both tables count the same records.
-    prior = _entropy(given_x @ joint.p_x)
-    largest = prior - float(joint.p_x @ _column_entropies(given_x))
-    released = given_x * joint.p_x @ rounded.channel.matrix
-    kept = (prior - _conditional_entropy(released)) / largest
-    bound = (prior - solution.bound) / largest
-    kept = max(0.0, kept - INFORMATION_ERROR)
+    figures = task_figures(rounded.channel, joint, table)
+    kept = figures.kept
+    bound = (figures.prior - solution.bound) / figures.largest
     utility_of_task = TaskUtility(
         column=column,
         task_kept=kept,
@@ -365,6 +362,30 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
     method = "vertices" if not solution.nodes else "columns"
     design = finish(rounded, joint, TASK, method, started, messages=messages)
     return _with_purpose(design, utility_of_task)
+
+
+@dataclass(frozen=True)
+class TaskFigures:
+    """What a channel tells of a task: H(T) and I(T;X) in nats, and I(T;Y) / I(T;X), rounded
+    down.
+    """
+
+    prior: float
+    largest: float
+    kept: float
+
+
+def task_figures(channel: Channel, joint: Joint, table: Joint) -> TaskFigures:
+    """What the channel of `joint` tells of the task of a checked table (`task_joint`)."""
+    order = [table.useful.names.index(name) for name in joint.useful.names]
+    masses = table.p[:, order]
+    given_x = masses / masses.sum(axis=0)
+    # H(T) depends on P(T | X) and P_X of the table; both tables count the same records.
+    prior = _entropy(given_x @ joint.p_x)
+    largest = prior - float(joint.p_x @ _column_entropies(given_x))
+    released = given_x * joint.p_x @ channel.matrix
+    kept = (prior - _conditional_entropy(released)) / largest
+    return TaskFigures(prior, largest, max(0.0, kept - INFORMATION_ERROR))
 
 
 def _with_purpose(design: Design, purpose: QueryAccuracy | TaskUtility) -> Design:
@@ -507,12 +528,12 @@ def _stars(polytope: Polytope, point: Array) -> tuple[Array, Array]:
     return (1.0 - low)[:, None] * point + np.diag(low), weights
 
 
-def total_variance(rounded: Rounded, queries: Queries, joint: Joint) -> float:
+def total_variance(channel: Channel, queries: Queries, joint: Joint) -> float:
     """N times the summed variance of the best linear unbiased estimates from the integers.
 
     Infinite where the channel does not tell a query.
     """
-    w = rounded.channel.matrix
+    w = channel.matrix
     p_x = joint.p_x
     masses = p_x @ w
     occurs = masses > 0.0

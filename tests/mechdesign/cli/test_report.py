@@ -343,6 +343,32 @@ def test_force_replaces_a_report(folder, run, channel):
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "ending"),
+    [
+        (
+            ("report", "channel.json", "x.html"),
+            " (x.html); what is to be written is named by an option: --report FILE",
+        ),
+        (
+            ("design", "table.csv", "x.json"),
+            " (x.json); what is to be written is named by an option: --output FILE",
+        ),
+        # The output of `apply` is an argument.
+        (("apply", "channel.json", "in.csv", "out.csv", "x.csv"), " (x.csv)"),
+    ],
+)
+def test_an_extra_argument_is_answered_with_the_option_of_the_output(
+    folder, run, arguments, ending
+):
+    result = run(*arguments)
+    assert result.code == 2
+    assert result.out == ""
+    first, second = result.err.splitlines()
+    assert first == "mechdesign: error: Got unexpected extra argument(s)" + ending
+    assert second == f"Try: mechdesign {arguments[0]} --help"
+
+
 def test_refusals_before_any_work(folder, run, channel, monkeypatch):
     refused(
         run, 2, "no report is asked for: give --report FILE", "report", "channel.json"

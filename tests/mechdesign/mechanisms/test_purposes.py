@@ -19,7 +19,6 @@ from mechdesign.mechanisms.purposes import Queries
 def test_adults_shares(adult, epsilon, variance, of_information):
     """The figures of a prototype by barrier Newton, and of the channel that keeps most information."""
     from mechdesign.mechanisms.purposes import queries_of, total_variance
-    from mechdesign.mechanisms.rounding import Rounded
 
     notion = md.ALIP(epsilon / 2, epsilon / 2)
     result = md.design(adult, notion, objective="frequencies")
@@ -30,7 +29,7 @@ def test_adults_shares(adult, epsilon, variance, of_information):
     assert md.audit(result.channel, adult, notion).satisfied
     other = md.design(adult, notion)
     queries, _ = queries_of("frequencies", adult)
-    spread = total_variance(Rounded(other.channel, None), queries, adult)
+    spread = total_variance(other.channel, queries, adult)
     assert spread == pytest.approx(of_information, rel=0.01)
 
 
@@ -168,11 +167,8 @@ def test_queries_of_ones_own(adult):
     result = md.design(adult, md.LIP(0.5), objective=Queries(first))
     everything = md.design(adult, md.LIP(0.5), objective="frequencies")
     from mechdesign.mechanisms.purposes import total_variance
-    from mechdesign.mechanisms.rounding import Rounded
 
-    of_everything = total_variance(
-        Rounded(everything.channel, None), Queries(first), adult
-    )
+    of_everything = total_variance(everything.channel, Queries(first), adult)
     assert result.purpose.variance <= of_everything * (1 + 1e-3)
 
 

@@ -1,0 +1,47 @@
+"""`mechdesign compare TABLE --objectives PURPOSE`: the channel made for queries or a task beside
+those made for information. `compare` hands over to it.
+"""
+
+from __future__ import annotations
+
+from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.design_options import ObjectiveOptions
+
+
+def answer_purpose_comparison(
+    reporter: Reporter,
+    table: o.InputTable,
+    objective: ObjectiveOptions,
+    budget: o.BudgetOptions,
+    search: o.SearchOptions,
+    common: o.CommonOptions,
+) -> None:
+    """Compare channels at one budget, and print what each is worth for the purpose."""
+    from mechdesign.comparison.purpose_ways import compare_purpose
+    from mechdesign.mechanisms.request import DesignRequest
+    from mechdesign.report.purpose_comparison import (
+        purpose_comparison_record,
+        purpose_comparison_text,
+    )
+
+    notion = budget.notion_or("alip")
+    with reporter.work("reading the table"):
+        joint = table.joint(table.table)
+        request = objective.on(DesignRequest(joint, notion), table, table.text())
+    with reporter.work("comparing", unit="nodes") as work:
+        comparison = compare_purpose(
+            joint,
+            notion,
+            request.objective,
+            task=request.task,
+            gap=search.smallest_gap,
+            time_limit=search.seconds,
+            progress=work.step,
+        )
+    reporter.notices((*joint.notices, *comparison.design.messages))
+    reporter.done("compared", f"{len(comparison.ways)} channels are compared")
+    common.answer(
+        lambda: purpose_comparison_record(comparison),
+        lambda: purpose_comparison_text(comparison),
+    )

@@ -1,0 +1,195 @@
+"""The channel made for a purpose, queries or a task, beside the channels made for information.
+
+All are measured by the figure of the purpose: the total variance of the estimates of queries, or
+the share of the information about the task that is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.channel import Channel
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError, require_type
+from mechdesign.core.progress import Steps
+from mechdesign.core.wording import about
+from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.purposes import (
+    PURPOSES,
+    Queries,
+    queries_of,
+    task_figures,
+    task_joint,
+    total_variance,
+)
+from mechdesign.mechanisms.request import DesignRequest
+from mechdesign.mechanisms.result import Design, TaskUtility
+from mechdesign.mechanisms.watchdog import HEURISTICS
+from mechdesign.notions import Notion
+from mechdesign.tables.joint import Joint
+
+MADE_FOR_IT = "made for it"
+"""The name of the way whose objective is the purpose."""
+
+TIME_LIMIT = 30.0
+"""Seconds of each way for which no limit was given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PurposeWay:
+    """One channel that keeps the promise.
+
+    Attributes
+    ----------
+    name : str
+        `MADE_FOR_IT`, or the mechanism.
+    figure : float
+        Of queries N times the total variance, infinite where the channel does not tell a query. Of
+        a task I(T;Y) / I(T;X).
+    kept : float
+        I(X;Y) / H(X).
+    achieved : Achieved
+        Its extreme log-lifts (nats).
+    outputs : int
+    seconds : float
+    """
+
+    name: str
+    figure: float
+    kept: float
+    achieved: Achieved
+    outputs: int
+    seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class PurposeComparison(Displayed):
+    """The design made for the purpose, `ways` with it first, and the seconds of all."""
+
+    design: Design
+    ways: tuple[PurposeWay, ...]
+    seconds: float
+
+    def __repr__(self) -> str:
+        parts = [f"{way.name}: {about(way.figure)}" for way in self.ways]
+        return f"PurposeComparison({'; '.join(parts)})"
+
+    @property
+    def is_task(self) -> bool:
+        """Whether the purpose is a task, so that more is better."""
+        return isinstance(self.design.purpose, TaskUtility)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The ways as a table, by columns: budgets in nats."""
+        table: dict[str, list[Any]] = {}
+        for name in ("name", "figure", "kept", "outputs", "seconds"):
+            table[name] = [vars(way)[name] for way in self.ways]
+        for side in ("eps_l", "eps_u"):
+            table[side] = [vars(way.achieved)[side] for way in self.ways]
+        return table
+
+
+def compare_purpose(
+    joint: Joint,
+    notion: Notion,
+    objective: str | Queries,
+    *,
+    task: Joint | None = None,
+    gap: float = 1e-4,
+    time_limit: float | None = None,
+    progress: Steps | None = None,
+) -> PurposeComparison:
+    """Compare the channel made for queries or a task with the optimum for information and with the
+    heuristics, at the same promise.
+
+    Every channel is verified in exact arithmetic. No channel that keeps the promise is better for
+    the purpose than the bound in ``design.purpose``.
+
+    Parameters
+    ----------
+    joint, notion, objective, task
+        As in `mechdesign.design`; the objective is "frequencies", "prefix", "ranges", `md.Queries`
+        or "task".
+    gap : float
+        As in `mechdesign.design`.
+    time_limit : float, optional
+        Seconds of each way (default 30).
+    progress : callable, optional
+        As in `mechdesign.design`.
+
+    Raises
+    ------
+    InputError
+        If the objective is no purpose, or an argument does not fit the table.
+    SolverFailure
+        If no channel was verified.
+    """
+    require_type("joint", joint, Joint, "; Joint.from_table makes one")
+    if not isinstance(objective, Queries) and objective not in PURPOSES:
+        raise InputError(
+            f"a comparison for a purpose needs one of {', '.join(PURPOSES)}, or queries"
+        )
+    limit = TIME_LIMIT
+    if time_limit is not None:
+        limit = time_limit
+    started = time.perf_counter()
+    request = DesignRequest(joint, notion, gap=gap, time_limit=limit, progress=progress)
+    design = design_requested(
+        DesignRequest(
+            joint,
+            notion,
+            objective=objective,
+            task=task,
+            gap=gap,
+            time_limit=limit,
+            progress=progress,
+        )
+    )
+    ways = [_way(MADE_FOR_IT, design, joint, objective, task)]
+    for mechanism in (OPTIMAL, *HEURISTICS):
+        other = design_requested(_by(request, mechanism))
+        ways.append(_way(mechanism, other, joint, objective, task))
+    return PurposeComparison(design, tuple(ways), time.perf_counter() - started)
+
+
+def _by(request: DesignRequest, mechanism: str) -> DesignRequest:
+    """The request for information, by a mechanism."""
+    return DesignRequest(
+        request.joint,
+        request.notion,
+        mechanism=mechanism,
+        gap=request.gap,
+        time_limit=request.time_limit,
+        progress=request.progress,
+    )
+
+
+def _way(
+    name: str,
+    design: Design,
+    joint: Joint,
+    objective: str | Queries,
+    task: Joint | None,
+) -> PurposeWay:
+    return PurposeWay(
+        name=name,
+        figure=_figure(design.channel, joint, objective, task),
+        kept=design.nmi,
+        achieved=design.achieved,
+        outputs=design.outputs,
+        seconds=design.seconds,
+    )
+
+
+def _figure(
+    channel: Channel, joint: Joint, objective: str | Queries, task: Joint | None
+) -> float:
+    """What the channel is worth for the purpose."""
+    if task is not None:
+        return task_figures(channel, joint, task_joint(task, joint)).kept
+    queries, _ = queries_of(objective, joint)
+    return total_variance(channel, queries, joint)

@@ -1,0 +1,74 @@
+"""The channels that were compared for a purpose, in words and as a record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from mechdesign.comparison.purpose_ways import PurposeComparison
+from mechdesign.mechanisms.result import QueryAccuracy, TaskUtility
+from mechdesign.report import wording as w
+
+NOT_TOLD = "not told"
+"""In the place of a variance that is infinite."""
+
+
+def purpose_comparison_text(comparison: PurposeComparison) -> str:
+    """The table of the channels and the bound; without a final newline."""
+    joint = comparison.design.channel.joint
+    assert joint is not None
+    purpose = comparison.design.purpose
+    useful = w.title(joint.useful.columns)
+    if isinstance(purpose, TaskUtility):
+        heading = "of the task"
+        lead = (
+            f"{useful} is released to tell of {w.title((purpose.column,))}: the share of what "
+            f"{useful} itself tells of it."
+        )
+        proof = (
+            "No channel with this promise keeps more than "
+            f"{w.percent_at_most(purpose.task_upper_bound)} of it (proven)."
+        )
+    else:
+        assert isinstance(purpose, QueryAccuracy)
+        heading = "N x variance"
+        lead = (
+            f"{useful} is released to estimate {purpose.name}: the total variance of the "
+            "estimates, times the number N of released records."
+        )
+        proof = (
+            "No channel with this promise has less than "
+            f"{w.at_least(purpose.variance_lower_bound)} (proven); {useful} itself has "
+            f"{w.at_least(purpose.noise_free)}."
+        )
+    rows = [["channel", heading, "information", "outputs"]]
+    for way in comparison.ways:
+        if comparison.is_task:
+            figure = w.percent_at_least(way.figure)
+        elif math.isinf(way.figure):
+            figure = NOT_TOLD
+        else:
+            figure = w.at_most(way.figure)
+        rows.append([way.name, figure, w.percent_at_least(way.kept), str(way.outputs)])
+    lines = [w.paragraph(lead, first=""), "", *w.aligned(rows, left=(0, 1)), ""]
+    return "\n".join([*lines, w.paragraph(proof)])
+
+
+def purpose_comparison_record(comparison: PurposeComparison) -> dict[str, Any]:
+    """The record of the comparison for `--json`."""
+    purpose = comparison.design.purpose
+    assert purpose is not None
+    ways: list[dict[str, Any]] = []
+    for way in comparison.ways:
+        record = asdict(way)
+        if math.isinf(way.figure):
+            # JSON has no infinity.
+            record["figure"] = None
+        ways.append(record)
+    return {
+        "purpose": purpose.name,
+        **purpose.figures,
+        "ways": ways,
+        "seconds": comparison.seconds,
+    }
