@@ -40,7 +40,7 @@ def designed(frame, notion=None, **options):
         frame,
         sensitive=options.pop("sensitive", "sick"),
         notion=notion or md.LIP(0.3),
-        time_limit=3.0,
+        time_limit=600.0,
         **options,
     )
 
