@@ -7,7 +7,7 @@ the share of the information about the task that is kept.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mechdesign.auditing.verdict import Achieved
@@ -138,34 +138,12 @@ def compare_purpose(
         limit = time_limit
     started = time.perf_counter()
     request = DesignRequest(joint, notion, gap=gap, time_limit=limit, progress=progress)
-    design = design_requested(
-        DesignRequest(
-            joint,
-            notion,
-            objective=objective,
-            task=task,
-            gap=gap,
-            time_limit=limit,
-            progress=progress,
-        )
-    )
+    design = design_requested(replace(request, objective=objective, task=task))
     ways = [_way(MADE_FOR_IT, design, joint, objective, task)]
     for mechanism in (OPTIMAL, *HEURISTICS):
-        other = design_requested(_by(request, mechanism))
+        other = design_requested(replace(request, mechanism=mechanism))
         ways.append(_way(mechanism, other, joint, objective, task))
     return PurposeComparison(design, tuple(ways), time.perf_counter() - started)
-
-
-def _by(request: DesignRequest, mechanism: str) -> DesignRequest:
-    """The request for information, by a mechanism."""
-    return DesignRequest(
-        request.joint,
-        request.notion,
-        mechanism=mechanism,
-        gap=request.gap,
-        time_limit=request.time_limit,
-        progress=request.progress,
-    )
 
 
 def _way(
