@@ -31,7 +31,10 @@ def assess_table(table: MemoryTable, choice: Choice, say: Say) -> Assessed:
                 )
             if disclosure.pinned:
                 pinned = w.percent(disclosure.pinned, step=TENTHS)
-                text += f"; reveals it for {pinned} of the records"
+                text += (
+                    f"; {pinned} of the records have a value that occurs with a single "
+                    "protected value only"
+                )
             text += "."
         columns.append(ColumnSays(column.name, text))
     return Assessed(tuple(columns), assessment.summary())

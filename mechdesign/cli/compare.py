@@ -343,6 +343,20 @@ def _answer(
     )
 
 
+def _one_budget_defaults(
+    confidence: o.ConfidenceOptions, search: SweepOptions, files: OutputOptions
+) -> tuple[bool, ...]:
+    """Whether the options that a comparison at one budget does not have were left alone."""
+    default = SweepOptions()
+    # It takes a gap and a time limit, so these may differ from the default.
+    plain = replace(search, gap=default.gap, time_limit=default.time_limit)
+    return (
+        confidence == o.ConfidenceOptions(),
+        plain == default,
+        files == OutputOptions(),
+    )
+
+
 def _refuse_with_average(
     grid: GridOptions,
     budgets: o.BudgetOptions,
@@ -351,15 +365,10 @@ def _refuse_with_average(
     files: OutputOptions,
 ) -> None:
     """Refuse options that a comparison at an average budget does not have."""
-    default = SweepOptions()
-    # An average comparison takes a gap and a time limit, so these may differ from the default.
-    plain = replace(search, gap=default.gap, time_limit=default.time_limit)
     are_default = (
         replace(grid, average=None) == GridOptions(),
         budgets == o.BudgetOptions(),
-        confidence == o.ConfidenceOptions(),
-        plain == default,
-        files == OutputOptions(),
+        *_one_budget_defaults(confidence, search, files),
     )
     if not all(are_default):
         raise InputError(
@@ -376,15 +385,10 @@ def _refuse_with_purpose(
     files: OutputOptions,
 ) -> None:
     """Refuse options that a comparison for a purpose does not have."""
-    default = SweepOptions()
-    # It takes a gap and a time limit, so these may differ from the default.
-    plain = replace(search, gap=default.gap, time_limit=default.time_limit)
     are_default = (
         replace(grid, objectives=None, task=None) == GridOptions(),
         rows == RowColumns(),
-        confidence == o.ConfidenceOptions(),
-        plain == default,
-        files == OutputOptions(),
+        *_one_budget_defaults(confidence, search, files),
     )
     if not all(are_default):
         raise InputError(
