@@ -11,6 +11,7 @@ from typing import Any
 
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.record import AverageBudget
+from mechdesign.comparison.ways import table_of_ways
 from mechdesign.core.arguments import number
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
@@ -69,12 +70,8 @@ class AverageComparison(Displayed):
 
     def columns(self) -> dict[str, list[Any]]:
         """The ways as a table, by columns: budgets in nats."""
-        table: dict[str, list[Any]] = {}
-        for name in ("name", "kept", "leakage", "outputs", "seconds"):
-            table[name] = [vars(way)[name] for way in self.ways]
-        for side in ("eps_l", "eps_u"):
-            table[side] = [vars(way.achieved)[side] for way in self.ways]
-        return table
+        figures = ("name", "kept", "leakage", "outputs", "seconds")
+        return table_of_ways(self.ways, figures)
 
 
 def compare_average(

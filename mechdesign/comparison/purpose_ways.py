@@ -12,6 +12,7 @@ from typing import Any
 
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
+from mechdesign.comparison.ways import table_of_ways
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
@@ -85,12 +86,8 @@ class PurposeComparison(Displayed):
 
     def columns(self) -> dict[str, list[Any]]:
         """The ways as a table, by columns: budgets in nats."""
-        table: dict[str, list[Any]] = {}
-        for name in ("name", "figure", "kept", "outputs", "seconds"):
-            table[name] = [vars(way)[name] for way in self.ways]
-        for side in ("eps_l", "eps_u"):
-            table[side] = [vars(way.achieved)[side] for way in self.ways]
-        return table
+        figures = ("name", "figure", "kept", "outputs", "seconds")
+        return table_of_ways(self.ways, figures)
 
 
 def compare_purpose(
