@@ -65,7 +65,7 @@ class RowHasher:
     def records(self, batch: Batch) -> Hashes:
         """One hash for each record of a batch of a file."""
         if isinstance(batch, CsvBatch):
-            return self._mixed(self._csv_sums(batch))
+            return self.mixed(self._csv_sums(batch))
         return self.columns(batch.stored.columns, batch.num_rows)
 
     def both_readings(self, batch: Batch) -> tuple[Hashes, Hashes | None]:
@@ -119,12 +119,12 @@ class RowHasher:
                 difference = self._difference(column)
                 if difference is not None:
                     bare -= difference
-        as_text = self._mixed(sums)
+        as_text = self.mixed(sums)
         by_value: Hashes | None = None
         if differ:
-            by_value = self._mixed(second)
+            by_value = self.mixed(second)
         if any(are_left_out):
-            return as_text, by_value, self._mixed(bare)
+            return as_text, by_value, self.mixed(bare)
         return as_text, by_value, as_text if by_value is None else by_value
 
     def _difference(self, column: Any) -> Hashes | None:
@@ -187,7 +187,7 @@ class RowHasher:
 
         Columns of lists or records have no text and do not count.
         """
-        return self._mixed(self._sums(columns, records))
+        return self.mixed(self._sums(columns, records))
 
     def _sums(self, columns: Iterable[Any], records: int) -> Hashes:
         """The sum of the hashes of the cells of each record."""
@@ -239,10 +239,10 @@ class RowHasher:
                 sums += np.append(distinct, _NO_HASH)[column.codes]
             else:
                 sums += self._texts(column, key, plain=True)
-        return self._mixed(sums)
+        return self.mixed(sums)
 
-    def _mixed(self, sums: Hashes) -> Hashes:
-        """Each sum, mixed with a key in place.
+    def mixed(self, sums: Hashes) -> Hashes:
+        """The sums themselves, each mixed with a key in place.
 
         The sums are linear in the cells, so by themselves they disclose which records share cells.
         """

@@ -84,13 +84,16 @@ class RecordHasher:
         self.columns = compared_columns(drawer)
         # A secret for each column: two cells that change places must change the hash.
         self._hashers = [RowHasher(secrets.token_bytes(32)) for _ in self.columns]
+        self._mixer = RowHasher(secrets.token_bytes(32))
 
     def hashes(self, columns: list[Any], count: int) -> Hashes:
         """The hashes of `count` records; `columns` are the compared ones, in their order."""
         hashes = np.zeros(count, np.uint64)
         for hasher, column in zip(self._hashers, columns, strict=True):
             hashes += hasher.columns([column], count)
-        return hashes
+        # Without this, the sum over all records would be a sum over the columns, and would stay the
+        # same when identifiers exchange their symbols.
+        return self._mixer.mixed(hashes)
 
 
 @dataclass(frozen=True)
