@@ -287,6 +287,10 @@ def answer_rows(
             from mechdesign.report.row_first_screen import row_first_screen
 
             return row_first_screen(design, last=end.split("\n"))
+        if not isinstance(design, RowDesign) and not whole:
+            from mechdesign.report.box_first_screen import box_first_screen
+
+            return box_first_screen(design, last=end.split("\n"))
         parts = [design.summary()]
         if asked.all_measures and isinstance(design, RowDesign):
             parts.append(_measures_text(design))

@@ -43,8 +43,8 @@ def promise_lines(audit: BoxAudit) -> list[str]:
     population = w.change_text(audit.achieved, audit.notion, secret)
     table = w.change_text(audit.on_table, audit.notion, secret)
     lines = [
-        f"Population ({level} confidence): {population} ({audit.notion.text}: {verdict}).",
-        f"Table ({w.count(audit.records, 'record')} that the proof uses): {table}.",
+        f"Population ({level} confidence): {population} ({verdict}).",
+        f"Table (the records of the proof): {table}.",
     ]
     if len(audit.together) == 1:
         names = listed(audit.together[0])
@@ -102,11 +102,41 @@ def unchanged_lines(channel: BoxChannel) -> list[str]:
 def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
     """Which records the boxes come from, and which ones the proof uses."""
     others = utility.records - channel.slice_records
+    proof = 0
+    for part in channel.parts:
+        if part.channel is not None and part.channel.joint is not None:
+            proof += part.channel.joint.records
+    # The records of strata where nothing is released prove nothing.
+    used = f"the other {others:,}"
+    if proof < others:
+        used = f"{proof:,} of the other {others:,}"
     boxes = w.count(channel.boxes, "box", "boxes")
     return (
-        f"The rows are put together into {boxes}, which were learned on "
-        f"{w.count(channel.slice_records, 'record')}; the proof uses the other {others:,}."
+        f"The {boxes} of rows were learned on {w.count(channel.slice_records, 'record')}; the "
+        f"proof uses {used}."
     )
+
+
+def rare_remedy(channel: BoxChannel) -> str:
+    """The options that promise rare sensitive values together."""
+    remedy = "--rare N promises values of fewer than N records together"
+    if len(channel.columns) == 1 and not channel.given:
+        remedy += ", --rare auto the fewest with which half is kept"
+    return remedy
+
+
+def rarest_values(channel: BoxChannel, most: int) -> list[str]:
+    """The promised values with the fewest records in the proof, with these, at most so many."""
+    own = channel.parts[0].channel
+    if own is None or own.joint is None:
+        return []
+    counts = own.joint.sensitive_counts
+    order = sorted(range(len(counts)), key=lambda s: counts[s])
+    rarest: list[str] = []
+    for s in order[:most]:
+        name = w.label(own.joint.sensitive.names[s])
+        rarest.append(f"{name} ({w.count(counts[s], 'record')})")
+    return rarest
 
 
 def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
@@ -114,9 +144,7 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
     limit = utility.limit
     if limit is None:
         return []
-    remedy = "--rare N promises values of fewer than N records together"
-    if len(channel.columns) == 1 and not channel.given:
-        remedy += ", --rare auto the fewest with which half is kept"
+    remedy = rare_remedy(channel)
     if limit.information < utility.entropy:
         text = limit.text(channel.level)
         if utility.nmi < LITTLE:
@@ -126,14 +154,8 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
         # More than the columns have: the limit excludes nothing, and nothing is missing.
         return []
     lines: list[str] = []
-    own = channel.parts[0].channel
-    if own is not None and own.joint is not None:
-        counts = own.joint.sensitive_counts
-        order = sorted(range(len(counts)), key=lambda s: counts[s])
-        rarest: list[str] = []
-        for s in order[:MOST_RARE]:
-            name = w.label(own.joint.sensitive.names[s])
-            rarest.append(f"{name} ({w.count(counts[s], 'record')})")
+    rarest = rarest_values(channel, MOST_RARE)
+    if rarest:
         lines.append(
             "The promised values with the fewest records in the proof are "
             f"{', '.join(rarest)}. Little is known of their population, which costs most; {remedy}."
@@ -176,7 +198,7 @@ def scope_items(
     """What the promise does not cover."""
     secret = w.title(channel.sensitive.columns)
     items = [
-        "Populations that the records are not independent draws from.",
+        "A population that the records were not drawn from independently.",
         "Other columns in the file, and a second release of the same record.",
     ]
     if channel.given:
@@ -198,7 +220,7 @@ def _covered(sentence: str) -> str:
 
 
 def box_design_text(design: BoxDesign) -> str:
-    """The first screen of `design --release --confidence`, without a final newline."""
+    """All sections of `design --release --confidence`, without a final newline."""
     channel = design.channel
     lines = [lead(channel)]
     for text in promise_lines(design.audit):
@@ -228,14 +250,17 @@ def lead(channel: BoxChannel) -> str:
     """What is released, and what is protected, in a sentence."""
     columns = ", ".join(w.title(variable.columns) for variable in channel.columns)
     secret = w.title(channel.sensitive.columns)
-    form = "in boxes"
+    verb = "is released"
+    if len(channel.columns) > 1:
+        verb = "are released together"
+    form = "in boxes of values"
     if channel.fills:
         form = "in boxes that are filled with symbols"
     given = ""
     if channel.given:
         names = ", ".join(w.title(variable.columns) for variable in channel.given)
         given = f", {names} as in the data"
-    return f"Release of {columns} {form}{given}; {secret} is protected."
+    return f"{columns} {verb} {form}{given}; {secret} is protected."
 
 
 def _lines(text: str) -> list[str]:
@@ -297,9 +322,12 @@ def box_audit_text(audit: BoxAudit) -> str:
     for text in promise_lines(audit):
         lines += _lines(text)
     if audit.notion is not None:
+        verdict = "satisfied" if audit.satisfied else "VIOLATED"
         lines.append(
-            f"Population: {w.achieved_text(audit.achieved)} (nats, rounded up), decided in exact "
-            "arithmetic."
+            f"{audit.notion.text} for the population: {verdict}, decided in exact arithmetic."
+        )
+        lines.append(
+            f"Population: {w.achieved_text(audit.achieved)} (nats, rounded up)."
         )
         lines.append(f"Table: {w.achieved_text(audit.on_table)}.")
     return "\n".join(lines)

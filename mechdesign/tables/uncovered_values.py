@@ -60,8 +60,8 @@ def uncovered_sentence(level: float, records: int | None = None) -> str:
         return f"{sentence}."
     share = _rounded_up(100 * largest_uncovered_share(records, level))
     return (
-        f"{sentence}: with {percent_of(level)} confidence (of its own), none of these has a share "
-        f"above {share} % of the population."
+        f"{sentence}. None of these has a share above {share} % of the population "
+        f"({percent_of(level)} confidence, for this statement alone)."
     )
 
 

@@ -269,6 +269,41 @@ def test_boxes_have_no_measures(table, run):
     assert "not for a channel for boxes of rows: leave it out" in refused.err
 
 
+def test_boxes_fit_a_screen_that_puts_the_population_first(table, run):
+    options = ("--confidence", "0.9", "--cells", "2", "--epsilon", "3")
+    screen = run(*DESIGN, "--release", "a,b", *options, "--output", "box.json").out
+    lines = screen.rstrip("\n").split("\n")
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 96
+    assert lines[0].startswith("a, b are released together in boxes of values")
+    assert lines[1].startswith("Population (90 % confidence): a released row makes")
+    assert lines[3].startswith("Table (the records of the proof): a released row makes")
+    # Budgets in nats and numbers of propositions are for `audit` and --full.
+    assert "eps_" not in screen
+    assert "nats" not in screen
+    whole = run(*DESIGN, "--release", "a,b", *options, "--full").out
+    assert "nats" in whole
+    verdict = run("audit", "box.json").out
+    assert "for the population: satisfied, decided in exact arithmetic." in verdict
+
+
+def test_records_of_silent_strata_are_not_of_the_proof(table, run):
+    # The stratum of k = t has records of a single sensitive value.
+    table = table.assign(k=np.where(table["k"] == "t", "t", "m"))
+    table.loc[table["k"] == "t", "secret"] = "t"
+    table.to_csv("people.csv", index=False)
+    options = ("--confidence", "0.9", "--cells", "2", "--epsilon", "3")
+    given = ("--given", "k", "--promise", "relative")
+    screen = run(*DESIGN, "--release", "a,b", *given, *options).out
+    assert "1 of 2 strata of the given columns has too few records" in screen
+    whole = run(*DESIGN, "--release", "a,b", *given, *options, "--full").out
+    text = " ".join(whole.split())
+    assert "1 of 2 strata of the given columns has too few records" in text
+    proof, others = re.findall(r"the proof uses (\d+) of the other (\d+)", text)[0]
+    assert int(others) == 720
+    assert 0 < int(proof) < 720
+
+
 def test_show_prints_the_matrices_of_all_nodes_as_one_table(table, run):
     run(*DESIGN, "--release", "a,b", "--epsilon", "1", "--output", "row.json")
     text = run("show", "row.json", "--csv").out

@@ -231,8 +231,8 @@ def test_manifests_and_codebook(stratified, channel, frame, tmp_path):
     internal = json.loads((tmp_path / "internal.json").read_text())
     figures = " ".join(internal["covers"])
     # How common a value without a record can be is for insiders, who know the number of records.
-    assert "none of these has a share above" in figures
-    assert "none of these has a share above" not in told
+    assert "None of these has a share above" in figures
+    assert "None of these has a share above" not in told
     assert "In the population: eps_l 0." in figures
     assert "records of the proof: eps_l 0." in figures
     assert "In the population" not in told

@@ -1,0 +1,129 @@
+"""The first screen of `design --release --confidence`: at most 25 lines; `--full` has the rest.
+
+The order is that of `row_first_screen`, but the population comes first: the promise is made for it,
+and what the table shows is smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR
+
+from mechdesign.analysis.box_truth import box_truth
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.mechanisms.box_result import BoxDesign
+from mechdesign.report import wording as w
+from mechdesign.report.boxes import (
+    LITTLE,
+    TENTH,
+    lead,
+    part_lines,
+    promise_lines,
+    rare_remedy,
+    rarest_values,
+    scope_items,
+    slice_sentence,
+)
+from mechdesign.report.first_screen import FULL, MOST_LINES
+
+
+def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
+    """The text of a design for boxes in at most 25 lines, without a final newline.
+
+    Parameters
+    ----------
+    design : BoxDesign
+    last : sequence of str
+        Lines on the files that were written and the next command.
+    """
+    channel = design.channel
+    before = _all_lines([lead(channel), *promise_lines(design.audit)])
+    before += ["", *_lines(_kept(design))]
+    after = ["", "Not covered"]
+    for text in scope_items(channel, design.notion, design.utility):
+        after += w.item(text).split("\n")
+    after += ["", FULL, *last]
+    room = MOST_LINES - len(before) - len(after)
+    columns = _columns(design, room)
+    return "\n".join(
+        [*before, *columns, *_remarks(design, room - len(columns)), *after]
+    )
+
+
+def _kept(design: BoxDesign) -> str:
+    """The information kept, and what no channel for the same boxes can exceed."""
+    beyond = ""
+    if design.channel.given:
+        beyond = " beyond the given ones"
+    kept = _tenths(design.nmi)
+    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=TENTH)
+    return (
+        f"Kept: {kept} of the information in the released columns{beyond}; no channel for these "
+        f"boxes keeps more than {bound} (proven)."
+    )
+
+
+def _columns(design: BoxDesign, room: int) -> list[str]:
+    """A line for each released column, as many as there is room for."""
+    truth = box_truth(design.channel)
+    header = ["column", "kept by itself"]
+    if truth is not None:
+        header.append("unchanged cells")
+    rows = [header]
+    for place, column in enumerate(design.utility.columns):
+        row = [w.title(column.columns), _tenths(column.share)]
+        if truth is not None:
+            row.append(_tenths(truth[place]))
+        rows.append(row)
+    if len(rows) <= room:
+        return w.aligned(rows, left=(0,))
+    shown = rows[: max(1, room - 1)]
+    hidden = w.count(len(rows) - len(shown), "more column")
+    return [*w.aligned(shown, left=(0,)), f"  and {hidden}:  --full"]
+
+
+def _remarks(design: BoxDesign, room: int) -> list[str]:
+    """How the boxes came about, and what limits them: whole, or where `--full` has it."""
+    channel = design.channel
+    texts = [*part_lines(channel), slice_sentence(design.utility, channel)]
+    if design.nmi < LITTLE and design.limit is not None:
+        texts.append(_rare_value(channel))
+    for message in design.messages:
+        texts.append(f"{message[:1].upper()}{message[1:].rstrip('.')}.")
+    lines = _all_lines(texts)
+    if len(lines) <= room:
+        return lines
+    # Which values are promised only together is part of the promise: it is never cut.
+    promised = _all_lines(part_lines(channel))
+    return [*promised, "Further remarks:  --full"]
+
+
+def _rare_value(channel: BoxChannel) -> str:
+    """The sensitive value that costs most, and the option that helps."""
+    secret = w.title(channel.sensitive.columns)
+    rarest = rarest_values(channel, 1)
+    named = ""
+    if rarest:
+        named = f", {rarest[0]},"
+    return (
+        f"The value of {secret} with the fewest records{named} costs most; "
+        f"{rare_remedy(channel)}."
+    )
+
+
+def _all_lines(texts: Sequence[str]) -> list[str]:
+    """Sentences as lines that fit a terminal."""
+    lines: list[str] = []
+    for text in texts:
+        lines += _lines(text)
+    return lines
+
+
+def _lines(text: str) -> list[str]:
+    """A sentence as lines that fit a terminal."""
+    return w.paragraph(text, "").split("\n")
+
+
+def _tenths(share: float) -> str:
+    """A lower bound on a share in percent, rounded down to one decimal."""
+    return w.percent(share, ROUND_FLOOR, step=TENTH)
