@@ -122,7 +122,7 @@ def public_report(
         verdict += ", with the table that is not shown here."
     confidence = channel.record.confidence
     scope = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
-    covers = _covers(notion, sensitive, useful, _promised(notion).eps_ldp)
+    covers = _covers(notion, sensitive, useful, promised_bounds(notion).eps_ldp)
     return r.Report(
         audience="public",
         asked=asked,
@@ -387,12 +387,13 @@ def _asked(
     )
 
 
-def _promised(notion: Notion) -> Achieved:
+def promised_bounds(notion: Notion) -> Achieved:
     """The bounds on single lifts, and on their ratios, that follow from the notion; inf
     where it gives none.
     """
     limits = notion.limits.loosest
-    # A bound on the ratio bounds both sides, because the mean of the lifts is 1.
+    # A bound on the ratio bounds both sides, because the mean of the lifts is 1: some lift is at
+    # least 1 and some at most 1, so none is more than the ratio away from 1.
     lower = min(limits.lower, limits.ratio)
     upper = min(limits.upper, limits.ratio)
     ratio = min(limits.ratio, sum_above((limits.lower, limits.upper)))
@@ -409,7 +410,7 @@ def _promise(
     """The promise with every measure that it bounds, or that is attained, in the order
     of `MEASURES`.
     """
-    promised = _promised(notion)
+    promised = promised_bounds(notion)
     follows = guarantees(promised.eps_l, promised.eps_u)
     follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
     if math.isinf(promised.eps_l) and math.isinf(promised.eps_u):

@@ -72,6 +72,38 @@ def save_page(
     save_text(path, text, overwrite=overwrite)
 
 
+def save_public_page(
+    path: PathLike,
+    channel_record: Mapping[str, Any],
+    page: Callable[[], b.Document],
+    *,
+    version: tuple[str, int],
+    satisfied: bool | None,
+    overwrite: bool,
+) -> None:
+    """Write a report for everybody by the ending of `path`, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    channel_record : mapping
+        The record of the public channel, which is the content of a JSON report.
+    page : callable
+        Makes the document of the other formats.
+    version : pair of str and int
+        The name and the version of the JSON format.
+    satisfied : bool or None
+        The exact verdict, if known.
+    overwrite : bool
+        Whether a file that exists is replaced.
+    """
+    name, number = version
+    head = {"format": name, "version": number, "satisfied": satisfied}
+    text = document_text({**head, **channel_record}, page, Path(path).suffix.lower())
+    save_text(path, text, overwrite=overwrite)
+
+
 def save_text(path: PathLike, text: str, *, overwrite: bool) -> None:
     """Write a report, whole or not at all."""
     with replacing(path, force=overwrite) as temporary:
