@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING
 from fractions import Fraction
 
 from mechdesign.core.limits import LiftLimits
@@ -26,9 +26,6 @@ from mechdesign.tables.joint import Joint
 
 MOST_LINES = 25
 """Lines of a terminal that was never resized, with one left for the prompt."""
-
-TENTH = Decimal("0.1")
-"""The last decimal of a percentage that people say."""
 
 FEWEST_BELIEFS = 2
 """A table with fewer rows says nothing that the promise does not say."""
@@ -65,7 +62,7 @@ def _promises(design: Design, report: Report) -> list[str]:
     if isinstance(limits, LiftLimits) and limits.need_shares:
         # "Any value" must be true of the symbol with the largest budgets, too.
         widest = limits.loosest
-        factors = _factors(widest.lower, widest.upper)
+        factors = w.range_text(widest.lower, widest.upper)
         table = (
             f"Table: a released value makes any value of {sensitive} {factors} as "
             "probable"
@@ -77,7 +74,7 @@ def _promises(design: Design, report: Report) -> list[str]:
     else:
         # Averages of lifts, and ratios between two rows, bound no single factor directly.
         table = f"Table: {report.promise.statement}"
-    return [*_lines(table), *_lines(_population(design))]
+    return [*w.lines_of(table), *w.lines_of(_population(design))]
 
 
 def _population(design: Design) -> str:
@@ -112,19 +109,6 @@ def _takes_confidence(design: Design) -> bool:
     return isinstance(notion.limits, LiftLimits) and is_single
 
 
-def _factors(lower: float, upper: float) -> str:
-    """The range of a lift from its budgets in nats, rounded outwards to three digits."""
-    if math.isinf(lower) and math.isinf(upper):
-        return "any number of times"
-    low = w.short_factor(lower, upper=False)
-    high = w.short_factor(upper, upper=True)
-    if math.isinf(upper):
-        return f"at least {low} times"
-    if math.isinf(lower):
-        return f"at most {high} times"
-    return f"{low} to {high} times"
-
-
 def _beliefs(report: Report, room: int) -> list[str]:
     """The probabilities before and after that can change most, as many as there is room for."""
     beliefs = report.promise.beliefs
@@ -146,9 +130,9 @@ def _beliefs(report: Report, room: int) -> list[str]:
             lines.append(
                 (
                     b.short(belief.symbol),
-                    w.percent(belief.before, step=TENTH),
-                    w.percent(belief.lowest, ROUND_FLOOR, step=TENTH),
-                    w.percent(belief.highest, ROUND_CEILING, step=TENTH),
+                    w.percent(belief.before, step=w.TENTH),
+                    w.tenths_at_least(belief.lowest),
+                    w.percent(belief.highest, ROUND_CEILING, step=w.TENTH),
                 )
             )
     table = w.aligned(lines, left=(0,))
@@ -168,29 +152,29 @@ def _kept(design: Design, report: Report) -> list[str]:
     kept = report.kept
     if kept is None:
         raise TypeError("the summary of a design has its utility")
-    text = f"Kept: {_tenths(kept.nmi)} of the information in {useful}"
+    text = f"Kept: {w.tenths_at_least(kept.nmi)} of the information in {useful}"
     if kept.gap_nmi is not None:
         gap = w.percent_at_most(max(kept.gap_nmi, 0.0))
         text += f", within {gap} of the best possible ({kept.scope})"
-    lines = _lines(f"{text}.")
+    lines = w.lines_of(f"{text}.")
     for sentence in report.purpose:
-        lines += _lines(sentence)
+        lines += w.lines_of(sentence)
     if report.least is not None:
         for block in least_blocks(report.least, useful):
             if isinstance(block, b.Text):
-                lines += _lines(block.text)
+                lines += w.lines_of(block.text)
     else:
         unchanged = unchanged_share(design)
         if unchanged is not None:
-            lines += _lines(
-                f"Unchanged: {_tenths(float(unchanged))} of the records are released with "
-                f"their own {useful} "
+            share = w.tenths_at_least(float(unchanged))
+            lines += w.lines_of(
+                f"Unchanged: {share} of the records are released with their own {useful} "
                 "(expected)."
             )
     for moved in report.numbers:
-        lines += _lines(moved_text(moved))
+        lines += w.lines_of(moved_text(moved))
     for remark in kept.remarks:
-        lines += _lines(w.label(remark))
+        lines += w.lines_of(w.label(remark))
     return lines
 
 
@@ -234,13 +218,3 @@ def _not_covered(design: Design, report: Report) -> list[str]:
     for text in items:
         lines += w.item(text).split("\n")
     return lines
-
-
-def _tenths(share: float) -> str:
-    """A lower bound on a share in percent, rounded down to one decimal."""
-    return w.percent(share, ROUND_FLOOR, step=TENTH)
-
-
-def _lines(text: str) -> list[str]:
-    """A sentence as lines that fit a terminal."""
-    return w.paragraph(text, "").split("\n")

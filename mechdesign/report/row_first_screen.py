@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from decimal import ROUND_CEILING
 
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
-from mechdesign.report.first_screen import FULL, MOST_LINES, TENTH
+from mechdesign.report.first_screen import FULL, MOST_LINES
 from mechdesign.report.rows import (
     RELATIVE,
     lead_text,
@@ -40,10 +40,10 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
     last : sequence of str
         Lines on the files that were written and the next command.
     """
-    before = [*_lines(lead_text(design.channel)), *_promises(design), ""]
-    before += _lines(_kept(design))
+    before = [*w.lines_of(lead_text(design.channel)), *_promises(design), ""]
+    before += w.lines_of(_kept(design))
     if design.purpose is not None:
-        before += _lines(task_text(design, design.purpose))
+        before += w.lines_of(task_text(design, design.purpose))
     after = ["", *_not_covered(design), "", FULL, *last]
     room = MOST_LINES - len(before) - len(after)
     levels = _levels(design, room)
@@ -57,10 +57,10 @@ def _promises(design: RowDesign) -> list[str]:
     table = w.change_text(design.achieved, design.audit.notion, sensitive)
     if design.audit.promise == RELATIVE:
         table += ", compared with records of the same given columns"
-    lines = _lines(f"Table: {table} (verified).") + _lines(NO_POPULATION)
+    lines = w.lines_of(f"Table: {table} (verified).") + w.lines_of(NO_POPULATION)
     if design.given_lift is not None:
         given = w.times_text(design.given_lift, design.audit.notion)
-        lines += _lines(
+        lines += w.lines_of(
             f"The given columns alone make any value of {sensitive} {given} as probable."
         )
     return lines
@@ -71,8 +71,8 @@ def _kept(design: RowDesign) -> str:
     beyond = ""
     if design.channel.given:
         beyond = " beyond the given ones"
-    kept = _tenths(design.nmi)
-    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=TENTH)
+    kept = w.tenths_at_least(design.nmi)
+    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=w.TENTH)
     return (
         f"Kept: {kept} of the information in the released columns{beyond}; no mechanism with this "
         f"promise keeps more than {bound} (proven)."
@@ -88,7 +88,7 @@ def _levels(design: RowDesign, room: int) -> list[str]:
     rows = [["column", "unchanged cells", "if constant", "adds"]]
     for level in design.levels:
         name = w.title(level.columns)
-        added = _tenths(level.kept)
+        added = w.tenths_at_least(level.kept)
         if level.truth is None:
             # Free outputs are no cells of the column, so none of them is unchanged.
             rows[0] = ["column", "adds"]
@@ -111,7 +111,7 @@ def _remarks(design: RowDesign, room: int) -> list[str]:
         texts.insert(0, stopped_text(design))
     lines: list[str] = []
     for text in texts:
-        lines += _lines(text)
+        lines += w.lines_of(text)
     if len(lines) <= room:
         return lines
     return ["Further remarks:  --full"][: max(0, room)]
@@ -119,12 +119,7 @@ def _remarks(design: RowDesign, room: int) -> list[str]:
 
 def _shares(shares: dict[str, float]) -> str:
     """The shares of the columns of a level, rounded down."""
-    return ", ".join(_tenths(share) for share in shares.values())
-
-
-def _tenths(share: float) -> str:
-    """A lower bound on a share in percent, rounded down to one decimal."""
-    return w.percent(share, ROUND_FLOOR, step=TENTH)
+    return ", ".join(w.tenths_at_least(share) for share in shares.values())
 
 
 def _not_covered(design: RowDesign) -> list[str]:
@@ -150,8 +145,3 @@ def _not_covered(design: RowDesign) -> list[str]:
     for text in items:
         lines += w.item(text).split("\n")
     return lines
-
-
-def _lines(text: str) -> list[str]:
-    """A sentence as lines that fit a terminal."""
-    return w.paragraph(text, "").split("\n")

@@ -1,4 +1,10 @@
-"""Row channels in words and as records: the design, the verdict, and the channel itself."""
+"""Row channels in words and as records: the design, the verdict, and the channel itself.
+
+Each command has a pair of functions here: `row_design_text` and `row_design_record` for `design
+--release`, `row_audit_..` for `audit`, `row_channel_..` for `show`, `row_frequencies_..` for
+`estimate`. A text has the same order as the reports: what is promised, what is kept, and where the
+promise ends. Factors come from the exact budgets, rounded outwards.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +25,7 @@ from mechdesign.report.content import FREE, FREE_SIDE
 from mechdesign.report.terminal import measures_text
 
 RELATIVE = "relative"
+"""The promise that compares with records of the same given columns."""
 
 COVERS = (
     "It covers a released row and every part of it, against an observer who knows "
@@ -77,6 +84,7 @@ def lead_text(channel: RowChannel) -> str:
 
 
 def _columns(channel: RowChannel) -> str:
+    """The released columns, and which of them are randomised where some are not."""
     names = [w.title(variable.columns) for variable in channel.levels]
     text = ", ".join(names)
     if channel.given:
@@ -126,6 +134,8 @@ def _promise_text(design: RowDesign) -> str:
 
 
 def _verified_text(design: RowDesign) -> str:
+    """The notion, how it was verified, and the budgets that the channel uses."""
+    # A beginning of a row is a release as well, so a promise must hold at every prefix.
     prefixes = w.count(design.leaves, "prefix", "prefixes")
     return (
         f"This is {design.audit.notion.text}. It was verified in exact arithmetic on every "
@@ -135,6 +145,7 @@ def _verified_text(design: RowDesign) -> str:
 
 
 def _given_text(given: Achieved) -> str:
+    """What the given columns do to a belief by themselves."""
     low, high = _factors(given)
     return (
         "The given columns are released as they are. Alone they change these "
@@ -143,12 +154,14 @@ def _given_text(given: Achieved) -> str:
 
 
 def _factors(achieved: Achieved) -> tuple[str, str]:
+    """The smallest lift, rounded down, and the largest, rounded up."""
     low = w.factor_text(achieved.eps_l, upper=False)
     high = w.factor_text(achieved.eps_u, upper=True)
     return low, high
 
 
 def _kept_text(design: RowDesign) -> str:
+    """The share of the information that is kept, and the bound on it."""
     text = f"{w.percent_at_least(design.nmi)} of the information in the released columns is kept"
     if design.channel.given:
         text += " (beyond the given ones)"
@@ -197,6 +210,7 @@ def _percents(shares: dict[str, float]) -> str:
 
 
 def _scope(design: RowDesign) -> list[str]:
+    """What the promise covers and what it leaves open."""
     size = "weights or probabilities"
     if design.records is not None:
         size = w.count(design.records, "record")
