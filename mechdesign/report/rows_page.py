@@ -2,6 +2,9 @@
 
 Everything is computed again from the channel file: the exact audit, and the law of the released row
 (`auditing.row_leaves`). So `report` on a file and `design --report` write the same page.
+
+`row_report` computes the content: the audit, a `ColumnLedger` for each level and the `WorstRow`s.
+`report_page` lays it out, and `report_record` is its JSON.
 """
 
 from __future__ import annotations
@@ -144,16 +147,18 @@ def _task(utility: Mapping[str, Any]) -> TaskUtility | None:
 def worst_rows(law: RowLaw, most: int = MOST_WORST) -> tuple[WorstRow, ...]:
     """The released rows whose posterior moves most, measured as the promise measures it."""
     rows: list[WorstRow] = []
-    own_prior = _priors(law)
+    priors = _priors(law)
+    # P(s | leaf) of every released row, which is a leaf of the tree.
     posteriors = law.joint / law.shares[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        lifts = np.abs(np.log(posteriors / own_prior))
+        lifts = np.abs(np.log(posteriors / priors))
+    # 0 / 0 is a secret that does not occur in the stratum, which no row can move.
     moves = np.nan_to_num(lifts, nan=0.0, posinf=math.inf).max(axis=1)
     for leaf in np.argsort(-moves, kind="stable")[:most].tolist():
         row = WorstRow(
             row=law.texts(leaf),
             share=float(law.shares[leaf]),
-            prior=tuple(own_prior[leaf].tolist()),
+            prior=tuple(priors[leaf].tolist()),
             posterior=tuple(posteriors[leaf].tolist()),
         )
         rows.append(row)
@@ -171,6 +176,7 @@ def _priors(law: RowLaw) -> NDArray[np.float64]:
 def _ledgers(
     channel: RowChannel, audit: RowAudit, law: RowLaw
 ) -> tuple[ColumnLedger, ...]:
+    """Where the information of the columns of every level went."""
     joints = level_joints(channel)
     ledgers: list[ColumnLedger] = []
     for level, joint in enumerate(joints):
@@ -181,6 +187,7 @@ def _ledgers(
         ledger = ColumnLedger(
             columns=channel.levels[level].columns,
             entropy=_entropy(joint.sum(axis=1)),
+            # Rounding can make an information of 0 negative.
             kept=max(0.0, _information(joint)),
             truth=truth,
             spent=(math.exp(-spent.eps_l), math.exp(spent.eps_u)),
@@ -192,8 +199,11 @@ def _ledgers(
 def level_joints(channel: RowChannel) -> list[NDArray[np.float64]]:
     """P(x_j, y_j) of every level on the channel's own table, as (symbols, outputs) arrays.
 
-    Rows go down the tree together: a pair of a row and a node has the probability that the row
-    reaches the node.
+    All rows go down the tree together, level by level. The state is a list of paths: path i is a
+    row `rows[i]` at a node `nodes[i]`, and `weights[i]` is the probability that the row is drawn
+    and reaches the node. At each level every path branches into the outputs that its node can draw
+    for the symbol of its row: of weight v and probability q, a branch adds v q to P(x_j, y_j). A
+    constant node has one output, whatever the symbol.
     """
     records = channel.table
     if records is None:
@@ -206,31 +216,40 @@ def level_joints(channel: RowChannel) -> list[NDArray[np.float64]]:
     for level, table in enumerate(channel.tree.levels):
         inputs = records.codes[rows, len(channel.given) + level]
         joint = np.zeros((len(channel.levels[level]), len(channel.labels[level])))
-        constant = table.constant[nodes]
-        moving = np.flatnonzero(~constant)
-        pairs = table.pairs(nodes[moving], inputs[moving])
+        is_constant = table.constant[nodes]
+        constant = np.flatnonzero(is_constant)
+        random = np.flatnonzero(~is_constant)
+
+        # One branch for each constant path, then those of the others, in this order everywhere
+        # below: the slot of the output in its node, the path it comes from, its probability.
+        pairs = table.pairs(nodes[random], inputs[random])
         owner, entries = table.expanded(pairs)
         slots = np.concatenate(
             [table.first_slot[nodes[constant]], table.rows.indices[entries]]
         )
-        sources = np.concatenate([np.flatnonzero(constant), moving[owner]])
+        sources = np.concatenate([constant, random[owner]])
         shares = np.ones(len(sources))
-        shares[int(constant.sum()) :] = table.rows.values[entries] / 2.0**53
+        # Probabilities are integers over 2^53, so these quotients are exact.
+        shares[len(constant) :] = table.rows.values[entries] / 2.0**53
+
         weights = weights[sources] * shares
         np.add.at(joint, (inputs[sources], table.slot_outputs[slots]), weights)
         joints.append(joint)
+
+        # The branches are the paths of the next level.
         rows = rows[sources]
         nodes = table.slot_children[slots]
     return joints
 
 
 def _entropy(shares: NDArray[np.float64]) -> float:
+    """H of a distribution, in nats; 0 log 0 counts as 0."""
     positive = shares[shares > 0.0]
     return float(-(positive * np.log(positive)).sum())
 
 
 def _information(joint: NDArray[np.float64]) -> float:
-    """I(X;Y) of a joint table, in nats."""
+    """I(X;Y) = H(X) + H(Y) - H(X,Y) of a joint table, in nats."""
     return (
         _entropy(joint.sum(axis=0))
         + _entropy(joint.sum(axis=1))
@@ -241,6 +260,8 @@ def _information(joint: NDArray[np.float64]) -> float:
 def report_record(report: RowReport) -> dict[str, Any]:
     """The report as plain values, for JSON."""
     channel = report.channel
+    given = report.audit.given
+    given_lift = None if given is None else asdict(given)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -251,9 +272,7 @@ def report_record(report: RowReport) -> dict[str, Any]:
         "promise": report.audit.promise,
         "satisfied": report.audit.satisfied,
         "achieved": asdict(report.audit.achieved),
-        "given_lift": None
-        if report.audit.given is None
-        else asdict(report.audit.given),
+        "given_lift": given_lift,
         "nmi": report.nmi,
         "upper_bound_nmi": report.upper_bound_nmi,
         "task": None if report.task is None else asdict(report.task),
@@ -293,12 +312,14 @@ def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
 
 
 def _factors(eps_l: float, eps_u: float) -> str:
+    """The smallest lift, rounded down, and the largest, rounded up."""
     low = w.factor_text(eps_l, upper=False)
     high = w.factor_text(eps_u, upper=True)
     return f"{low} to {high}"
 
 
 def _highlights(report: RowReport) -> tuple[tuple[str, str], ...]:
+    """The cards at the top: (title, text) pairs."""
     achieved = report.audit.achieved
     verified = "VIOLATED"
     if report.audit.satisfied:
@@ -324,6 +345,7 @@ def _highlights(report: RowReport) -> tuple[tuple[str, str], ...]:
 
 
 def _promise(report: RowReport, sensitive: str) -> list[b.Block]:
+    """The factors that the channel uses, and the exact verdict."""
     achieved = report.audit.achieved
     factors = _factors(achieved.eps_l, achieved.eps_u).replace(" to ", " and ")
     verdict = "keeps" if report.audit.satisfied else "VIOLATES"
@@ -344,6 +366,7 @@ def _promise(report: RowReport, sensitive: str) -> list[b.Block]:
 
 
 def _columns(report: RowReport) -> list[b.Block]:
+    """The ledger of every level as a table."""
     rows: list[tuple[b.Cell, ...]] = []
     for ledger in report.ledgers:
         unchanged = "-"
@@ -358,7 +381,7 @@ def _columns(report: RowReport) -> list[b.Block]:
             unchanged,
             w.percent(share),
             w.percent(1.0 - share),
-            f"{w.about(ledger.entropy)}",
+            w.about(ledger.entropy),
             f"{w.at_least(low)} to {w.at_most(high)}",
         )
         rows.append(row)
@@ -380,6 +403,7 @@ def _columns(report: RowReport) -> list[b.Block]:
 
 
 def _worst(report: RowReport, sensitive: str) -> list[b.Block]:
+    """The worst rows, with every secret's probability before and after."""
     names = report.channel.sensitive.names
     header = ["released row", "share of rows"]
     header += [f"{b.short(name)}: before, after" for name in names]
@@ -394,6 +418,7 @@ def _worst(report: RowReport, sensitive: str) -> list[b.Block]:
 
 
 def _scope(report: RowReport) -> b.Bullets:
+    """What the promise covers and what it leaves open."""
     covers = COVERS
     if report.audit.promise == RELATIVE:
         covers = COVERS_RELATIVE
