@@ -8,6 +8,9 @@ more. The shares P(s) are bounded alike, or known, or not needed. Rows of few re
 large probability spend more of 1 - level than others, by rules fixed before the sample.
 
 Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can recompute them.
+
+`confidence_set` computes the set of a table, and `set_of_record` that of a channel file, which must
+equal it. The rest checks what users give: the level, known shares, the kind of the table.
 """
 
 from __future__ import annotations
@@ -125,164 +128,6 @@ class ConfidenceSet:
         }
 
 
-def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
-    """The set of a channel file, recomputed from the counts.
-
-    Only level, unseen symbols and known shares are taken from the file. Every interval is
-    recomputed, and must equal the one in the file.
-
-    Raises
-    ------
-    InputError
-        If the record is not of this form, or its intervals are others.
-    """
-    try:
-        level = record["level"]
-        kind = record["shares"]
-        unseen = record["unseen"]
-        shares: dict[Any, Fraction] | None = None
-        if kind == "known":
-            texts = [pair[0] for pair in record["intervals"]["shares"]]
-            symbols = joint.sensitive.symbols
-            shares = dict(zip(symbols, map(Fraction, texts), strict=True))
-        if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
-            raise ValueError
-    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
-        raise InputError(
-            "the confidence set of the file is not readable; design the channel again"
-        ) from None
-    recomputed = confidence_set(
-        joint, level, shares=shares, estimate_shares=kind == "estimated", unseen=unseen
-    )
-    if recomputed.to_record()["intervals"] != record.get("intervals"):
-        raise InputError(
-            "the intervals in the channel file are not those of its counts: the file was changed, "
-            "or made from another table"
-        )
-    return recomputed
-
-
-def check_level(level: Any) -> float:
-    """The confidence level as a float."""
-    # A truth value is a number to Python.
-    if (
-        isinstance(level, bool)
-        or not isinstance(level, numbers.Real)
-        or not LEAST_LEVEL <= float(level) < 1
-    ):
-        raise InputError(
-            f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, "
-            "but not including, 1"
-        )
-    return float(level)
-
-
-def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
-    """Known P(s) in the order of the table, exactly.
-
-    Parameters
-    ----------
-    shares : mapping
-        The share of every sensitive symbol, by its name or symbol. Floats count as the shortest
-        decimals that name them.
-    joint : Joint
-        The table.
-    """
-    require_type(
-        "known_shares",
-        shares,
-        Mapping,
-        "; write one, as in {'Husband': '0.4', 'Wife': '0.6'}",
-    )
-    position_of: dict[Any, int] = {}
-    for s, name in enumerate(joint.sensitive.names):
-        position_of[name] = s
-        position_of[joint.sensitive.symbols[s]] = s
-    unknown = [str(symbol) for symbol in shares if symbol not in position_of]
-    if unknown:
-        raise unprotected(unknown)
-    exact: dict[int, Fraction] = {}
-    for symbol, share in shares.items():
-        s = position_of[symbol]
-        if s in exact:
-            raise InputError(f"the share of {quoted(symbol)} is given twice")
-        exact[s] = _exact_share(symbol, share)
-    missing = [name for s, name in enumerate(joint.sensitive.names) if s not in exact]
-    if missing:
-        raise InputError(
-            f"the shares do not name {listed(missing)}; every sensitive symbol needs its share"
-        )
-    total = sum(exact.values(), Fraction(0))
-    if abs(total - 1) > SHARE_TOLERANCE:
-        raise InputError(
-            f"the shares sum to {float(total):.9g} and not to 1 (within {float(SHARE_TOLERANCE):g})"
-        )
-    return tuple(exact[s] / total for s in range(len(exact)))
-
-
-def _exact_share(symbol: Any, share: Any) -> Fraction:
-    """The share of a symbol as a fraction; InputError unless it is above 0 and at most 1."""
-    try:
-        # A float counts as it is written: 0.4 is 2/5, and not the double next to it.
-        value = fraction_of(repr(share) if isinstance(share, float) else share)
-    except InputError as error:
-        raise InputError(
-            f"the share of {quoted(symbol)} is not usable: {error}"
-        ) from None
-    if not 0 < value <= 1:
-        raise InputError(
-            f"the share of {quoted(symbol)} ({quoted(share)}) must be above 0 and at most 1"
-        )
-    return value
-
-
-def unprotected(names: Sequence[str]) -> InputError:
-    """The error for listed sensitive values that have no record."""
-    return InputError(
-        f"the list of sensitive values names {listed(names)}, which the table has no records of: "
-        "nothing is known of such a value, so that confidence cannot protect it; join it with a "
-        "value that has records, or take it off the list, and the promise does not cover it"
-    )
-
-
-def scope_of(record: Mapping[str, Any], records: int | None = None) -> list[str]:
-    """The population for which a promise with confidence holds, in sentences.
-
-    `record` is what even a public channel file contains of its set (`ConfidenceSet.stated`);
-    `records` is the number of records, which only insiders may read.
-    """
-    shares = "whatever the shares of the sensitive symbols are"
-    if record["shares"] == "known":
-        shares = "their shares as given"
-    elif record["shares"] == "estimated":
-        shares = "their shares estimated along"
-    sentences = [
-        "It holds for the population that the records of its table are a sample of, with "
-        f"{percent_of(record['level'])} confidence ({shares}), if they are independent draws from "
-        "it and the list of symbols was made without looking at them; it speaks of a fresh record "
-        "of that population."
-    ]
-    unseen = record.get("unseen", 0)
-    if unseen:
-        symbols = "symbol" if unseen == 1 else "symbols"
-        sentences.append(
-            f"It covers {unseen:,} more {symbols} of the list, of which the table has no record, "
-            "where their records are released as those of which nothing is known "
-            "(--unknown marginal)."
-        )
-    sentences.append(uncovered_sentence(record["level"], records))
-    return sentences
-
-
-def check_counts(joint: Joint | Records) -> None:
-    """Refuse a table that does not count records."""
-    if not joint.is_counts:
-        raise InputError(
-            "confidence needs counts of records: probabilities do not say how many records they "
-            "come from, and weighted records are not a sample of independent ones"
-        )
-
-
 @dataclass(frozen=True)
 class _Level:
     """The probability with which an end may be false, ``constant + slope p`` for a cell of
@@ -390,6 +235,17 @@ def _check_unseen(unseen: object) -> None:
         )
 
 
+def _row_parts(totals: Sequence[int]) -> list[Fraction]:
+    """The part of the probability of failure that each row spends.
+
+    Half is spread equally, half in proportion to 1 / N_s: rows of few records need more. The parts
+    may depend on N_s, because every row is considered given all N_s.
+    """
+    inverse = [Fraction(1, total) for total in totals]
+    whole = sum(inverse)
+    return [(Fraction(1, len(totals)) + part / whole) / 2 for part in inverse]
+
+
 def _cell_ends(
     counts: Sequence[Sequence[int]], row_levels: Sequence[_Level]
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
@@ -437,12 +293,159 @@ def _rest_ends(
     return tuple(rest)
 
 
-def _row_parts(totals: Sequence[int]) -> list[Fraction]:
-    """The part of the probability of failure that each row spends.
+def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
+    """The set of a channel file, recomputed from the counts.
 
-    Half is spread equally, half in proportion to 1 / N_s: rows of few records need more. The parts
-    may depend on N_s, because every row is considered given all N_s.
+    Only level, unseen symbols and known shares are taken from the file. Every interval is
+    recomputed, and must equal the one in the file.
+
+    Raises
+    ------
+    InputError
+        If the record is not of this form, or its intervals are others.
     """
-    inverse = [Fraction(1, total) for total in totals]
-    whole = sum(inverse)
-    return [(Fraction(1, len(totals)) + part / whole) / 2 for part in inverse]
+    try:
+        level = record["level"]
+        kind = record["shares"]
+        unseen = record["unseen"]
+        shares: dict[Any, Fraction] | None = None
+        if kind == "known":
+            texts = [pair[0] for pair in record["intervals"]["shares"]]
+            symbols = joint.sensitive.symbols
+            shares = dict(zip(symbols, map(Fraction, texts), strict=True))
+        if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
+            raise ValueError
+    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
+        raise InputError(
+            "the confidence set of the file is not readable; design the channel again"
+        ) from None
+    recomputed = confidence_set(
+        joint, level, shares=shares, estimate_shares=kind == "estimated", unseen=unseen
+    )
+    if recomputed.to_record()["intervals"] != record.get("intervals"):
+        raise InputError(
+            "the intervals in the channel file are not those of its counts: the file was changed, "
+            "or made from another table"
+        )
+    return recomputed
+
+
+def check_level(level: Any) -> float:
+    """The confidence level as a float."""
+    # A truth value is a number to Python.
+    if (
+        isinstance(level, bool)
+        or not isinstance(level, numbers.Real)
+        or not LEAST_LEVEL <= float(level) < 1
+    ):
+        raise InputError(
+            f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, "
+            "but not including, 1"
+        )
+    return float(level)
+
+
+def check_counts(joint: Joint | Records) -> None:
+    """Refuse a table that does not count records."""
+    if not joint.is_counts:
+        raise InputError(
+            "confidence needs counts of records: probabilities do not say how many records they "
+            "come from, and weighted records are not a sample of independent ones"
+        )
+
+
+def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
+    """Known P(s) in the order of the table, exactly.
+
+    Parameters
+    ----------
+    shares : mapping
+        The share of every sensitive symbol, by its name or symbol. Floats count as the shortest
+        decimals that name them.
+    joint : Joint
+        The table.
+    """
+    require_type(
+        "known_shares",
+        shares,
+        Mapping,
+        "; write one, as in {'Husband': '0.4', 'Wife': '0.6'}",
+    )
+    position_of: dict[Any, int] = {}
+    for s, name in enumerate(joint.sensitive.names):
+        position_of[name] = s
+        position_of[joint.sensitive.symbols[s]] = s
+    unknown = [str(symbol) for symbol in shares if symbol not in position_of]
+    if unknown:
+        raise unprotected(unknown)
+    exact: dict[int, Fraction] = {}
+    for symbol, share in shares.items():
+        s = position_of[symbol]
+        if s in exact:
+            raise InputError(f"the share of {quoted(symbol)} is given twice")
+        exact[s] = _exact_share(symbol, share)
+    missing = [name for s, name in enumerate(joint.sensitive.names) if s not in exact]
+    if missing:
+        raise InputError(
+            f"the shares do not name {listed(missing)}; every sensitive symbol needs its share"
+        )
+    total = sum(exact.values(), Fraction(0))
+    if abs(total - 1) > SHARE_TOLERANCE:
+        raise InputError(
+            f"the shares sum to {float(total):.9g} and not to 1 (within {float(SHARE_TOLERANCE):g})"
+        )
+    return tuple(exact[s] / total for s in range(len(exact)))
+
+
+def _exact_share(symbol: Any, share: Any) -> Fraction:
+    """The share of a symbol as a fraction; InputError unless it is above 0 and at most 1."""
+    try:
+        # A float counts as it is written: 0.4 is 2/5, and not the double next to it.
+        value = fraction_of(repr(share) if isinstance(share, float) else share)
+    except InputError as error:
+        raise InputError(
+            f"the share of {quoted(symbol)} is not usable: {error}"
+        ) from None
+    if not 0 < value <= 1:
+        raise InputError(
+            f"the share of {quoted(symbol)} ({quoted(share)}) must be above 0 and at most 1"
+        )
+    return value
+
+
+def unprotected(names: Sequence[str]) -> InputError:
+    """The error for listed sensitive values that have no record."""
+    return InputError(
+        f"the list of sensitive values names {listed(names)}, which the table has no records of: "
+        "nothing is known of such a value, so that confidence cannot protect it; join it with a "
+        "value that has records, or take it off the list, and the promise does not cover it"
+    )
+
+
+def scope_of(record: Mapping[str, Any], records: int | None = None) -> list[str]:
+    """The population for which a promise with confidence holds, in sentences.
+
+    `record` is what even a public channel file contains of its set (`ConfidenceSet.stated`);
+    `records` is the number of records, which only insiders may read.
+    """
+    shares = "whatever the shares of the sensitive symbols are"
+    if record["shares"] == "known":
+        shares = "their shares as given"
+    elif record["shares"] == "estimated":
+        shares = "their shares estimated along"
+    sentences = [
+        "It holds for the population that the records of its table are a sample of, with "
+        f"{percent_of(record['level'])} confidence ({shares}), if they are independent draws from "
+        "it and the list of symbols was made without looking at them; it speaks of a fresh record "
+        "of that population."
+    ]
+    unseen = record.get("unseen", 0)
+    if unseen:
+        symbols = "symbol" if unseen == 1 else "symbols"
+        sentences.append(
+            f"It covers {unseen:,} more {symbols} of the list, of which the table has no record, "
+            "where their records are released as those of which nothing is known "
+            "(--unknown marginal)."
+        )
+    sentences.append(uncovered_sentence(record["level"], records))
+    return sentences
