@@ -47,6 +47,7 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     before = [lead_of(report.asked), *_promises(design, report), ""]
     kept = _kept(design, report)
     after = ["", *_not_covered(design, report), "", FULL, *last]
+    # The promise and its limits come whole; the utility, then the beliefs, take what room is left.
     room = MOST_LINES - len(before) - len(after)
     if len(kept) > room:
         # Only remarks are cut: the utility comes first.

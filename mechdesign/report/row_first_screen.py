@@ -45,6 +45,7 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
     if design.purpose is not None:
         before += w.lines_of(task_text(design, design.purpose))
     after = ["", *_not_covered(design), "", FULL, *last]
+    # The promise and its limits come whole; the levels, then the remarks, take what room is left.
     room = MOST_LINES - len(before) - len(after)
     levels = _levels(design, room)
     remarks = _remarks(design, room - len(levels))
@@ -95,13 +96,12 @@ def _levels(design: RowDesign, room: int) -> list[str]:
             rows.append([name, added])
         else:
             rows.append([name, _shares(level.truth), _shares(level.constant), added])
-    shown = rows
-    hidden: list[str] = []
-    if len(rows) > room:
-        shown = rows[: max(1, room - 1)]
-        left = w.count(len(rows) - len(shown), "more level")
-        hidden = [f"  and {left}:  --full"]
-    return [*w.aligned(shown, left=(0,)), *hidden]
+    if len(rows) <= room:
+        return w.aligned(rows, left=(0,))
+    # The header stays even without room, and one line is for the number of the others.
+    shown = rows[: max(1, room - 1)]
+    others = w.count(len(rows) - len(shown), "more level")
+    return [*w.aligned(shown, left=(0,)), f"  and {others}:  --full"]
 
 
 def _remarks(design: RowDesign, room: int) -> list[str]:
