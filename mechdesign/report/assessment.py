@@ -125,9 +125,9 @@ def _highlights(assessment: Assessment) -> tuple[tuple[str, str], ...]:
 
 def _opening(assessment: Assessment) -> list[str]:
     """Sentences on the records, the shares of the sensitive symbols, and the whole row."""
-    shares = [
-        f"{label(name)} {percent(share)}" for name, share in assessment.shares.items()
-    ]
+    shares: list[str] = []
+    for name, share in assessment.shares.items():
+        shares.append(f"{label(name)} {percent(share)}")
     sensitive = ", ".join(label(name) for name in assessment.sensitive)
     lines = [
         f"{count(assessment.records, 'record')}. Sensitive: {sensitive} ({listed(shares)}).",
@@ -147,9 +147,10 @@ def _opening(assessment: Assessment) -> list[str]:
 def _notes(assessment: Assessment) -> Sequence[str]:
     """Sentences on identifiers, rare sensitive symbols and columns that were not read."""
     notes: list[str] = []
-    identifiers = [
-        label(column.name) for column in assessment.columns if column.identifier
-    ]
+    identifiers: list[str] = []
+    for column in assessment.columns:
+        if column.identifier:
+            identifiers.append(label(column.name))
     if identifiers:
         notes.append(
             f"Left out of pairs and rows, because almost every record has a value of its own: "
@@ -159,8 +160,7 @@ def _notes(assessment: Assessment) -> Sequence[str]:
         names = [label(name) for name in assessment.rare_secrets]
         notes.append(
             f"Fewer than 10 records each: {listed(names)}. The table says little about these "
-            f"people, and no promise "
-            "about them can hold for a population at small cost."
+            "people, and no promise about them can hold for a population at small cost."
         )
     if assessment.unreadable:
         names = [label(name) for name in assessment.unreadable]

@@ -33,8 +33,11 @@ def comparison_text(
     """The text of `compare`, without a final newline."""
     rows = comparison.rows
     sections: list[str] = []
-    for curve in dict.fromkeys(row.curve for row in rows):
-        sections.append(_section(curve, [row for row in rows if row.curve == curve]))
+    rows_by_curve: dict[tuple[str, float | None], list[ComparisonRow]] = {}
+    for row in rows:
+        rows_by_curve.setdefault(row.curve, []).append(row)
+    for curve, members in rows_by_curve.items():
+        sections.append(_section(curve, members))
     pairs = falls(rows)
     if pairs:
         texts = [w.paragraph(fall_text(before, after)) for before, after in pairs]
@@ -48,7 +51,8 @@ def recommendation_text(recommendations: Sequence[Recommendation]) -> str:
     """The two answers for each notion and split, and the beliefs over the budgets."""
     named = [(advice, _name(advice)) for advice in recommendations]
     sections = [text_of("recommended", named, MOST, NEARLY)]
-    sections += [_beliefs(advice) for advice in recommendations]
+    for advice in recommendations:
+        sections.append(_beliefs(advice))
     return "\n\n".join(sections)
 
 

@@ -47,6 +47,18 @@ MOST_ROWS, MOST_COLUMNS = 12, 16
 GREY = "0.55"
 """Colour of bars and ranges, which are not compared by colour."""
 
+ASSESSMENT_HEADINGS = (
+    "column",
+    "values",
+    "tells",
+    "largest lift",
+    "smallest lift",
+    "pinned down",
+    "rare values",
+    "identifier",
+)
+"""Headings of the table of an assessment."""
+
 BUDGETS = ("eps_ldp", "eps_u", "eps_l")
 """Fields of `auditing.verdict.Achieved` in the order of the bars."""
 
@@ -247,17 +259,22 @@ def _composition_columns(composition: Composition) -> Mapping[str, Sequence[Any]
 
 def _assessment_columns(assessment: Assessment) -> Mapping[str, Sequence[Any]]:
     """A row for each column of the assessed table."""
-    disclosures = [column.disclosure for column in assessment.columns]
-    return {
-        "column": [column.name for column in assessment.columns],
-        "values": [disclosure.values for disclosure in disclosures],
-        "tells": [disclosure.information for disclosure in disclosures],
-        "largest lift": [disclosure.largest_lift for disclosure in disclosures],
-        "smallest lift": [disclosure.smallest_lift for disclosure in disclosures],
-        "pinned down": [disclosure.pinned for disclosure in disclosures],
-        "rare values": [column.rare_values for column in assessment.columns],
-        "identifier": [column.identifier for column in assessment.columns],
-    }
+    table: dict[str, list[Any]] = {heading: [] for heading in ASSESSMENT_HEADINGS}
+    for column in assessment.columns:
+        disclosure = column.disclosure
+        row = (
+            column.name,
+            disclosure.values,
+            disclosure.information,
+            disclosure.largest_lift,
+            disclosure.smallest_lift,
+            disclosure.pinned,
+            column.rare_values,
+            column.identifier,
+        )
+        for heading, value in zip(ASSESSMENT_HEADINGS, row, strict=True):
+            table[heading].append(value)
+    return table
 
 
 def _frequency_columns(

@@ -394,7 +394,9 @@ def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
         )
 
     # Above the highest of the bounds there is nothing for any curve.
-    highest = [max(bound[epsilon] for bound in bounds.values()) for epsilon in shared]
+    highest: list[float] = []
+    for epsilon in shared:
+        highest.append(max(bound[epsilon] for bound in bounds.values()))
     several = " (all curves)" if len(bounds) > 1 else ""
     return axes.fill_between(
         shared,

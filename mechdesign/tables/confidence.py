@@ -94,9 +94,7 @@ class ConfidenceSet:
     @property
     def _shares_are_free(self) -> bool:
         """Whether P(s) was left open."""
-        return all(end == 0 for end in self.share_lower) and all(
-            end == 1 for end in self.share_upper
-        )
+        return set(self.share_lower) == {0} and set(self.share_upper) == {1}
 
     def to_record(self) -> dict[str, Any]:
         """The set as the channel file writes it; ends are texts "p/q"."""
@@ -162,12 +160,14 @@ class _Level:
         """Lower and upper ends for all counts of a row."""
         total = sum(counts)
         # Tables have many equal counts, and an end takes a millisecond.
-        lower = {count: self.lower_end(count, total) for count in set(counts)}
-        upper = {count: self.upper_end(count, total) for count in set(counts)}
-        return (
-            tuple(lower[count] for count in counts),
-            tuple(upper[count] for count in counts),
-        )
+        lower_ends: dict[int, int] = {}
+        upper_ends: dict[int, int] = {}
+        for count in set(counts):
+            lower_ends[count] = self.lower_end(count, total)
+            upper_ends[count] = self.upper_end(count, total)
+        lower = tuple(lower_ends[count] for count in counts)
+        upper = tuple(upper_ends[count] for count in counts)
+        return lower, upper
 
 
 def confidence_set(
@@ -210,9 +210,9 @@ def confidence_set(
     if known_shares is None and estimate_shares:
         for_shares = spent / (n + 1)
     totals = joint.sensitive_counts
-    row_levels = [
-        _Level.of_row(part * (spent - for_shares), n) for part in _row_parts(totals)
-    ]
+    row_levels: list[_Level] = []
+    for part in _row_parts(totals):
+        row_levels.append(_Level.of_row(part * (spent - for_shares), n))
     lower, upper = _cell_ends(joint.counts, row_levels)
     share_lower, share_upper = _share_ends(totals, known_shares, for_shares)
     return ConfidenceSet(

@@ -152,7 +152,10 @@ def without_empty(
     if len(rows) < len(sensitive) or len(columns) < len(useful):
         sensitive = sensitive.select(rows)
         useful = useful.select(columns)
-        counts = [[counts[s][x] for x in columns] for s in rows]
+        with_mass: list[list[int]] = []
+        for s in rows:
+            with_mass.append([counts[s][x] for x in columns])
+        counts = with_mass
     if len(useful) == 1:
         raise InputError(
             f"the useful column {quoted(','.join(useful.columns))} has a single symbol "

@@ -476,6 +476,9 @@ def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
         # Both sides are exact as doubles, so numpy's division rounds once, too.
         values = np.array(rows, dtype=np.float64) / float(total)
     else:
-        values = np.array([[entry / total for entry in row] for row in rows])
+        lines: list[list[float]] = []
+        for row in rows:
+            lines.append([entry / total for entry in row])
+        values = np.array(lines)
     values.setflags(write=False)
     return values

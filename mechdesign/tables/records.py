@@ -152,10 +152,9 @@ class Records:
         )
         # In Python's integers, because counts may exceed those of machines.
         table = [[0] * len(symbols) for _ in self.sensitive.symbols]
-        places: list[int] = place.ravel().tolist()
-        for secret, column, count in zip(
-            self.secrets.tolist(), places, self.counts, strict=True
-        ):
+        secrets: list[int] = self.secrets.tolist()
+        columns: list[int] = place.ravel().tolist()
+        for secret, column, count in zip(secrets, columns, self.counts, strict=True):
             table[secret][column] += count
         return Joint(
             self.sensitive,
