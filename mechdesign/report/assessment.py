@@ -47,7 +47,7 @@ def assessment_text(assessment: Assessment) -> str:
     rows: list[tuple[str, ...]] = [HEADER]
     for column in assessment.columns:
         rows.append(_column_row(column, label))
-    lines = [paragraph(line, "") for line in _opening(assessment)]
+    lines = [paragraph(line, "") for line in _opening_texts(assessment)]
     lines += ["", "Columns, worst first:"]
     # The last column is often empty.
     lines += [line.rstrip() for line in aligned(rows, left=LEFT)]
@@ -55,7 +55,7 @@ def assessment_text(assessment: Assessment) -> str:
         pairs = [PAIR_HEADER, *[_figures(pair, label) for pair in assessment.pairs]]
         lines += ["", "Pairs, worst first:", *aligned(pairs, left=(0,))]
     lines.append("")
-    lines += [paragraph(note, "") for note in (*_notes(assessment), LEGEND)]
+    lines += [paragraph(note, "") for note in (*_note_texts(assessment), LEGEND)]
     return "\n".join(lines)
 
 
@@ -63,15 +63,15 @@ def assessment_page(assessment: Assessment, source: str, again: str) -> b.Docume
     """The same as a page for those who may see the data; `again` is the command that repeats it."""
     columns = [_shaded_row(column) for column in assessment.columns]
     pairs = [b.cells(*_figures(pair, b.short)) for pair in assessment.pairs]
-    opening = [b.Text(line) for line in _opening(assessment)]
-    notes = [b.Text(line) for line in _notes(assessment)]
+    opening = [b.Text(line) for line in _opening_texts(assessment)]
+    notes = [b.Text(line) for line in _note_texts(assessment)]
     return b.Document(
         title="What the table says about the sensitive column",
         banner="Internal report: it is computed from the data. Do not publish.",
         internal=True,
         lead=f"What the columns of {label(source)} say about {listed(assessment.sensitive)}, "
         f"before any release.",
-        highlights=_highlights(assessment),
+        highlights=_cards(assessment),
         sections=(
             b.Section("row", "The whole row", (*opening, *notes)),
             b.Section(
@@ -112,7 +112,7 @@ def joint_figure(assessment: Assessment) -> str:
     )
 
 
-def _highlights(assessment: Assessment) -> tuple[tuple[str, str], ...]:
+def _cards(assessment: Assessment) -> tuple[tuple[str, str], ...]:
     """The cards at the top of the page: (title, text) pairs."""
     guess = assessment.guess
     return (
@@ -123,7 +123,7 @@ def _highlights(assessment: Assessment) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _opening(assessment: Assessment) -> list[str]:
+def _opening_texts(assessment: Assessment) -> list[str]:
     """Sentences on the records, the shares of the sensitive symbols, and the whole row."""
     shares: list[str] = []
     for name, share in assessment.shares.items():
@@ -144,7 +144,7 @@ def _opening(assessment: Assessment) -> list[str]:
     return lines
 
 
-def _notes(assessment: Assessment) -> Sequence[str]:
+def _note_texts(assessment: Assessment) -> Sequence[str]:
     """Sentences on identifiers, rare sensitive symbols and columns that were not read."""
     notes: list[str] = []
     identifiers: list[str] = []

@@ -127,16 +127,16 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
         banner="Internal report: it is computed from the table. Do not publish.",
         internal=True,
         lead=boxes.lead(channel),
-        highlights=_highlights(report),
+        highlights=_cards(report),
         sections=(
             b.Section("promise", "What is promised", tuple(promise)),
             b.Section(
                 "columns",
                 "What each column keeps",
-                (*kept, *picture, *_columns(report)),
+                (*kept, *picture, *_column_blocks(report)),
             ),
-            b.Section("boxes", "The boxes", (learned, *_boxes(report))),
-            b.Section("outputs", "Before and after", tuple(_outputs(report))),
+            b.Section("boxes", "The boxes", (learned, *_box_blocks(report))),
+            b.Section("outputs", "Before and after", tuple(_output_blocks(report))),
             b.Section("scope", "What is not covered", (b.Bullets(tuple(scope)),)),
         ),
         footer="Written by mechdesign.",
@@ -243,7 +243,7 @@ def _achieved_by(lifts: NDArray[np.float64]) -> Achieved:
     return Achieved(max(lower, 0.0), max(math.log(high), 0.0), ratio)
 
 
-def _highlights(report: BoxReport) -> tuple[tuple[str, str], ...]:
+def _cards(report: BoxReport) -> tuple[tuple[str, str], ...]:
     """The promise for the population and for the table, and what is kept."""
     audit = report.audit
     cards: list[tuple[str, str]] = []
@@ -266,7 +266,7 @@ def _times(achieved: Achieved, notion: Notion) -> str:
     return f"{w.times_text(achieved, notion)} as probable"
 
 
-def _columns(report: BoxReport) -> list[b.Block]:
+def _column_blocks(report: BoxReport) -> list[b.Block]:
     """What each column keeps and loses, and how many of its cells stay as they are."""
     truth = box_truth(report.channel)
     rows: list[tuple[b.Cell, ...]] = []
@@ -291,7 +291,7 @@ def _columns(report: BoxReport) -> list[b.Block]:
     return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]
 
 
-def _boxes(report: BoxReport) -> list[b.Block]:
+def _box_blocks(report: BoxReport) -> list[b.Block]:
     """Every box in words, with the records of the proof in it."""
     rows: list[tuple[b.Cell, ...]] = []
     is_given = bool(report.channel.given)
@@ -309,7 +309,7 @@ def _boxes(report: BoxReport) -> list[b.Block]:
     return b.grid(caption, header, rows, "boxes", left=left)
 
 
-def _outputs(report: BoxReport) -> list[b.Block]:
+def _output_blocks(report: BoxReport) -> list[b.Block]:
     """Every output, with what it does to a belief by the table and in the population."""
     notion = report.audit.notion
     if notion is None:

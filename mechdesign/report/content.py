@@ -120,7 +120,7 @@ def public_report(
     }
     record = ChannelRecord(provenance=origin, objective=channel.record.objective)
     bare = replace(channel, joint=None, record=record)
-    asked = _asked(bare, notion)
+    asked = _request(bare, notion)
     sensitive, useful = names_of(asked)
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
@@ -128,7 +128,7 @@ def public_report(
     # The level of confidence is public, so it is taken from the channel as it was.
     confidence = channel.record.confidence
     scope = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
-    covers = _covers(notion, sensitive, useful, promised_bounds(notion).eps_ldp)
+    covers = _coverage_texts(notion, sensitive, useful, promised_bounds(notion).eps_ldp)
     return r.Report(
         audience="public",
         asked=asked,
@@ -155,15 +155,15 @@ def summary_report(
     """
     channel = design.channel
     notion = design.notion
-    asked = _asked(channel, notion, joint, table)
+    asked = _request(channel, notion, joint, table)
     useful = names_of(asked)[1]
     achieved = (verdict or design).achieved
     return r.Report(
         audience="internal",
         asked=asked,
-        promise=_kept_promise(design, joint, asked, verdict, attained),
+        promise=_promise_on_table(design, joint, asked, verdict, attained),
         population=_population(design, joint),
-        holds_for=_scope(design, asked, achieved),
+        holds_for=_scope_texts(design, asked, achieved),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         kept=r.Kept(
             **picked(design, "nmi", "mutual_information", "entropy"),
@@ -279,7 +279,7 @@ def promised_bounds(notion: Notion) -> Achieved:
     return Achieved(lower, upper, ratio)
 
 
-def _asked(
+def _request(
     channel: Channel,
     notion: Notion,
     joint: Joint | None = None,
@@ -315,7 +315,7 @@ def _asked(
     )
 
 
-def _kept_promise(
+def _promise_on_table(
     design: Design,
     joint: Joint,
     asked: r.Asked,
@@ -407,22 +407,22 @@ def _population(design: Design, joint: Joint) -> r.Population | None:
     )
 
 
-def _scope(design: Design, asked: r.Asked, achieved: Achieved) -> tuple[str, ...]:
+def _scope_texts(design: Design, asked: r.Asked, achieved: Achieved) -> tuple[str, ...]:
     """Sentences on the sample, the observer, and what the promise leaves open."""
     sensitive, useful = names_of(asked)
     texts: list[str] = []
     if design.confidence is None:
-        texts.append(_sample(asked))
+        texts.append(_sample_text(asked))
     if asked.zero_cells:
         texts.append(ZERO_CELLS.format(sensitive=sensitive, useful=useful))
-    texts += _covers(design.notion, sensitive, useful, achieved.eps_ldp)
+    texts += _coverage_texts(design.notion, sensitive, useful, achieved.eps_ldp)
     earlier = design.channel.record.after
     if earlier:
         texts.append(AFTER.format(count(len(earlier), "release")))
     return tuple(texts)
 
 
-def _sample(asked: r.Asked) -> str:
+def _sample_text(asked: r.Asked) -> str:
     """The table that the promise is about: its records and zero cells."""
     cells = f"{asked.zero_cells or 0:,} of {count(asked.cells or 0, 'cell')} zero"
     if asked.records is None:
@@ -433,7 +433,9 @@ def _sample(asked: r.Asked) -> str:
     )
 
 
-def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list[str]:
+def _coverage_texts(
+    notion: Notion, sensitive: str, useful: str, eps_ldp: float
+) -> list[str]:
     """Against whom the promise holds, and what it leaves open."""
     texts = [COVERS]
     for side in notion.limits.free_sides:

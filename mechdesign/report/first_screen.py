@@ -44,19 +44,19 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
         The lines at the end: the files that were written, and the next command.
     """
     report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
-    before = [lead_of(report.asked), *_promises(design, report), ""]
-    kept = _kept(design, report)
-    after = ["", *_not_covered(design, report), "", FULL, *last]
+    before = [lead_of(report.asked), *_promise_lines(design, report), ""]
+    kept = _utility_lines(design, report)
+    after = ["", *_uncovered_lines(design, report), "", FULL, *last]
     # The promise and its limits come whole; the utility, then the beliefs, take what room is left.
     room = MOST_LINES - len(before) - len(after)
     if len(kept) > room:
         # Only remarks are cut: the utility comes first.
         kept = [*kept[: room - 1], "Further remarks:  --full"]
-    beliefs = _beliefs(report, room - len(kept))
+    beliefs = _belief_lines(report, room - len(kept))
     return "\n".join([*before, *beliefs, *kept, *after])
 
 
-def _promises(design: Design, report: Report) -> list[str]:
+def _promise_lines(design: Design, report: Report) -> list[str]:
     """What a released value can do to a belief: by the table, and in the population."""
     sensitive = names_of(report.asked)[0]
     limits = design.notion.limits
@@ -75,10 +75,10 @@ def _promises(design: Design, report: Report) -> list[str]:
     else:
         # Averages of lifts, and ratios between two rows, bound no single factor directly.
         table = f"Table: {report.promise.statement}"
-    return [*w.lines_of(table), *w.lines_of(_population(design))]
+    return [*w.lines_of(table), *w.lines_of(_population_text(design))]
 
 
-def _population(design: Design) -> str:
+def _population_text(design: Design) -> str:
     """The promise for the population that the records are a sample of, or why there is none."""
     population = design.population
     if population is None:
@@ -110,7 +110,7 @@ def _takes_confidence(design: Design) -> bool:
     return isinstance(notion.limits, LiftLimits) and is_single
 
 
-def _beliefs(report: Report, room: int) -> list[str]:
+def _belief_lines(report: Report, room: int) -> list[str]:
     """The probabilities before and after that can change most, as many as there is room for."""
     beliefs = report.promise.beliefs
     # Two lines go to the header and the empty line below, one to the remark if some are left out.
@@ -147,7 +147,7 @@ def change_of(belief: Belief) -> float:
     return max(belief.highest - belief.before, belief.before - belief.lowest)
 
 
-def _kept(design: Design, report: Report) -> list[str]:
+def _utility_lines(design: Design, report: Report) -> list[str]:
     """The utility with its proven bound, unchanged cells, and remarks on the mechanism."""
     useful = names_of(report.asked)[1]
     kept = report.kept
@@ -195,7 +195,7 @@ def unchanged_share(design: Design) -> Fraction | None:
     return Fraction(unchanged, channel.joint.total * channel.denominator)
 
 
-def _not_covered(design: Design, report: Report) -> list[str]:
+def _uncovered_lines(design: Design, report: Report) -> list[str]:
     """What the promise leaves open, in a line each."""
     sensitive, useful = names_of(report.asked)
     items = [

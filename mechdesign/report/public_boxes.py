@@ -38,8 +38,10 @@ def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> b.Documen
     released = ", ".join(w.title(variable.columns) for variable in channel.columns)
     scope = [*boxes.scope_items(channel, notion, None), WITHHELD]
     sections = (
-        b.Section("promise", "What is promised", _promise(channel, notion, satisfied)),
-        b.Section("boxes", "What is released", _boxes(channel, fills=fills)),
+        b.Section(
+            "promise", "What is promised", _promise_blocks(channel, notion, satisfied)
+        ),
+        b.Section("boxes", "What is released", _box_blocks(channel, fills=fills)),
         b.Section("scope", "Where the promise ends", (b.Bullets(tuple(scope)),)),
     )
     return b.Document(
@@ -47,7 +49,7 @@ def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> b.Documen
         banner=BANNERS["public"],
         internal=False,
         lead=lead,
-        highlights=_highlights(channel, notion, satisfied),
+        highlights=_cards(channel, notion, satisfied),
         sections=sections,
         footer="Written by mechdesign.",
     )
@@ -67,7 +69,7 @@ def save_public_box_report(
     )
 
 
-def _highlights(
+def _cards(
     channel: BoxChannel, notion: Notion | None, satisfied: bool | None
 ) -> tuple[tuple[str, str], ...]:
     """The cards at the top: (title, text) pairs, none where nothing is released."""
@@ -86,7 +88,7 @@ def _factors(notion: Notion) -> str:
     return f"{w.times_text(promised_bounds(notion), notion)} as probable"
 
 
-def _promise(
+def _promise_blocks(
     channel: BoxChannel, notion: Notion | None, satisfied: bool | None
 ) -> tuple[b.Block, ...]:
     """The promise in a sentence, the verdict on it, and strata with promises of their own."""
@@ -110,7 +112,7 @@ def _promise(
     return tuple(b.Text(text) for text in texts)
 
 
-def _boxes(channel: BoxChannel, *, fills: bool) -> tuple[b.Block, ...]:
+def _box_blocks(channel: BoxChannel, *, fills: bool) -> tuple[b.Block, ...]:
     """Every box in words."""
     explanation = (
         "A row is released as the label of a box. Which label is drawn depends on the box that the "

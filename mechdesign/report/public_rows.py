@@ -42,9 +42,11 @@ def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Documen
         covers = COVERS_RELATIVE
     sections = (
         b.Section(
-            "promise", "What is promised", _promise(channel, sensitive, satisfied)
+            "promise",
+            "What is promised",
+            _promise_blocks(channel, sensitive, satisfied),
         ),
-        b.Section("columns", "What is released", _columns(channel)),
+        b.Section("columns", "What is released", _column_blocks(channel)),
         b.Section(
             "scope",
             "Where the promise ends",
@@ -89,7 +91,7 @@ def _factors(channel: RowChannel, between: str) -> str:
     return f"{low}{between}{high}"
 
 
-def _promise(
+def _promise_blocks(
     channel: RowChannel, sensitive: str, satisfied: bool | None
 ) -> tuple[b.Block, ...]:
     """The promise as a factor between two numbers, and the verdict on it."""
@@ -108,7 +110,7 @@ def _promise(
     )
 
 
-def _columns(channel: RowChannel) -> tuple[b.Block, ...]:
+def _column_blocks(channel: RowChannel) -> tuple[b.Block, ...]:
     """The randomised columns in their order, and the given ones."""
     rows: list[tuple[b.Cell, ...]] = []
     for variable in channel.given:

@@ -40,19 +40,19 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
     last : sequence of str
         Lines on the files that were written and the next command.
     """
-    before = [*w.lines_of(lead_text(design.channel)), *_promises(design), ""]
-    before += w.lines_of(_kept(design))
+    before = [*w.lines_of(lead_text(design.channel)), *_promise_lines(design), ""]
+    before += w.lines_of(_utility_text(design))
     if design.purpose is not None:
         before += w.lines_of(task_text(design, design.purpose))
-    after = ["", *_not_covered(design), "", FULL, *last]
+    after = ["", *_uncovered_lines(design), "", FULL, *last]
     # The promise and its limits come whole; the levels, then the remarks, take what room is left.
     room = MOST_LINES - len(before) - len(after)
-    levels = _levels(design, room)
-    remarks = _remarks(design, room - len(levels))
+    levels = _level_lines(design, room)
+    remarks = _remark_lines(design, room - len(levels))
     return "\n".join([*before, *levels, *remarks, *after])
 
 
-def _promises(design: RowDesign) -> list[str]:
+def _promise_lines(design: RowDesign) -> list[str]:
     """What a released row can do to a belief: by the table, and in the population."""
     sensitive = sensitive_name(design.channel)
     table = w.change_text(design.achieved, design.audit.notion, sensitive)
@@ -67,7 +67,7 @@ def _promises(design: RowDesign) -> list[str]:
     return lines
 
 
-def _kept(design: RowDesign) -> str:
+def _utility_text(design: RowDesign) -> str:
     """The information kept, and what no mechanism can exceed."""
     beyond = ""
     if design.channel.given:
@@ -80,7 +80,7 @@ def _kept(design: RowDesign) -> str:
     )
 
 
-def _levels(design: RowDesign, room: int) -> list[str]:
+def _level_lines(design: RowDesign, room: int) -> list[str]:
     """A line for each level, as many as there is room for.
 
     `if constant` is what the most frequent cell alone would leave unchanged: without it nobody can
@@ -104,7 +104,7 @@ def _levels(design: RowDesign, room: int) -> list[str]:
     return [*w.aligned(shown, left=(0,)), f"  and {others}:  --full"]
 
 
-def _remarks(design: RowDesign, room: int) -> list[str]:
+def _remark_lines(design: RowDesign, room: int) -> list[str]:
     """What is to be known of the search and its tree: whole, or where `--full` has it."""
     texts = list(design.messages)
     if design.stopped > 0.0:
@@ -122,7 +122,7 @@ def _shares(shares: dict[str, float]) -> str:
     return ", ".join(w.tenths_at_least(share) for share in shares.values())
 
 
-def _not_covered(design: RowDesign) -> list[str]:
+def _uncovered_lines(design: RowDesign) -> list[str]:
     """What the promise leaves open, in a line each."""
     sensitive = sensitive_name(design.channel)
     items = [

@@ -294,18 +294,20 @@ def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
         banner="Internal report: it is computed from the table. Do not publish.",
         internal=True,
         lead=f"{released} are released together; {sensitive} is protected.",
-        highlights=_highlights(report),
+        highlights=_cards(report),
         sections=(
             b.Section(
-                "promise", "What is promised", tuple(_promise(report, sensitive))
+                "promise", "What is promised", tuple(_promise_blocks(report, sensitive))
             ),
             b.Section(
                 "columns",
                 "Where each column's information went",
-                (*picture, *_columns(report)),
+                (*picture, *_column_blocks(report)),
             ),
-            b.Section("worst", "Before and after", tuple(_worst(report, sensitive))),
-            b.Section("scope", "Where the promise ends", (_scope(report),)),
+            b.Section(
+                "worst", "Before and after", tuple(_worst_blocks(report, sensitive))
+            ),
+            b.Section("scope", "Where the promise ends", (_scope_bullets(report),)),
         ),
         footer="Written by mechdesign.",
     )
@@ -318,7 +320,7 @@ def _factors(eps_l: float, eps_u: float) -> str:
     return f"{low} to {high}"
 
 
-def _highlights(report: RowReport) -> tuple[tuple[str, str], ...]:
+def _cards(report: RowReport) -> tuple[tuple[str, str], ...]:
     """The cards at the top: (title, text) pairs."""
     achieved = report.audit.achieved
     verified = "VIOLATED"
@@ -344,7 +346,7 @@ def _highlights(report: RowReport) -> tuple[tuple[str, str], ...]:
     return tuple(cards)
 
 
-def _promise(report: RowReport, sensitive: str) -> list[b.Block]:
+def _promise_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
     """The factors that the channel uses, and the exact verdict."""
     achieved = report.audit.achieved
     factors = _factors(achieved.eps_l, achieved.eps_u).replace(" to ", " and ")
@@ -365,7 +367,7 @@ def _promise(report: RowReport, sensitive: str) -> list[b.Block]:
     return [b.Text(text) for text in texts]
 
 
-def _columns(report: RowReport) -> list[b.Block]:
+def _column_blocks(report: RowReport) -> list[b.Block]:
     """The ledger of every level as a table."""
     rows: list[tuple[b.Cell, ...]] = []
     for ledger in report.ledgers:
@@ -402,7 +404,7 @@ def _columns(report: RowReport) -> list[b.Block]:
     return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]
 
 
-def _worst(report: RowReport, sensitive: str) -> list[b.Block]:
+def _worst_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
     """The worst rows, with every secret's probability before and after."""
     names = report.channel.sensitive.names
     header = ["released row", "share of rows"]
@@ -417,7 +419,7 @@ def _worst(report: RowReport, sensitive: str) -> list[b.Block]:
     return b.grid(caption, tuple(header), rows, "rows")
 
 
-def _scope(report: RowReport) -> b.Bullets:
+def _scope_bullets(report: RowReport) -> b.Bullets:
     """What the promise covers and what it leaves open."""
     covers = COVERS
     if report.audit.promise == RELATIVE:
