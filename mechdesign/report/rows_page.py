@@ -54,6 +54,14 @@ COVERS_RELATIVE = (
 )
 
 
+PICTURE_WIDTH = 5.5
+"""Inches, which fit a telephone when the page scales them down."""
+
+# Blue and a light grey, which differ in print as well.
+KEPT_COLOUR = "#2b6cb0"
+LOST_COLOUR = "#d9d9d9"
+
+
 @dataclass(frozen=True)
 class ColumnLedger:
     """Where the information of the columns of one level went, in nats.
@@ -133,15 +141,72 @@ def row_report(channel: RowChannel) -> RowReport:
     )
 
 
-def _task(utility: Mapping[str, Any]) -> TaskUtility | None:
-    """What the record says of the column that the rows were made to tell of."""
-    if "task" not in utility:
-        return None
-    return TaskUtility(
-        column=str(utility["task"]),
-        task_kept=float(utility["task_kept"]),
-        task_upper_bound=float(utility["task_upper_bound"]),
+def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
+    """The report as a page for those who may see the table; `pictures` need matplotlib."""
+    channel = report.channel
+    sensitive = w.title(channel.sensitive.columns)
+    released = ", ".join(w.title(variable.columns) for variable in channel.levels)
+    picture: list[b.Block] = []
+    if pictures:
+        picture.append(ledger_picture(report.ledgers))
+    return b.Document(
+        title=f"Release of {released}, protecting {sensitive}",
+        banner="Internal report: it is computed from the table. Do not publish.",
+        internal=True,
+        lead=f"{released} are released together; {sensitive} is protected.",
+        highlights=_cards(report),
+        sections=(
+            b.Section(
+                "promise", "What is promised", tuple(_promise_blocks(report, sensitive))
+            ),
+            b.Section(
+                "columns",
+                "Where each column's information went",
+                (*picture, *_column_blocks(report)),
+            ),
+            b.Section(
+                "worst", "Before and after", tuple(_worst_blocks(report, sensitive))
+            ),
+            b.Section("scope", "Where the promise ends", (_scope_bullets(report),)),
+        ),
+        footer="Written by mechdesign.",
     )
+
+
+def report_record(report: RowReport) -> dict[str, Any]:
+    """The report as plain values, for JSON."""
+    channel = report.channel
+    given = report.audit.given
+    given_lift = None if given is None else asdict(given)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "sensitive": list(channel.sensitive.columns),
+        "secrets": list(channel.sensitive.names),
+        "given": [list(variable.columns) for variable in channel.given],
+        "notion": to_record(report.audit.notion),
+        "promise": report.audit.promise,
+        "satisfied": report.audit.satisfied,
+        "achieved": asdict(report.audit.achieved),
+        "given_lift": given_lift,
+        "nmi": report.nmi,
+        "upper_bound_nmi": report.upper_bound_nmi,
+        "task": None if report.task is None else asdict(report.task),
+        "columns": [asdict(ledger) for ledger in report.ledgers],
+        "worst": [asdict(row) for row in report.worst],
+    }
+
+
+def save_row_report(channel: RowChannel, path: str, *, overwrite: bool) -> RowReport:
+    """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
+    report = row_report(channel)
+    save_page(
+        path,
+        report_record(report),
+        lambda pictures: report_page(report, pictures=pictures),
+        overwrite=overwrite,
+    )
+    return report
 
 
 def worst_rows(law: RowLaw, most: int = MOST_WORST) -> tuple[WorstRow, ...]:
@@ -163,37 +228,6 @@ def worst_rows(law: RowLaw, most: int = MOST_WORST) -> tuple[WorstRow, ...]:
         )
         rows.append(row)
     return tuple(rows)
-
-
-def _priors(law: RowLaw) -> NDArray[np.float64]:
-    """(leaves, |S|) prior that the promise compares with: the table's, or the stratum's."""
-    if law.channel.record.promise != RELATIVE:
-        return np.broadcast_to(law.prior, law.masses.shape)
-    counts = law.priors.astype(np.float64)[law.strata]
-    return counts / counts.sum(axis=1, keepdims=True)
-
-
-def _ledgers(
-    channel: RowChannel, audit: RowAudit, law: RowLaw
-) -> tuple[ColumnLedger, ...]:
-    """Where the information of the columns of every level went."""
-    joints = level_joints(channel)
-    ledgers: list[ColumnLedger] = []
-    for level, joint in enumerate(joints):
-        truth = None
-        if channel.record.objective == TRUTH:
-            truth = float(np.trace(joint))
-        spent = audit.spent[level]
-        ledger = ColumnLedger(
-            columns=channel.levels[level].columns,
-            entropy=_entropy(joint.sum(axis=1)),
-            # Rounding can make an information of 0 negative.
-            kept=max(0.0, _information(joint)),
-            truth=truth,
-            spent=(math.exp(-spent.eps_l), math.exp(spent.eps_u)),
-        )
-        ledgers.append(ledger)
-    return tuple(ledgers)
 
 
 def level_joints(channel: RowChannel) -> list[NDArray[np.float64]]:
@@ -242,6 +276,48 @@ def level_joints(channel: RowChannel) -> list[NDArray[np.float64]]:
     return joints
 
 
+def _task(utility: Mapping[str, Any]) -> TaskUtility | None:
+    """What the record says of the column that the rows were made to tell of."""
+    if "task" not in utility:
+        return None
+    return TaskUtility(
+        column=str(utility["task"]),
+        task_kept=float(utility["task_kept"]),
+        task_upper_bound=float(utility["task_upper_bound"]),
+    )
+
+
+def _priors(law: RowLaw) -> NDArray[np.float64]:
+    """(leaves, |S|) prior that the promise compares with: the table's, or the stratum's."""
+    if law.channel.record.promise != RELATIVE:
+        return np.broadcast_to(law.prior, law.masses.shape)
+    counts = law.priors.astype(np.float64)[law.strata]
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _ledgers(
+    channel: RowChannel, audit: RowAudit, law: RowLaw
+) -> tuple[ColumnLedger, ...]:
+    """Where the information of the columns of every level went."""
+    joints = level_joints(channel)
+    ledgers: list[ColumnLedger] = []
+    for level, joint in enumerate(joints):
+        truth = None
+        if channel.record.objective == TRUTH:
+            truth = float(np.trace(joint))
+        spent = audit.spent[level]
+        ledger = ColumnLedger(
+            columns=channel.levels[level].columns,
+            entropy=_entropy(joint.sum(axis=1)),
+            # Rounding can make an information of 0 negative.
+            kept=max(0.0, _information(joint)),
+            truth=truth,
+            spent=(math.exp(-spent.eps_l), math.exp(spent.eps_u)),
+        )
+        ledgers.append(ledger)
+    return tuple(ledgers)
+
+
 def _entropy(shares: NDArray[np.float64]) -> float:
     """H of a distribution, in nats; 0 log 0 counts as 0."""
     positive = shares[shares > 0.0]
@@ -254,62 +330,6 @@ def _information(joint: NDArray[np.float64]) -> float:
         _entropy(joint.sum(axis=0))
         + _entropy(joint.sum(axis=1))
         - _entropy(joint.ravel())
-    )
-
-
-def report_record(report: RowReport) -> dict[str, Any]:
-    """The report as plain values, for JSON."""
-    channel = report.channel
-    given = report.audit.given
-    given_lift = None if given is None else asdict(given)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "sensitive": list(channel.sensitive.columns),
-        "secrets": list(channel.sensitive.names),
-        "given": [list(variable.columns) for variable in channel.given],
-        "notion": to_record(report.audit.notion),
-        "promise": report.audit.promise,
-        "satisfied": report.audit.satisfied,
-        "achieved": asdict(report.audit.achieved),
-        "given_lift": given_lift,
-        "nmi": report.nmi,
-        "upper_bound_nmi": report.upper_bound_nmi,
-        "task": None if report.task is None else asdict(report.task),
-        "columns": [asdict(ledger) for ledger in report.ledgers],
-        "worst": [asdict(row) for row in report.worst],
-    }
-
-
-def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
-    """The report as a page for those who may see the table; `pictures` need matplotlib."""
-    channel = report.channel
-    sensitive = w.title(channel.sensitive.columns)
-    released = ", ".join(w.title(variable.columns) for variable in channel.levels)
-    picture: list[b.Block] = []
-    if pictures:
-        picture.append(ledger_picture(report.ledgers))
-    return b.Document(
-        title=f"Release of {released}, protecting {sensitive}",
-        banner="Internal report: it is computed from the table. Do not publish.",
-        internal=True,
-        lead=f"{released} are released together; {sensitive} is protected.",
-        highlights=_cards(report),
-        sections=(
-            b.Section(
-                "promise", "What is promised", tuple(_promise_blocks(report, sensitive))
-            ),
-            b.Section(
-                "columns",
-                "Where each column's information went",
-                (*picture, *_column_blocks(report)),
-            ),
-            b.Section(
-                "worst", "Before and after", tuple(_worst_blocks(report, sensitive))
-            ),
-            b.Section("scope", "Where the promise ends", (_scope_bullets(report),)),
-        ),
-        footer="Written by mechdesign.",
     )
 
 
@@ -425,25 +445,6 @@ def _scope_bullets(report: RowReport) -> b.Bullets:
     if report.audit.promise == RELATIVE:
         covers = COVERS_RELATIVE
     return b.Bullets((covers, *LIMITS))
-
-
-def save_row_report(channel: RowChannel, path: str, *, overwrite: bool) -> RowReport:
-    """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
-    report = row_report(channel)
-    save_page(
-        path,
-        report_record(report),
-        lambda pictures: report_page(report, pictures=pictures),
-        overwrite=overwrite,
-    )
-    return report
-
-
-PICTURE_WIDTH = 5.5
-"""Inches, which fit a telephone when the page scales them down."""
-
-KEPT_COLOUR = "#2b6cb0"
-LOST_COLOUR = "#d9d9d9"
 
 
 class Ledger(Protocol):
