@@ -1,9 +1,9 @@
 """A laid-out report as the text of a file: HTML or Markdown, each from its template
 beside this file.
 
-The templates (``page.html.jinja``, ``page.md.jinja``) go through the sections and blocks of a
-document and choose by the `kind` of a block. Symbols and column names are texts of users, so every
-text is escaped on its way out (`laid_out`); only the filters of this module return markup.
+The templates go through the sections and blocks of a document and choose by the `kind` of a block.
+Symbols and column names are texts of users, so every text is escaped on its way out (`laid_out`);
+only the filters of this module return markup.
 """
 
 from __future__ import annotations

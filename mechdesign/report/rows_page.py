@@ -333,11 +333,11 @@ def _information(joint: NDArray[np.float64]) -> float:
     )
 
 
-def _factors(eps_l: float, eps_u: float) -> str:
+def _factors(eps_l: float, eps_u: float, between: str = " to ") -> str:
     """The smallest lift, rounded down, and the largest, rounded up."""
     low = w.factor_text(eps_l, upper=False)
     high = w.factor_text(eps_u, upper=True)
-    return f"{low} to {high}"
+    return f"{low}{between}{high}"
 
 
 def _cards(report: RowReport) -> tuple[tuple[str, str], ...]:
@@ -369,7 +369,7 @@ def _cards(report: RowReport) -> tuple[tuple[str, str], ...]:
 def _promise_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
     """The factors that the channel uses, and the exact verdict."""
     achieved = report.audit.achieved
-    factors = _factors(achieved.eps_l, achieved.eps_u).replace(" to ", " and ")
+    factors = _factors(achieved.eps_l, achieved.eps_u, " and ")
     verdict = "keeps" if report.audit.satisfied else "VIOLATES"
     texts = [
         f"Seeing a released row changes the probability of every value of {sensitive} by a factor "
@@ -379,7 +379,7 @@ def _promise_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
     ]
     given = report.audit.given
     if given is not None:
-        alone = _factors(given.eps_l, given.eps_u).replace(" to ", " and ")
+        alone = _factors(given.eps_l, given.eps_u, " and ")
         texts.append(
             "The given columns are released as they are. Alone they change these probabilities by "
             f"a factor between {alone}."
