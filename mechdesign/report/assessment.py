@@ -1,4 +1,9 @@
-"""An assessment of a table (`leaks.assessment`) in words, and as a page."""
+"""An assessment of a table (`leaks.assessment`) in words, and as a page.
+
+Text and page say the same: sentences on the whole row, a table of the columns and one of pairs of
+columns, the worst first. They share the functions that make the cells of a row and differ in how
+names are shown: a page shortens them (`blocks.short`), a terminal does not (`wording.label`).
+"""
 
 from __future__ import annotations
 
@@ -39,45 +44,41 @@ LEGEND = (
 
 def assessment_text(assessment: Assessment) -> str:
     """The text of ``mechdesign assess``."""
-    rows = [HEADER, *[_column_row(column, label) for column in assessment.columns]]
-    lines = [
-        *[paragraph(line, "") for line in _opening(assessment)],
-        "",
-        "Columns, worst first:",
-        *[line.rstrip() for line in aligned(rows, left=LEFT)],
-    ]
+    rows: list[tuple[str, ...]] = [HEADER]
+    for column in assessment.columns:
+        rows.append(_column_row(column, label))
+    lines = [paragraph(line, "") for line in _opening_texts(assessment)]
+    lines += ["", "Columns, worst first:"]
+    # The last column is often empty.
+    lines += [line.rstrip() for line in aligned(rows, left=LEFT)]
     if assessment.pairs:
-        pairs = [PAIR_HEADER, *[_pair_row(pair, label) for pair in assessment.pairs]]
+        pairs = [PAIR_HEADER, *[_figures(pair, label) for pair in assessment.pairs]]
         lines += ["", "Pairs, worst first:", *aligned(pairs, left=(0,))]
     lines.append("")
-    lines += [paragraph(note, "") for note in (*_notes(assessment), LEGEND)]
+    lines += [paragraph(note, "") for note in (*_note_texts(assessment), LEGEND)]
     return "\n".join(lines)
 
 
 def assessment_page(assessment: Assessment, source: str, again: str) -> b.Document:
     """The same as a page for those who may see the data; `again` is the command that repeats it."""
-    columns = [b.cells(*_column_row(each, b.short)) for each in assessment.columns]
-    shaded = [
-        (*row[:2], b.Cell(row[2].text, strength=each.disclosure.information), *row[3:])
-        for row, each in zip(columns, assessment.columns, strict=True)
-    ]
-    pairs = [b.cells(*_pair_row(pair, b.short)) for pair in assessment.pairs]
-    opening = [b.Text(line) for line in _opening(assessment)]
-    notes = [b.Text(line) for line in _notes(assessment)]
+    columns = [_shaded_row(column) for column in assessment.columns]
+    pairs = [b.cells(*_figures(pair, b.short)) for pair in assessment.pairs]
+    opening = [b.Text(line) for line in _opening_texts(assessment)]
+    notes = [b.Text(line) for line in _note_texts(assessment)]
     return b.Document(
         title="What the table says about the sensitive column",
         banner="Internal report: it is computed from the data. Do not publish.",
         internal=True,
         lead=f"What the columns of {label(source)} say about {listed(assessment.sensitive)}, "
         f"before any release.",
-        highlights=_highlights(assessment),
+        highlights=_cards(assessment),
         sections=(
             b.Section("row", "The whole row", (*opening, *notes)),
             b.Section(
                 "columns",
                 "Columns",
                 (
-                    *b.grid("Columns, worst first", HEADER, shaded, "columns", LEFT),
+                    *b.grid("Columns, worst first", HEADER, columns, "columns", LEFT),
                     b.Text(LEGEND),
                 ),
             ),
@@ -91,16 +92,6 @@ def assessment_page(assessment: Assessment, source: str, again: str) -> b.Docume
             ),
         ),
         footer="Written by mechdesign.",
-    )
-
-
-def _highlights(assessment: Assessment) -> tuple[tuple[str, str], ...]:
-    guess = assessment.guess
-    return (
-        ("Records", f"{assessment.records:,}"),
-        ("Guessed right from the whole row", percent(guess.right)),
-        ("Guessed right without it", percent(guess.right_without)),
-        ("Rows that occur once", percent(assessment.unique_rows)),
     )
 
 
@@ -121,10 +112,22 @@ def joint_figure(assessment: Assessment) -> str:
     )
 
 
-def _opening(assessment: Assessment) -> list[str]:
-    shares = [
-        f"{label(name)} {percent(share)}" for name, share in assessment.shares.items()
-    ]
+def _cards(assessment: Assessment) -> tuple[tuple[str, str], ...]:
+    """The cards at the top of the page: (title, text) pairs."""
+    guess = assessment.guess
+    return (
+        ("Records", f"{assessment.records:,}"),
+        ("Guessed right from the whole row", percent(guess.right)),
+        ("Guessed right without it", percent(guess.right_without)),
+        ("Rows that occur once", percent(assessment.unique_rows)),
+    )
+
+
+def _opening_texts(assessment: Assessment) -> list[str]:
+    """Sentences on the records, the shares of the sensitive symbols, and the whole row."""
+    shares: list[str] = []
+    for name, share in assessment.shares.items():
+        shares.append(f"{label(name)} {percent(share)}")
     sensitive = ", ".join(label(name) for name in assessment.sensitive)
     lines = [
         f"{count(assessment.records, 'record')}. Sensitive: {sensitive} ({listed(shares)}).",
@@ -141,7 +144,41 @@ def _opening(assessment: Assessment) -> list[str]:
     return lines
 
 
+def _note_texts(assessment: Assessment) -> Sequence[str]:
+    """Sentences on identifiers, rare sensitive symbols and columns that were not read."""
+    notes: list[str] = []
+    identifiers: list[str] = []
+    for column in assessment.columns:
+        if column.identifier:
+            identifiers.append(label(column.name))
+    if identifiers:
+        notes.append(
+            f"Left out of pairs and rows, because almost every record has a value of its own: "
+            f"{listed(identifiers)}."
+        )
+    if assessment.rare_secrets:
+        names = [label(name) for name in assessment.rare_secrets]
+        notes.append(
+            f"Fewer than 10 records each: {listed(names)}. The table says little about these "
+            "people, and no promise about them can hold for a population at small cost."
+        )
+    if assessment.unreadable:
+        names = [label(name) for name in assessment.unreadable]
+        notes.append(f"Not looked at (lists, structures or bytes): {listed(names)}.")
+    return notes
+
+
+def _shaded_row(column: ColumnAssessment) -> tuple[b.Cell, ...]:
+    """A row of the page's table: the more a column tells, the darker is that cell."""
+    row = list(b.cells(*_column_row(column, b.short)))
+    tells = HEADER.index("tells")
+    strength = column.disclosure.information
+    row[tells] = b.Cell(row[tells].text, strength=strength)
+    return tuple(row)
+
+
 def _column_row(column: ColumnAssessment, shown: _Shown) -> tuple[str, ...]:
+    """The cells of a column, in the order of `HEADER`."""
     notes: list[str] = []
     if column.identifier:
         notes.append("identifies records")
@@ -150,11 +187,8 @@ def _column_row(column: ColumnAssessment, shown: _Shown) -> tuple[str, ...]:
     return (*_figures(column.disclosure, shown), ", ".join(notes))
 
 
-def _pair_row(pair: Disclosure, shown: _Shown) -> tuple[str, ...]:
-    return _figures(pair, shown)
-
-
 def _figures(disclosure: Disclosure, shown: _Shown) -> tuple[str, ...]:
+    """The cells of a column or pair, in the order of `PAIR_HEADER`."""
     return (
         " x ".join(shown(name) for name in disclosure.columns),
         f"{disclosure.values:,}",
@@ -166,27 +200,5 @@ def _figures(disclosure: Disclosure, shown: _Shown) -> tuple[str, ...]:
 
 
 def _lift(lift: float | None) -> str:
+    """A lift, or a dash where no value has two records or more."""
     return "-" if lift is None else f"{lift:.3g}"
-
-
-def _notes(assessment: Assessment) -> Sequence[str]:
-    notes: list[str] = []
-    identifiers = [
-        label(column.name) for column in assessment.columns if column.identifier
-    ]
-    if identifiers:
-        notes.append(
-            f"Left out of pairs and rows, because almost every record has a value of its own: "
-            f"{listed(identifiers)}."
-        )
-    if assessment.rare_secrets:
-        names = [label(name) for name in assessment.rare_secrets]
-        notes.append(
-            f"Fewer than 10 records each: {listed(names)}. The table says little about these "
-            f"people, and no promise "
-            "about them can hold for a population at small cost."
-        )
-    if assessment.unreadable:
-        names = [label(name) for name in assessment.unreadable]
-        notes.append(f"Not looked at (lists, structures or bytes): {listed(names)}.")
-    return notes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from mechdesign.auditing.averages import AverageVerdict
@@ -27,10 +26,6 @@ def average_texts(
 ) -> tuple[str, ...]:
     """Budget and leakage of every average; the last text has the worst lifts, too."""
     texts: list[str] = []
-    low = "0"
-    if math.isfinite(achieved.eps_l):
-        low = w.short_factor(achieved.eps_l, upper=False)
-    high = w.short_factor(achieved.eps_u, upper=True)
     for average in averages:
         text = f"Average: the {NAMES[average.measure]} is at most {w.at_most(average.budget)}"
         if average.achieved is not None:
@@ -42,6 +37,9 @@ def average_texts(
         texts.append(f"{text}.")
     if not texts:
         return ()
+    # An average may hide single values that give a secret away, so the worst ones are named.
+    low = w.short_factor(achieved.eps_l, upper=False)
+    high = w.short_factor(achieved.eps_u, upper=True)
     texts[-1] += (
         f" {NO_PROMISE_FOR_ONE}: the worst released values make a value of {sensitive} {low} to "
         f"{high} times as probable."

@@ -1,5 +1,8 @@
-"""The parts of a laid-out report, independent of any renderer, and the limits on tables
-and labels.
+"""The parts of a laid-out report, independent of any renderer, and the limits on tables and labels.
+
+A `Document` has sections, and a section has blocks: texts, lists, tables, pictures. Renderers
+(`pages`, `terminal`) know these types and nothing of privacy. Tables and heat maps that are too
+large for a page are cut or joined here (`grid`, `blocked`), with a remark that says so.
 """
 
 from __future__ import annotations
@@ -28,7 +31,6 @@ ALL_IN_JSON = "A report that ends in .json has all of it."
 MOST_MAP_ROWS = 50
 MOST_MAP_COLUMNS = 16
 """Rows and columns of a heat map that can be told apart, on a page and on a telephone."""
-
 
 SMALLEST_LIFT = 1e-3
 """Lifts below count as this one when rows of a map are ordered; a zero has no logarithm."""
@@ -203,6 +205,7 @@ def groups_by_likeness(lines: Sequence[Sequence[float]], most: int) -> Groups:
     """At most so many groups of lines, each of lines with similar lifts; in the given order where
     every line is a group of its own.
     """
+    # Lines in a group, rounded up; an order by likeness is then cut into groups of this size.
     size = -(-len(lines) // most)
     if size <= 1:
         return tuple((place,) for place in range(len(lines)))
@@ -217,7 +220,8 @@ def blocked(lifts: Lifts, down: str, across: str, columns: Groups) -> Blocked:
     `columns` are groups of sensitive symbols, the same for all maps that stand side by side. A
     block is never more favourable than its single lifts, where both sides have one bound.
     """
-    lines = list(zip(*lifts.values, strict=True))  # one line of lifts for each row
+    # The map has S across, so the lifts are transposed: a line for each symbol of X or Y.
+    lines = list(zip(*lifts.values, strict=True))
     rows = groups_by_likeness(lines, MOST_MAP_ROWS)
     values: list[tuple[float, ...]] = []
     for members in rows:
@@ -226,10 +230,8 @@ def blocked(lifts: Lifts, down: str, across: str, columns: Groups) -> Blocked:
             row.append(_farthest([lines[x][s] for x in members for s in symbols]))
         values.append(tuple(row))
     return Blocked(
-        rows=tuple(_joined([lifts.columns[x] for x in members]) for members in rows),
-        columns=tuple(
-            _joined([lifts.sensitive[s] for s in group]) for group in columns
-        ),
+        rows=_block_names(lifts.columns, rows),
+        columns=_block_names(lifts.sensitive, columns),
         values=tuple(values),
         note=_note(lifts, rows, columns, down, across),
         groups=columns,
@@ -249,6 +251,7 @@ def by_likeness(lines: Sequence[Sequence[float]]) -> list[int]:
     """An order in which lines of similar lifts are neighbours: by the first principal
     axis of their logarithms.
     """
+    # Logarithms, because halving is as far from 1 as doubling.
     logarithms = np.log(np.maximum(np.asarray(lines, dtype=float), SMALLEST_LIFT))
     centred = logarithms - logarithms.mean(axis=0)
     axis = np.linalg.svd(centred, full_matrices=False)[2][0]
@@ -266,10 +269,17 @@ def _note(lifts: Lifts, rows: Groups, columns: Groups, down: str, across: str) -
         return ""
     return (
         f"There is no room for {len(lifts.columns):,} x {len(lifts.sensitive):,} lifts: up to "
-        f"{' and '.join(sizes)} are joined, ordered by the likeness of their lifts, and each "
-        f"cell shows the one "
-        "lift among them that is farthest from 1."
+        f"{' and '.join(sizes)} are joined, ordered by the likeness of their lifts, and each cell "
+        "shows the one lift among them that is farthest from 1."
     )
+
+
+def _block_names(names: Sequence[str], groups: Groups) -> tuple[str, ...]:
+    """A name for each group of positions in `names`."""
+    joined: list[str] = []
+    for members in groups:
+        joined.append(_joined([names[member] for member in members]))
+    return tuple(joined)
 
 
 def _joined(names: Sequence[str]) -> str:

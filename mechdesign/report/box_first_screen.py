@@ -7,7 +7,7 @@ and what the table shows is smaller.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from decimal import ROUND_CEILING
 
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.channel.box_channel import BoxChannel
@@ -15,7 +15,6 @@ from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.report import wording as w
 from mechdesign.report.boxes import (
     LITTLE,
-    TENTH,
     lead,
     part_lines,
     promise_lines,
@@ -38,7 +37,7 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
     """
     channel = design.channel
     before = _all_lines([lead(channel), *promise_lines(design.audit)])
-    before += ["", *_lines(_kept(design))]
+    before += ["", *w.lines_of(_kept(design))]
     after = ["", "Not covered"]
     for text in scope_items(channel, design.notion, design.utility):
         after += w.item(text).split("\n")
@@ -55,8 +54,8 @@ def _kept(design: BoxDesign) -> str:
     beyond = ""
     if design.channel.given:
         beyond = " beyond the given ones"
-    kept = _tenths(design.nmi)
-    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=TENTH)
+    kept = w.tenths_at_least(design.nmi)
+    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=w.TENTH)
     return (
         f"Kept: {kept} of the information in the released columns{beyond}; no channel for these "
         f"boxes keeps more than {bound} (proven)."
@@ -71,9 +70,9 @@ def _columns(design: BoxDesign, room: int) -> list[str]:
         header.append("unchanged cells")
     rows = [header]
     for place, column in enumerate(design.utility.columns):
-        row = [w.title(column.columns), _tenths(column.share)]
+        row = [w.title(column.columns), w.tenths_at_least(column.share)]
         if truth is not None:
-            row.append(_tenths(truth[place]))
+            row.append(w.tenths_at_least(truth[place]))
         rows.append(row)
     if len(rows) <= room:
         return w.aligned(rows, left=(0,))
@@ -115,15 +114,5 @@ def _all_lines(texts: Sequence[str]) -> list[str]:
     """Sentences as lines that fit a terminal."""
     lines: list[str] = []
     for text in texts:
-        lines += _lines(text)
+        lines += w.lines_of(text)
     return lines
-
-
-def _lines(text: str) -> list[str]:
-    """A sentence as lines that fit a terminal."""
-    return w.paragraph(text, "").split("\n")
-
-
-def _tenths(share: float) -> str:
-    """A lower bound on a share in percent, rounded down to one decimal."""
-    return w.percent(share, ROUND_FLOOR, step=TENTH)

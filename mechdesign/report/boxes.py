@@ -1,10 +1,15 @@
-"""Channels for boxes of rows in words and as records: the design, the verdict, and the channel."""
+"""Channels for boxes of rows in words and as records: the design, the verdict, and the channel.
+
+The functions `.._lines` and `scope_items` write sentences; the terminal (`box_design_text`,
+`box_audit_text`, `box_channel_text`) and the pages (`boxes_page`, `public_boxes`) share them. The
+functions `.._record` are the JSON outputs of the same commands. An audit has bounds for the
+population, with confidence, and for the records that the proof uses; sentences name both.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
 from mechdesign.analysis.box_truth import box_truth
@@ -18,14 +23,11 @@ from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
-TENTH = Decimal("0.1")
-"""The last decimal of a percentage that people say."""
-
 LITTLE = 0.5
 """Kept share below which the rarest sensitive values are named."""
 
 MOST_RARE = 3
-"""Of these values, how many."""
+"""Most of these values that are named."""
 
 NOTHING_RELEASED = (
     "Nothing but the given columns is released: no part of the table has enough "
@@ -64,11 +66,11 @@ def promise_lines(audit: BoxAudit) -> list[str]:
 
 def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     """What is kept of all columns and of each, with the bound for the boxes."""
-    columns = ", ".join(w.title(own.columns) for own in utility.columns)
+    columns = ", ".join(w.title(column.columns) for column in utility.columns)
     beyond = ""
     if channel.given:
         beyond = ", beyond the given ones"
-    kept = w.percent(utility.nmi, ROUND_FLOOR, step=TENTH)
+    kept = w.tenths_at_least(utility.nmi)
     lines = [
         f"Kept: {kept} of the information in {columns}{beyond} ({utility.information:.4g} of "
         f"{utility.entropy:.4g} nats). No channel for these boxes keeps more than "
@@ -76,9 +78,9 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     ]
     if len(utility.columns) > 1:
         shares: list[str] = []
-        for own in utility.columns:
-            share = w.percent(own.share, ROUND_FLOOR, step=TENTH)
-            shares.append(f"{w.title(own.columns)} {share}")
+        for column in utility.columns:
+            share = w.tenths_at_least(column.share)
+            shares.append(f"{w.title(column.columns)} {share}")
         lines.append(f"Of each column by itself: {', '.join(shares)}.")
     return lines
 
@@ -90,13 +92,11 @@ def unchanged_lines(channel: BoxChannel) -> list[str]:
         return []
     shares: list[str] = []
     for variable, share in zip(channel.columns, truth, strict=True):
-        shares.append(
-            f"{w.title(variable.columns)} {w.percent(share, ROUND_FLOOR, step=TENTH)}"
-        )
-    how = "released in a box of one value"
+        shares.append(f"{w.title(variable.columns)} {w.tenths_at_least(share)}")
+    manner = "released in a box of one value"
     if channel.fills:
-        how = "released as they are"
-    return [f"Unchanged: {', '.join(shares)} of the cells are {how} (expected)."]
+        manner = "released as they are"
+    return [f"Unchanged: {', '.join(shares)} of the cells are {manner} (expected)."]
 
 
 def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
@@ -105,7 +105,7 @@ def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
     proof = 0
     for part in channel.parts:
         if part.channel is not None and part.channel.joint is not None:
-            proof += part.channel.joint.records
+            proof += sum(part.channel.joint.sensitive_counts)
     # The records of strata where nothing is released prove nothing.
     used = f"the other {others:,}"
     if proof < others:
@@ -126,17 +126,19 @@ def rare_remedy(channel: BoxChannel) -> str:
 
 
 def rarest_values(channel: BoxChannel, most: int) -> list[str]:
-    """The promised values with the fewest records in the proof, with these, at most so many."""
-    own = channel.parts[0].channel
-    if own is None or own.joint is None:
+    """Up to `most` promised values, fewest records of the proof first: ``Widowed (12 records)``."""
+    # Of several strata the first one serves as the example.
+    part_channel = channel.parts[0].channel
+    if part_channel is None or part_channel.joint is None:
         return []
-    counts = own.joint.sensitive_counts
-    order = sorted(range(len(counts)), key=lambda s: counts[s])
-    rarest: list[str] = []
-    for s in order[:most]:
-        name = w.label(own.joint.sensitive.names[s])
-        rarest.append(f"{name} ({w.count(counts[s], 'record')})")
-    return rarest
+    joint = part_channel.joint
+    counts = joint.sensitive_counts
+    by_count = sorted(range(len(counts)), key=lambda s: counts[s])
+    texts: list[str] = []
+    for s in by_count[:most]:
+        name = w.label(joint.sensitive.names[s])
+        texts.append(f"{name} ({w.count(counts[s], 'record')})")
+    return texts
 
 
 def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
@@ -154,11 +156,11 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
         # More than the columns have: the limit excludes nothing, and nothing is missing.
         return []
     lines: list[str] = []
-    rarest = rarest_values(channel, MOST_RARE)
+    rarest = ", ".join(rarest_values(channel, MOST_RARE))
     if rarest:
         lines.append(
-            "The promised values with the fewest records in the proof are "
-            f"{', '.join(rarest)}. Little is known of their population, which costs most; {remedy}."
+            f"The promised values with the fewest records in the proof are {rarest}. Little is "
+            f"known of their population, which costs most; {remedy}."
         )
     lines.append(
         f"The limit that rare values set to every method is {w.at_most(limit.information)} nats "
@@ -224,7 +226,7 @@ def box_design_text(design: BoxDesign) -> str:
     channel = design.channel
     lines = [lead(channel)]
     for text in promise_lines(design.audit):
-        lines += _lines(text)
+        lines += w.lines_of(text)
     lines.append("")
     sentences = [
         *kept_lines(design.utility, channel),
@@ -234,7 +236,7 @@ def box_design_text(design: BoxDesign) -> str:
     ]
     sentences += rare_lines(channel, design.utility)
     for text in (*sentences, *map(_sentence, design.messages)):
-        lines += _lines(text)
+        lines += w.lines_of(text)
     lines += ["", "Not covered"]
     for text in scope_items(channel, design.notion, design.utility):
         lines += w.item(text).split("\n")
@@ -263,23 +265,18 @@ def lead(channel: BoxChannel) -> str:
     return f"{columns} {verb} {form}{given}; {secret} is protected."
 
 
-def _lines(text: str) -> list[str]:
-    """A sentence as lines that fit a terminal."""
-    return w.paragraph(text, "").split("\n")
-
-
 def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, Any]]:
     """What each column keeps, as `levels` of the JSON outputs."""
     truth = box_truth(channel)
     levels: list[dict[str, Any]] = []
-    for place, own in enumerate(utility.columns):
+    for place, column in enumerate(utility.columns):
         levels.append(
             {
-                "columns": own.columns,
+                "columns": column.columns,
                 "truth": None if truth is None else truth[place],
-                "kept": own.share,
-                "information": own.kept,
-                "entropy": own.entropy,
+                "kept": column.share,
+                "information": column.kept,
+                "entropy": column.entropy,
             }
         )
     return levels
@@ -320,7 +317,7 @@ def box_audit_text(audit: BoxAudit) -> str:
     """The text of `audit` on a channel for boxes."""
     lines: list[str] = []
     for text in promise_lines(audit):
-        lines += _lines(text)
+        lines += w.lines_of(text)
     if audit.notion is not None:
         verdict = "satisfied" if audit.satisfied else "VIOLATED"
         lines.append(
@@ -372,7 +369,7 @@ def box_channel_text(channel: BoxChannel) -> str:
         sentences += unchanged_lines(channel)
         sentences.append(slice_sentence(channel.utility, channel))
     for text in (*sentences, *part_lines(channel)):
-        lines += _lines(text)
+        lines += w.lines_of(text)
     for part in channel.parts:
         where = channel.stratum_text(part)
         lines.append("")

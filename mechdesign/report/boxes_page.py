@@ -1,6 +1,8 @@
 """The report on a channel for boxes of rows: its promise for the population and for the table, what
 each column keeps, the boxes, the outputs that move a belief most, and what is not covered.
 
+`box_report` computes the content, `report_page` lays it out, and `report_record` is its JSON.
+
 Promise and outputs are computed again from the counts in the channel file. What the columns keep
 was computed when the channel was designed, because the file has no counts of single columns.
 """
@@ -11,6 +13,9 @@ import math
 from dataclasses import asdict, dataclass
 from decimal import ROUND_FLOOR
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.boxes import BoxAudit, audit_boxes
@@ -32,11 +37,10 @@ from mechdesign.tables.confidence import set_of_record
 
 FORMAT, VERSION = "mechdesign.box-report", 1
 
-PUBLIC = (
+MISSING_COUNTS = (
     "this channel for boxes carries no counts (a public one), and its report is computed from "
     "them: report on the file that `design` wrote"
 )
-
 
 BOXED = "A cell counts as unchanged if its own box is released and holds one value of the column."
 
@@ -88,7 +92,7 @@ def box_report(channel: BoxChannel) -> BoxReport:
         If the channel is a public one, without counts.
     """
     if channel.utility is None:
-        raise InputError(PUBLIC)
+        raise InputError(MISSING_COUNTS)
     rows: list[BoxRow] = []
     outputs: list[OutputRow] = []
     for part in channel.parts:
@@ -104,43 +108,39 @@ def box_report(channel: BoxChannel) -> BoxReport:
     )
 
 
-def _box_rows(channel: BoxChannel, part: BoxPart, own: Channel) -> list[BoxRow]:
-    joint = own.joint
-    if joint is None:
-        raise InputError(PUBLIC)
-    counts = dict(zip(joint.useful.names, joint.useful_counts, strict=True))
-    stratum = channel.stratum_text(part).rstrip(": ")
-    rows: list[BoxRow] = []
-    for box, text in enumerate(channel.box_texts(part)):
-        records = counts.get(box_name(box), 0)
-        rows.append(BoxRow(stratum, text, records, records / joint.total))
-    return rows
-
-
-def _output_rows(channel: BoxChannel, part: BoxPart, own: Channel) -> list[OutputRow]:
-    """Every output of a stratum, the one whose worst lift is largest first."""
-    record = own.record.confidence
-    if own.joint is None or record is None:
-        raise InputError(PUBLIC)
-    joint = released_part(own, own.joint)
-    columns = columns_on(own, joint)
-    population = Population(set_of_record(record, own.joint), joint.useful_counts)
-    laws = joint.p @ own.matrix
-    priors = joint.p.sum(axis=1)
-    stratum = channel.stratum_text(part).rstrip(": ")
-    rows: list[OutputRow] = []
-    for y, column in enumerate(columns):
-        share = float(laws[:, y].sum())
-        lifts = laws[:, y] / (priors * share)
-        low = float(lifts.min())
-        high = float(lifts.max())
-        lower = math.inf if low <= 0.0 else -math.log(low)
-        ratio = math.inf if low <= 0.0 else math.log(high / low)
-        on_table = Achieved(max(lower, 0.0), max(math.log(high), 0.0), ratio)
-        achieved = achieved_of(population.extremes(column, y))
-        rows.append(OutputRow(stratum, own.outputs[y], share, achieved, on_table))
-    rows.sort(key=lambda row: -row.achieved.eps_ldp)
-    return rows
+def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
+    """The report as a page for those who may see the table; `pictures` need matplotlib."""
+    channel = report.channel
+    columns = ", ".join(w.title(variable.columns) for variable in channel.columns)
+    secret = w.title(channel.sensitive.columns)
+    picture: list[b.Block] = []
+    if pictures:
+        picture.append(ledger_picture(report.utility.columns))
+    promise = [b.Text(text) for text in boxes.promise_lines(report.audit)]
+    promise += [b.Text(text) for text in boxes.part_lines(channel)]
+    kept = [b.Text(text) for text in boxes.kept_lines(report.utility, channel)[:1]]
+    kept += [b.Text(text) for text in boxes.rare_lines(channel, report.utility)]
+    learned = b.Text(boxes.slice_sentence(report.utility, channel))
+    scope = boxes.scope_items(channel, report.audit.notion, report.utility)
+    return b.Document(
+        title=f"Release of {columns} in boxes, protecting {secret}",
+        banner="Internal report: it is computed from the table. Do not publish.",
+        internal=True,
+        lead=boxes.lead(channel),
+        highlights=_cards(report),
+        sections=(
+            b.Section("promise", "What is promised", tuple(promise)),
+            b.Section(
+                "columns",
+                "What each column keeps",
+                (*kept, *picture, *_column_blocks(report)),
+            ),
+            b.Section("boxes", "The boxes", (learned, *_box_blocks(report))),
+            b.Section("outputs", "Before and after", tuple(_output_blocks(report))),
+            b.Section("scope", "What is not covered", (b.Bullets(tuple(scope)),)),
+        ),
+        footer="Written by mechdesign.",
+    )
 
 
 def report_record(report: BoxReport) -> dict[str, Any]:
@@ -171,42 +171,79 @@ def report_record(report: BoxReport) -> dict[str, Any]:
     }
 
 
-def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
-    """The report as a page for those who may see the table; `pictures` need matplotlib."""
-    channel = report.channel
-    columns = ", ".join(w.title(variable.columns) for variable in channel.columns)
-    secret = w.title(channel.sensitive.columns)
-    picture: list[b.Block] = []
-    if pictures:
-        picture.append(ledger_picture(report.utility.columns))
-    promise = [b.Text(text) for text in boxes.promise_lines(report.audit)]
-    promise += [b.Text(text) for text in boxes.part_lines(channel)]
-    kept = [b.Text(text) for text in boxes.kept_lines(report.utility, channel)[:1]]
-    kept += [b.Text(text) for text in boxes.rare_lines(channel, report.utility)]
-    learned = b.Text(boxes.slice_sentence(report.utility, channel))
-    scope = boxes.scope_items(channel, report.audit.notion, report.utility)
-    return b.Document(
-        title=f"Release of {columns} in boxes, protecting {secret}",
-        banner="Internal report: it is computed from the table. Do not publish.",
-        internal=True,
-        lead=boxes.lead(channel),
-        highlights=_highlights(report),
-        sections=(
-            b.Section("promise", "What is promised", tuple(promise)),
-            b.Section(
-                "columns",
-                "What each column keeps",
-                (*kept, *picture, *_columns(report)),
-            ),
-            b.Section("boxes", "The boxes", (learned, *_boxes(report))),
-            b.Section("outputs", "Before and after", tuple(_outputs(report))),
-            b.Section("scope", "What is not covered", (b.Bullets(tuple(scope)),)),
-        ),
-        footer="Written by mechdesign.",
+def save_box_report(channel: BoxChannel, path: str, *, overwrite: bool) -> BoxReport:
+    """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
+    report = box_report(channel)
+    save_page(
+        path,
+        report_record(report),
+        lambda pictures: report_page(report, pictures=pictures),
+        overwrite=overwrite,
     )
+    return report
 
 
-def _highlights(report: BoxReport) -> tuple[tuple[str, str], ...]:
+def _box_rows(
+    channel: BoxChannel, part: BoxPart, part_channel: Channel
+) -> list[BoxRow]:
+    """Every box of a stratum with its records; a box without any has no symbol in the table."""
+    joint = part_channel.joint
+    if joint is None:
+        raise InputError(MISSING_COUNTS)
+    counts = dict(zip(joint.useful.names, joint.useful_counts, strict=True))
+    stratum = channel.stratum_text(part).rstrip(": ")
+    rows: list[BoxRow] = []
+    for box, text in enumerate(channel.box_texts(part)):
+        records = counts.get(box_name(box), 0)
+        rows.append(BoxRow(stratum, text, records, records / joint.total))
+    return rows
+
+
+def _output_rows(
+    channel: BoxChannel, part: BoxPart, part_channel: Channel
+) -> list[OutputRow]:
+    """Every output of a stratum, the one whose lifts can be farthest apart first."""
+    record = part_channel.record.confidence
+    if part_channel.joint is None or record is None:
+        raise InputError(MISSING_COUNTS)
+    joint = released_part(part_channel, part_channel.joint)
+    columns = columns_on(part_channel, joint)
+    confidence = set_of_record(record, part_channel.joint)
+    population = Population(confidence, joint.useful_counts)
+    # P(s, y) = sum_x P(s, x) W(y|x).
+    laws = joint.p @ part_channel.matrix
+    priors = joint.p.sum(axis=1)
+    stratum = channel.stratum_text(part).rstrip(": ")
+    rows: list[OutputRow] = []
+    for y, column in enumerate(columns):
+        share = float(laws[:, y].sum())
+        row = OutputRow(
+            stratum=stratum,
+            output=part_channel.outputs[y],
+            share=share,
+            achieved=achieved_of(population.extremes(column, y)),
+            # P(s|y) / P(s) = P(s, y) / (P(s) P(y)).
+            on_table=_achieved_by(laws[:, y] / (priors * share)),
+        )
+        rows.append(row)
+    rows.sort(key=lambda row: -row.achieved.eps_ldp)
+    return rows
+
+
+def _achieved_by(lifts: NDArray[np.float64]) -> Achieved:
+    """The budgets that the lifts of one output use, in nats."""
+    low = float(lifts.min())
+    high = float(lifts.max())
+    lower = math.inf
+    ratio = math.inf
+    if low > 0.0:
+        lower = -math.log(low)
+        ratio = math.log(high / low)
+    # Lifts have the mean 1, so only their rounding can put both ends on one side of it.
+    return Achieved(max(lower, 0.0), max(math.log(high), 0.0), ratio)
+
+
+def _cards(report: BoxReport) -> tuple[tuple[str, str], ...]:
     """The promise for the population and for the table, and what is kept."""
     audit = report.audit
     cards: list[tuple[str, str]] = []
@@ -225,20 +262,22 @@ def _highlights(report: BoxReport) -> tuple[tuple[str, str], ...]:
 
 
 def _times(achieved: Achieved, notion: Notion) -> str:
+    """``0.5 to 2 times as probable``, on the sides that the notion bounds."""
     return f"{w.times_text(achieved, notion)} as probable"
 
 
-def _columns(report: BoxReport) -> list[b.Block]:
+def _column_blocks(report: BoxReport) -> list[b.Block]:
+    """What each column keeps and loses, and how many of its cells stay as they are."""
     truth = box_truth(report.channel)
     rows: list[tuple[b.Cell, ...]] = []
-    for place, own in enumerate(report.utility.columns):
+    for place, column in enumerate(report.utility.columns):
         unchanged = "-" if truth is None else w.percent(truth[place], ROUND_FLOOR)
         rows.append(
             b.cells(
-                b.short(w.title(own.columns)),
-                w.percent(own.share),
-                w.percent(1.0 - own.share),
-                w.about(own.entropy),
+                b.short(w.title(column.columns)),
+                w.percent(column.share),
+                w.percent(1.0 - column.share),
+                w.about(column.entropy),
                 unchanged,
             )
         )
@@ -252,7 +291,8 @@ def _columns(report: BoxReport) -> list[b.Block]:
     return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]
 
 
-def _boxes(report: BoxReport) -> list[b.Block]:
+def _box_blocks(report: BoxReport) -> list[b.Block]:
+    """Every box in words, with the records of the proof in it."""
     rows: list[tuple[b.Cell, ...]] = []
     is_given = bool(report.channel.given)
     for row in report.rows:
@@ -269,7 +309,8 @@ def _boxes(report: BoxReport) -> list[b.Block]:
     return b.grid(caption, header, rows, "boxes", left=left)
 
 
-def _outputs(report: BoxReport) -> list[b.Block]:
+def _output_blocks(report: BoxReport) -> list[b.Block]:
+    """Every output, with what it does to a belief by the table and in the population."""
     notion = report.audit.notion
     if notion is None:
         return [b.Text(boxes.NOTHING_RELEASED)]
@@ -287,15 +328,3 @@ def _outputs(report: BoxReport) -> list[b.Block]:
         header = ("given", *header)
     caption = f"What each output makes of the probability of any {secret}"
     return b.grid(caption, header, rows, "outputs")
-
-
-def save_box_report(channel: BoxChannel, path: str, *, overwrite: bool) -> BoxReport:
-    """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
-    report = box_report(channel)
-    save_page(
-        path,
-        report_record(report),
-        lambda pictures: report_page(report, pictures=pictures),
-        overwrite=overwrite,
-    )
-    return report

@@ -35,38 +35,6 @@ def channel_blocks(report: Report) -> list[b.Block]:
     return [b.Text(text), *table, *remarks]
 
 
-def _matrix(channel: ChannelTable, useful: str) -> b.Block:
-    rows: list[tuple[b.Cell, ...]] = []
-    for name, row in zip(channel.symbols, channel.rows, strict=True):
-        shares = {entry.output: entry.share for entry in row}
-        cells = [b.Cell(b.short(name))]
-        for output in range(len(channel.outputs)):
-            if output in shares:
-                share = shares[output]
-                cells.append(b.Cell(tenths(share), share))
-            else:
-                cells.append(b.Cell(""))
-        rows.append(tuple(cells))
-    caption = f"P(output | {useful}) in %; an empty cell is exactly zero"
-    header = (useful, *map(b.short, channel.outputs))
-    return b.Grid(caption, header, tuple(rows))
-
-
-def _most_probable(channel: ChannelTable, useful: str) -> list[b.Block]:
-    remark = (
-        f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} "
-        f"probabilities: the {b.MOST_SHARES} most probable outputs of every value of {useful} "
-        f"are listed, the others summed up. {b.ALL_IN_JSON}"
-    )
-    rows: list[tuple[b.Cell, ...]] = []
-    for name, row in zip(channel.symbols, channel.rows, strict=True):
-        shares = [(channel.outputs[entry.output], entry.share) for entry in row]
-        rows.append(b.cells(b.short(name), _listed(shares)))
-    caption = f"What is released for every value of {useful}"
-    header = (useful, "outputs, with their probabilities")
-    return [b.Remark(remark), *b.grid(caption, header, rows, useful, left=(1,))]
-
-
 def codebook_blocks(report: Report) -> list[b.Block]:
     """The posterior P(x|y) of each output, and its extreme lifts."""
     codebook = report.codebook
@@ -110,16 +78,38 @@ def codebook_blocks(report: Report) -> list[b.Block]:
     return blocks
 
 
-def tenths(share: float) -> str:
-    """A positive share in percent with one decimal; only exactly 1 is written as 100,
-    nothing as 0.
-    """
-    text = f"{100 * share:.1f}"
-    if text == "0.0":
-        return "<0.1"
-    if text == "100.0":
-        return "100" if share == 1.0 else ">99.9"
-    return text
+def _matrix(channel: ChannelTable, useful: str) -> b.Block:
+    """All probabilities, a row for each symbol: the larger one is, the darker its cell."""
+    rows: list[tuple[b.Cell, ...]] = []
+    for name, row in zip(channel.symbols, channel.rows, strict=True):
+        shares = {entry.output: entry.share for entry in row}
+        cells = [b.Cell(b.short(name))]
+        for output in range(len(channel.outputs)):
+            if output in shares:
+                share = shares[output]
+                cells.append(b.Cell(tenths(share), share))
+            else:
+                cells.append(b.Cell(""))
+        rows.append(tuple(cells))
+    caption = f"P(output | {useful}) in %; an empty cell is exactly zero"
+    header = (useful, *map(b.short, channel.outputs))
+    return b.Grid(caption, header, tuple(rows))
+
+
+def _most_probable(channel: ChannelTable, useful: str) -> list[b.Block]:
+    """The outputs of every symbol in words, the most probable first."""
+    remark = (
+        f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} "
+        f"probabilities: the {b.MOST_SHARES} most probable outputs of every value of {useful} "
+        f"are listed, the others summed up. {b.ALL_IN_JSON}"
+    )
+    rows: list[tuple[b.Cell, ...]] = []
+    for name, row in zip(channel.symbols, channel.rows, strict=True):
+        shares = [(channel.outputs[entry.output], entry.share) for entry in row]
+        rows.append(b.cells(b.short(name), _listed(shares)))
+    caption = f"What is released for every value of {useful}"
+    header = (useful, "outputs, with their probabilities")
+    return [b.Remark(remark), *b.grid(caption, header, rows, useful, left=(1,))]
 
 
 def _listed(shares: Sequence[tuple[str, float]]) -> str:
@@ -133,3 +123,15 @@ def _listed(shares: Sequence[tuple[str, float]]) -> str:
         total = sum(share for _, share in rest)
         parts.append(f"{w.count(len(rest), 'other')} together {tenths(total)} %")
     return "; ".join(parts)
+
+
+def tenths(share: float) -> str:
+    """A positive share in percent with one decimal; only exactly 1 is written as 100,
+    nothing as 0.
+    """
+    text = f"{100 * share:.1f}"
+    if text == "0.0":
+        return "<0.1"
+    if text == "100.0":
+        return "100" if share == 1.0 else ">99.9"
+    return text

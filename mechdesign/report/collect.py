@@ -1,5 +1,10 @@
 """Collects the content of a report: the exact audit, the measures, the curve, and the
 provenance.
+
+`internal_report` measures and audits a design and computes its trade-off curve; `attributed` adds
+the date, the provenance and the commands. A channel from a file becomes a design again by
+`design_behind`, which recomputes everything but the bound. `write_report` is the function of
+Python, `mechdesign.report`: it does all this for any kind of channel and writes the file.
 """
 
 from __future__ import annotations
@@ -62,109 +67,8 @@ NO_EARLIER = "No curve: it would belong to channels that ignore the earlier rele
 NO_AVERAGE = "No curve: it would belong to channels that ignore the average budget."
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it from the same shares and symbols."
 
-
 LEAST_FIGURES = 4
 """Figures of a least-cost design: cost, its bound, truth, and the deviation of frequencies."""
-
-
-def promise_of(channel: Channel, name: str = "the channel") -> Notion:
-    """The notion that a channel was designed for."""
-    notion = channel.record.promise(channel.sensitive)
-    if notion is None:
-        raise InputError(
-            f"{name} does not say which notion it was designed for, so there is no promise to "
-            "report; `mechdesign audit --all-measures` takes any channel, with --notion"
-        )
-    return notion
-
-
-def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
-    """The design of a channel from a file, audited again; its bound comes from the file."""
-    # Nothing is taken from the file that can be computed from its integers and its table; only the
-    # bound would need the search again.
-    confidence = set_behind(channel, joint)
-    verdict = audit(channel, joint, notion, population=confidence)
-    certificate = _certificate(channel)
-    design = finish(
-        Rounded(channel, verdict),
-        joint,
-        origin_of(channel, "mechanism") or OPTIMAL,
-        origin_of(channel, "method") or "",
-        certificate=certificate,
-        messages=() if certificate is None else (NOT_AGAIN,),
-    )
-    objective = channel.record.objective
-    figures = channel.record.least
-    least: LeastCost | None = None
-    if objective is not None and len(figures) >= LEAST_FIGURES:
-        least = LeastCost(objective=objective, **figures)
-    return replace(
-        design,
-        channel=channel,
-        verified=verdict.satisfied,
-        confidence=confidence,
-        least=least,
-    )
-
-
-def _certificate(channel: Channel) -> Certificate | None:
-    """The certificate in the channel file, if it has all of one."""
-    figures = channel.record.certificate or {}
-    bound = figures.get("upper_bound_nmi")
-    gap = figures.get("gap_nmi")
-    scope = figures.get("scope")
-    if not isinstance(bound, float | int) or not isinstance(gap, float | int):
-        return None
-    if not isinstance(scope, str):
-        return None
-    return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
-
-
-def internal_report(
-    design: Design,
-    joint: Joint,
-    watch: Watch = lambda *_, **__: nullcontext(),
-    *,
-    table: str | None = None,
-    seconds: float | None = None,
-) -> Report:
-    """Audit, measure, and compute the trade-off curve in `seconds`: for readers who may
-    see the table.
-    """
-    channel = design.channel
-    with watch("measuring the channel"):
-        measures = measure(channel, joint)
-        verdict = audit(channel, joint, design.notion, population=design.confidence)
-        summary = summary_report(
-            design,
-            joint,
-            attained=measures.leakage,
-            remarks=(*remarks_of(design), *design.messages),
-            verdict=verdict,
-            table=table,
-        )
-    axis, reason = _curve_axis(design)
-    curve: Curve | None = None
-    if axis is not None:
-        with watch("computing the curve", unit="budgets") as work:
-            progress = None if work is None else work.at
-            curve, reason = curve_through(joint, design, axis, progress, seconds)
-    report = full_report(summary, channel, joint, measures)
-    absent = {} if curve is not None else {"curve": reason}
-    return replace(report, curve=curve, absent=absent)
-
-
-def _curve_axis(design: Design) -> tuple[Any, str]:
-    """The axis of the trade-off curve, or None with the reason why there is none."""
-    # A curve of channels that keep another promise than this one would mislead.
-    if design.channel.record.after:
-        return None, NO_EARLIER
-    if design.channel.record.averages:
-        return None, NO_AVERAGE
-    sample = design.confidence
-    if sample is not None and (sample.unseen or sample.shares_are_known):
-        return None, NO_SAMPLE
-    return axis_of(design.notion), NO_AXIS
 
 
 def write_report(
@@ -213,50 +117,88 @@ def write_report(
     save_report(attributed(report, channel, ()), path, overwrite=overwrite)
 
 
-def _write_row_report(
-    channel: RowChannel | BoxChannel,
-    path: PathLike,
-    public: bool,
-    curve: float | None,
-    overwrite: bool,
-) -> None:
-    """A report on a channel of whole rows, which has no curve."""
-    # Collecting a report for another renderer needs none of these.
-    from mechdesign.auditing.boxes import audit_boxes
-    from mechdesign.auditing.rows import audit_rows
-    from mechdesign.report.boxes_page import save_box_report
-    from mechdesign.report.public_boxes import save_public_box_report
-    from mechdesign.report.public_rows import save_public_row_report
-    from mechdesign.report.rows_page import save_row_report
-    from mechdesign.report.writing import check_report
+def internal_report(
+    design: Design,
+    joint: Joint,
+    watch: Watch = lambda *_, **__: nullcontext(),
+    *,
+    table: str | None = None,
+    seconds: float | None = None,
+) -> Report:
+    """Audit, measure, and compute the trade-off curve: for readers who may see the table.
 
-    if curve is not None:
-        raise InputError("a channel of whole rows has no curve: leave curve out")
-    check_report(path, force=overwrite)
-    name = os.fspath(path)
-    if isinstance(channel, BoxChannel) and public:
-        satisfied = None
-        if channel.utility is not None:
-            satisfied = audit_boxes(channel).satisfied
-        save_public_box_report(channel, name, satisfied=satisfied, overwrite=overwrite)
-    elif isinstance(channel, BoxChannel):
-        save_box_report(channel, name, overwrite=overwrite)
-    elif public:
-        satisfied = None
-        if channel.table is not None:
-            satisfied = audit_rows(channel).satisfied
-        save_public_row_report(channel, name, satisfied=satisfied, overwrite=overwrite)
-    else:
-        save_row_report(channel, name, overwrite=overwrite)
+    Parameters
+    ----------
+    design, joint
+        The design, and its table.
+    watch : callable
+        Shows progress (`Watch`); by default nothing does.
+    table : str, optional
+        The name of the table's file.
+    seconds : float, optional
+        The time for the curve.
+    """
+    channel = design.channel
+    with watch("measuring the channel"):
+        measures = measure(channel, joint)
+        verdict = audit(channel, joint, design.notion, population=design.confidence)
+        summary = summary_report(
+            design,
+            joint,
+            attained=measures.leakage,
+            remarks=(*remarks_of(design), *design.messages),
+            verdict=verdict,
+            table=table,
+        )
+    axis, reason = _curve_axis(design)
+    curve: Curve | None = None
+    if axis is not None:
+        with watch("computing the curve", unit="budgets") as work:
+            progress = None if work is None else work.at
+            curve, reason = curve_through(joint, design, axis, progress, seconds)
+    report = full_report(summary, channel, joint, measures)
+    absent = {} if curve is not None else {"curve": reason}
+    return replace(report, curve=curve, absent=absent)
 
 
-def _curve_seconds(curve: float | None) -> float | None:
-    if curve is None:
-        return None
-    seconds = number("curve", curve, "of seconds")
-    if not 0.0 <= seconds < math.inf:
-        raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
-    return seconds
+def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
+    """The design of a channel from a file, audited again; its bound comes from the file."""
+    # Nothing is taken from the file that can be computed from its integers and its table; only the
+    # bound would need the search again.
+    confidence = set_behind(channel, joint)
+    verdict = audit(channel, joint, notion, population=confidence)
+    certificate = _certificate(channel)
+    design = finish(
+        Rounded(channel, verdict),
+        joint,
+        origin_of(channel, "mechanism") or OPTIMAL,
+        origin_of(channel, "method") or "",
+        certificate=certificate,
+        messages=() if certificate is None else (NOT_AGAIN,),
+    )
+    objective = channel.record.objective
+    figures = channel.record.least
+    least: LeastCost | None = None
+    if objective is not None and len(figures) >= LEAST_FIGURES:
+        least = LeastCost(objective=objective, **figures)
+    return replace(
+        design,
+        channel=channel,
+        verified=verdict.satisfied,
+        confidence=confidence,
+        least=least,
+    )
+
+
+def promise_of(channel: Channel, name: str = "the channel") -> Notion:
+    """The notion that a channel was designed for."""
+    notion = channel.record.promise(channel.sensitive)
+    if notion is None:
+        raise InputError(
+            f"{name} does not say which notion it was designed for, so there is no promise to "
+            "report; `mechdesign audit --all-measures` takes any channel, with --notion"
+        )
+    return notion
 
 
 def remarks_of(design: Design) -> list[str]:
@@ -268,8 +210,7 @@ def remarks_of(design: Design) -> list[str]:
         names = ", ".join(label(name) for name in design.borrowed) or "none"
         texts.append(
             "Repaired: merging the risky symbols among themselves was not private, so harmless "
-            "ones were merged "
-            f"with them: {names}."
+            f"ones were merged with them: {names}."
         )
     if design.spending is not None:
         texts += spending_texts(design.spending)
@@ -307,10 +248,85 @@ def attributed(
     )
 
 
+def _write_row_report(
+    channel: RowChannel | BoxChannel,
+    path: PathLike,
+    public: bool,
+    curve: float | None,
+    overwrite: bool,
+) -> None:
+    """A report on a channel of whole rows, which has no curve."""
+    # Collecting a report for another renderer needs none of these.
+    from mechdesign.auditing.boxes import audit_boxes
+    from mechdesign.auditing.rows import audit_rows
+    from mechdesign.report.boxes_page import save_box_report
+    from mechdesign.report.public_boxes import save_public_box_report
+    from mechdesign.report.public_rows import save_public_row_report
+    from mechdesign.report.rows_page import save_row_report
+    from mechdesign.report.writing import check_report
+
+    if curve is not None:
+        raise InputError("a channel of whole rows has no curve: leave curve out")
+    check_report(path, force=overwrite)
+    name = os.fspath(path)
+    # A public file lacks what its verdict is decided by, which is then not known.
+    if isinstance(channel, BoxChannel) and public:
+        satisfied = None
+        if channel.utility is not None:
+            satisfied = audit_boxes(channel).satisfied
+        save_public_box_report(channel, name, satisfied=satisfied, overwrite=overwrite)
+    elif isinstance(channel, BoxChannel):
+        save_box_report(channel, name, overwrite=overwrite)
+    elif public:
+        satisfied = None
+        if channel.table is not None:
+            satisfied = audit_rows(channel).satisfied
+        save_public_row_report(channel, name, satisfied=satisfied, overwrite=overwrite)
+    else:
+        save_row_report(channel, name, overwrite=overwrite)
+
+
+def _curve_seconds(curve: float | None) -> float | None:
+    """The time for the curve, as a finite number of seconds."""
+    if curve is None:
+        return None
+    seconds = number("curve", curve, "of seconds")
+    if not 0.0 <= seconds < math.inf:
+        raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
+    return seconds
+
+
+def _curve_axis(design: Design) -> tuple[Any, str]:
+    """The axis of the trade-off curve, or None with the reason why there is none."""
+    # A curve of channels that keep another promise than this one would mislead.
+    if design.channel.record.after:
+        return None, NO_EARLIER
+    if design.channel.record.averages:
+        return None, NO_AVERAGE
+    sample = design.confidence
+    if sample is not None and (sample.unseen or sample.shares_are_known):
+        return None, NO_SAMPLE
+    return axis_of(design.notion), NO_AXIS
+
+
+def _certificate(channel: Channel) -> Certificate | None:
+    """The certificate in the channel file, if it has all of one."""
+    figures = channel.record.certificate or {}
+    bound = figures.get("upper_bound_nmi")
+    gap = figures.get("gap_nmi")
+    scope = figures.get("scope")
+    if not isinstance(bound, float | int) or not isinstance(gap, float | int):
+        return None
+    if not isinstance(scope, str):
+        return None
+    return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
+
+
 def _file_facts(name: str, path: str) -> list[Fact]:
     """The date and the hash of a file, or of all files of a folder."""
     if is_folder(path):
         folder, names = files_of(path)
+        # The format of sha256sum, so that anybody can compute the digest without this tool.
         lines = [f"{sha256_of(folder / member)}  {member}\n" for member in names]
         digest = hashlib.sha256("".join(lines).encode()).hexdigest()
         return [
@@ -326,4 +342,5 @@ def _file_facts(name: str, path: str) -> list[Fact]:
 
 
 def _date(moment: datetime) -> str:
+    """``2026-01-31 08:00 UTC``."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,10 @@
-"""The text and the record of `compare`: curves, falls, recommendations and beliefs."""
+"""The text and the record of `compare`: curves, falls, recommendations and beliefs.
+
+A curve is a notion with its split lam. For each one there is a table with a line for every budget
+and a column for every mechanism: the share of the information kept, then proven bounds, then the
+records that stay true. Below are the curves that fall with the budget, the recommended budgets, and
+the beliefs that a released value can cause.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +33,11 @@ def comparison_text(
     """The text of `compare`, without a final newline."""
     rows = comparison.rows
     sections: list[str] = []
-    for curve in dict.fromkeys(row.curve for row in rows):
-        sections.append(_section(curve, [row for row in rows if row.curve == curve]))
+    rows_by_curve: dict[tuple[str, float | None], list[ComparisonRow]] = {}
+    for row in rows:
+        rows_by_curve.setdefault(row.curve, []).append(row)
+    for curve, members in rows_by_curve.items():
+        sections.append(_section(curve, members))
     pairs = falls(rows)
     if pairs:
         texts = [w.paragraph(fall_text(before, after)) for before, after in pairs]
@@ -42,12 +51,30 @@ def recommendation_text(recommendations: Sequence[Recommendation]) -> str:
     """The two answers for each notion and split, and the beliefs over the budgets."""
     named = [(advice, _name(advice)) for advice in recommendations]
     sections = [text_of("recommended", named, MOST, NEARLY)]
-    sections += [_beliefs(advice) for advice in recommendations]
+    for advice in recommendations:
+        sections.append(_beliefs(advice))
     return "\n\n".join(sections)
 
 
-def _name(advice: Recommendation) -> str:
-    return curve_name(advice.notion, advice.lam)
+def fall_text(before: ComparisonRow, after: ComparisonRow) -> str:
+    """Why a heuristic may keep less at a larger budget, and the remedy."""
+    return text_of("fall", before, after, curve_name(*before.curve))
+
+
+def comparison_record(
+    comparison: Comparison, advice: Sequence[Recommendation] | None
+) -> dict[str, Any]:
+    """The record of `compare --json`."""
+    recommendations: list[dict[str, Any]] | None = None
+    if advice is not None:
+        recommendations = [_advice_record(curve_advice) for curve_advice in advice]
+    falling = [fall_text(before, after) for before, after in falls(comparison.rows)]
+    return {
+        "rows": [asdict(row) for row in comparison.rows],
+        "kept": comparison.kept,
+        "recommendations": recommendations,
+        "notices": [*comparison.notices, *falling],
+    }
 
 
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
@@ -55,32 +82,38 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     that stay true.
     """
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
-    least_cost = list(
-        dict.fromkeys(row.mechanism for row in rows if row.truth is not None)
-    )
-    by_point = {(row.mechanism, row.epsilon): row for row in rows}
+    least_cost: dict[str, None] = {}
+    by_point: dict[tuple[str, float], ComparisonRow] = {}
+    # Channels with confidence and those without have bounds of their own.
     bounds: dict[tuple[float | None, float], float] = {}
     for row in rows:
+        by_point[row.mechanism, row.epsilon] = row
+        if row.truth is not None:
+            least_cost[row.mechanism] = None
         if row.upper_bound_nmi is not None:
             bounds[row.confidence, row.epsilon] = row.upper_bound_nmi
     levels = list(dict.fromkeys(level for level, _ in bounds))
+
     header = ["epsilon", *mechanisms]
     for level in levels:
         header.append("at most" if level is None else f"at most@{level:g}")
     header += [f"{name}: stay true" for name in least_cost]
+
     budgets = sorted({row.epsilon for row in rows})
+    # Every step-th budget, with the least step that leaves at most `MOST_LINES`.
     step = -(-len(budgets) // MOST_LINES)
     lines = [header]
     for epsilon in budgets[::step]:
         line = [f"{epsilon:g}"]
-        line += [_kept(by_point.get((name, epsilon))) for name in mechanisms]
-        line += [
-            _percent(bounds.get((level, epsilon)), ROUND_CEILING) for level in levels
-        ]
+        for name in mechanisms:
+            line.append(_kept(by_point.get((name, epsilon))))
+        for level in levels:
+            line.append(_percent(bounds.get((level, epsilon)), ROUND_CEILING))
         for name in least_cost:
             row = by_point.get((name, epsilon))
             line.append(_percent(None if row is None else row.truth, ROUND_FLOOR))
         lines.append(line)
+
     heading = f"{curve_name(*curve)}: % of the information kept"
     notes = _notes(lines[1:], step)
     if notes:
@@ -120,8 +153,14 @@ def _percent(share: float | None, rounding: str, digits: str = "0.01") -> str:
     return str((Decimal(share) * 100).quantize(Decimal(digits), rounding=rounding))
 
 
+def _name(advice: Recommendation) -> str:
+    """The curve that a recommendation is about: ``alip, lam 0.5``."""
+    return curve_name(advice.notion, advice.lam)
+
+
 def _beliefs(advice: Recommendation) -> str:
     """For every budget, the range that a released value can move each belief to."""
+    # The ranges at the largest budget, which are the widest; the widest first.
     last = advice.beliefs[-1].ranges
     by_width = sorted(range(len(last)), key=lambda s: last[s][0] - last[s][1])
     shown = sorted(by_width[:MOST_BELIEFS])
@@ -145,28 +184,8 @@ def _beliefs(advice: Recommendation) -> str:
     return "\n".join([heading, *w.aligned(lines)])
 
 
-def fall_text(before: ComparisonRow, after: ComparisonRow) -> str:
-    """Why a heuristic may keep less at a larger budget, and the remedy."""
-    return text_of("fall", before, after, curve_name(*before.curve))
-
-
-def comparison_record(
-    comparison: Comparison, advice: Sequence[Recommendation] | None
-) -> dict[str, Any]:
-    """The record of `compare --json`."""
-    recommendations: list[dict[str, Any]] | None = None
-    if advice is not None:
-        recommendations = [_advice_record(each) for each in advice]
-    falling = [fall_text(before, after) for before, after in falls(comparison.rows)]
-    return {
-        "rows": [asdict(row) for row in comparison.rows],
-        "kept": comparison.kept,
-        "recommendations": recommendations,
-        "notices": [*comparison.notices, *falling],
-    }
-
-
 def _advice_record(advice: Recommendation) -> dict[str, Any]:
+    """One of the `recommendations` of `compare --json`."""
     most: dict[str, Any] | None = None
     if advice.most is not None:
         most = {

@@ -1,5 +1,10 @@
 """The content of a report as a record: chosen figures, names and words; nothing is
 computed here.
+
+There are three reports. `public_report` is for everybody: it drops the table first, and has the
+promise and the channel alone. `summary_report` is for those who may see the table: it adds what the
+channel uses of its budgets, what it keeps, and the beliefs before and after. `full_report` adds the
+lifts and the codebook to a summary. `document` lays out all three.
 """
 
 from __future__ import annotations
@@ -115,14 +120,15 @@ def public_report(
     }
     record = ChannelRecord(provenance=origin, objective=channel.record.objective)
     bare = replace(channel, joint=None, record=record)
-    asked = _asked(bare, notion)
+    asked = _request(bare, notion)
     sensitive, useful = names_of(asked)
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the table that is not shown here."
+    # The level of confidence is public, so it is taken from the channel as it was.
     confidence = channel.record.confidence
     scope = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
-    covers = _covers(notion, sensitive, useful, _promised(notion).eps_ldp)
+    covers = _coverage_texts(notion, sensitive, useful, promised_bounds(notion).eps_ldp)
     return r.Report(
         audience="public",
         asked=asked,
@@ -149,15 +155,15 @@ def summary_report(
     """
     channel = design.channel
     notion = design.notion
-    asked = _asked(channel, notion, joint, table)
+    asked = _request(channel, notion, joint, table)
     useful = names_of(asked)[1]
     achieved = (verdict or design).achieved
     return r.Report(
         audience="internal",
         asked=asked,
-        promise=_kept_promise(design, joint, asked, verdict, attained),
+        promise=_promise_on_table(design, joint, asked, verdict, attained),
         population=_population(design, joint),
-        holds_for=_scope(design, asked, achieved),
+        holds_for=_scope_texts(design, asked, achieved),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         kept=r.Kept(
             **picked(design, "nmi", "mutual_information", "entropy"),
@@ -178,80 +184,6 @@ def summary_report(
     )
 
 
-def _kept_promise(
-    design: Design,
-    joint: Joint,
-    asked: r.Asked,
-    verdict: Audit | None,
-    attained: Mapping[str, float],
-) -> r.Promise:
-    """The promise with the budgets that the channel uses, and the beliefs before and after."""
-    notion = design.notion
-    sensitive = names_of(asked)[0]
-    judged = verdict or design
-    texts = [
-        f"{VERDICTS[design.verified]}.",
-        *achieved_texts(judged.achieved, judged.used),
-    ]
-    if verdict is not None:
-        texts.append(worst_text(verdict.worst))
-    # A channel attains its own extreme lifts, so every bound that follows from them alone
-    # is attained.
-    bounds = guarantees(judged.achieved.eps_l, judged.achieved.eps_u)
-    figures = {f"every_{name}": value for name, value in bounds.items()}
-    figures["max_log_lift_ratio"] = judged.achieved.eps_ldp
-    figures.update(attained)
-    promise = _promise(notion, sensitive, " ".join(texts), design.verified, figures)
-    allowed: list[tuple[float, float]] = []
-    if notion.symbol_budgets:
-        for lower, upper in allowed_sides(joint.sensitive, notion):
-            allowed.append((math.exp(-lower), math.exp(upper)))
-    return replace(
-        promise,
-        achieved=asdict(judged.achieved),
-        used=None if judged.used is None else asdict(judged.used),
-        worst=None if verdict is None else asdict(verdict.worst),
-        allowed=tuple(allowed),
-        beliefs=_beliefs(design.channel, joint, asked),
-    )
-
-
-def _beliefs(channel: Channel, joint: Joint, asked: r.Asked) -> tuple[r.Belief, ...]:
-    """The probability of each sensitive symbol before, and its extremes after a released value."""
-    shares = [float(share) for secret in joint.secrets for share in secret.p_s]
-    ranges = belief_ranges(channel, joint)
-    beliefs: list[r.Belief] = []
-    rows = zip(asked.sensitive_symbols, shares, ranges, strict=True)
-    for name, before, (lowest, highest) in rows:
-        beliefs.append(r.Belief(name, before, lowest, highest))
-    return tuple(beliefs)
-
-
-def _population(design: Design, joint: Joint) -> r.Population | None:
-    promise = design.population
-    if promise is None:
-        return None
-    sentences = population_sentences(promise, design.confidence, joint.total)
-    return r.Population(
-        promise.level, **asdict(promise.achieved), sentences=tuple(sentences)
-    )
-
-
-def _scope(design: Design, asked: r.Asked, achieved: Achieved) -> tuple[str, ...]:
-    """Sentences on the sample, the observer, and what the promise leaves open."""
-    sensitive, useful = names_of(asked)
-    texts: list[str] = []
-    if design.confidence is None:
-        texts.append(_sample(asked))
-    if asked.zero_cells:
-        texts.append(ZERO_CELLS.format(sensitive=sensitive, useful=useful))
-    texts += _covers(design.notion, sensitive, useful, achieved.eps_ldp)
-    earlier = design.channel.record.after
-    if earlier:
-        texts.append(AFTER.format(count(len(earlier), "release")))
-    return tuple(texts)
-
-
 def full_report(
     summary: r.Report, channel: Channel, joint: Joint, measures: ChannelMeasures
 ) -> r.Report:
@@ -261,6 +193,7 @@ def full_report(
     after: list[tuple[float, ...]] = []
     for secret in joint.secrets:
         before += [tuple(line) for line in secret.lift.tolist()]
+        # P(s, y) = sum_x P(s, x) W(y|x), and the lift of s at y is P(s, y) / (P(s) P(y)).
         released = secret.p @ channel.matrix
         lifts = released / secret.p_s[:, None] / released.sum(axis=0)
         after += [tuple(line) for line in lifts.tolist()]
@@ -299,25 +232,6 @@ def protected(asked: r.Asked) -> str:
     return names_of(asked)[0]
 
 
-def _least(channel: Channel) -> r.LeastKept | None:
-    """Figures of a channel on the column's own symbols; None for any other."""
-    objective = channel.record.objective
-    if objective is None:
-        return None
-    shares = [entry / channel.denominator for entry in channel.own_entries]
-    figures: dict[str, float] = {}
-    for name, value in channel.record.least.items():
-        if isinstance(value, float | int):
-            figures[name] = value
-    bins = channel.useful.bins_of(0)
-    return r.LeastKept(
-        asked=objective.model_dump(),
-        by_symbol=tuple(zip(channel.useful.names, shares, strict=True)),
-        kind="number" if bins is None else bins.kind,
-        **figures,
-    )
-
-
 def origin_of(channel: Channel, key: str) -> str | None:
     """A text about its origin that the channel's record keeps."""
     value = channel.record.provenance.get(key)
@@ -352,12 +266,26 @@ def worst_text(worst: Worst) -> str:
     )
 
 
-def _asked(
+def promised_bounds(notion: Notion) -> Achieved:
+    """The bounds on single lifts, and on their ratios, that follow from the notion; inf
+    where it gives none.
+    """
+    limits = notion.limits.loosest
+    # A bound on the ratio bounds both sides, because the mean of the lifts is 1: some lift is at
+    # least 1 and some at most 1, so none is more than the ratio away from 1.
+    lower = min(limits.lower, limits.ratio)
+    upper = min(limits.upper, limits.ratio)
+    ratio = min(limits.ratio, sum_above((limits.lower, limits.upper)))
+    return Achieved(lower, upper, ratio)
+
+
+def _request(
     channel: Channel,
     notion: Notion,
     joint: Joint | None = None,
     table: str | None = None,
 ) -> r.Asked:
+    """The request: columns, symbols, notion and mechanism, and the size of the table if known."""
     size: dict[str, int | None] = {}
     if joint is not None:
         cells = [cell for row in joint.counts for cell in row]
@@ -387,16 +315,42 @@ def _asked(
     )
 
 
-def _promised(notion: Notion) -> Achieved:
-    """The bounds on single lifts, and on their ratios, that follow from the notion; inf
-    where it gives none.
-    """
-    limits = notion.limits.loosest
-    # A bound on the ratio bounds both sides, because the mean of the lifts is 1.
-    lower = min(limits.lower, limits.ratio)
-    upper = min(limits.upper, limits.ratio)
-    ratio = min(limits.ratio, sum_above((limits.lower, limits.upper)))
-    return Achieved(lower, upper, ratio)
+def _promise_on_table(
+    design: Design,
+    joint: Joint,
+    asked: r.Asked,
+    verdict: Audit | None,
+    attained: Mapping[str, float],
+) -> r.Promise:
+    """The promise with the budgets that the channel uses, and the beliefs before and after."""
+    notion = design.notion
+    sensitive = names_of(asked)[0]
+    judged = verdict or design
+    texts = [
+        f"{VERDICTS[design.verified]}.",
+        *achieved_texts(judged.achieved, judged.used),
+    ]
+    if verdict is not None:
+        texts.append(worst_text(verdict.worst))
+    # A channel attains its own extreme lifts, so every bound that follows from them alone
+    # is attained.
+    bounds = guarantees(judged.achieved.eps_l, judged.achieved.eps_u)
+    figures = {f"every_{name}": value for name, value in bounds.items()}
+    figures["max_log_lift_ratio"] = judged.achieved.eps_ldp
+    figures.update(attained)
+    promise = _promise(notion, sensitive, " ".join(texts), design.verified, figures)
+    allowed: list[tuple[float, float]] = []
+    if notion.symbol_budgets:
+        for lower, upper in allowed_sides(joint.sensitive, notion):
+            allowed.append((math.exp(-lower), math.exp(upper)))
+    return replace(
+        promise,
+        achieved=asdict(judged.achieved),
+        used=None if judged.used is None else asdict(judged.used),
+        worst=None if verdict is None else asdict(verdict.worst),
+        allowed=tuple(allowed),
+        beliefs=_beliefs(design.channel, joint, asked),
+    )
 
 
 def _promise(
@@ -409,7 +363,7 @@ def _promise(
     """The promise with every measure that it bounds, or that is attained, in the order
     of `MEASURES`.
     """
-    promised = _promised(notion)
+    promised = promised_bounds(notion)
     follows = guarantees(promised.eps_l, promised.eps_u)
     follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
     if math.isinf(promised.eps_l) and math.isinf(promised.eps_u):
@@ -431,7 +385,44 @@ def _promise(
     )
 
 
-def _sample(asked: r.Asked) -> str:
+def _beliefs(channel: Channel, joint: Joint, asked: r.Asked) -> tuple[r.Belief, ...]:
+    """The probability of each sensitive symbol before, and its extremes after a released value."""
+    shares = [float(share) for secret in joint.secrets for share in secret.p_s]
+    ranges = belief_ranges(channel, joint)
+    beliefs: list[r.Belief] = []
+    rows = zip(asked.sensitive_symbols, shares, ranges, strict=True)
+    for name, before, (lowest, highest) in rows:
+        beliefs.append(r.Belief(name, before, lowest, highest))
+    return tuple(beliefs)
+
+
+def _population(design: Design, joint: Joint) -> r.Population | None:
+    """What holds for the population that the records are a sample of, if it was computed."""
+    promise = design.population
+    if promise is None:
+        return None
+    sentences = population_sentences(promise, design.confidence, joint.total)
+    return r.Population(
+        promise.level, **asdict(promise.achieved), sentences=tuple(sentences)
+    )
+
+
+def _scope_texts(design: Design, asked: r.Asked, achieved: Achieved) -> tuple[str, ...]:
+    """Sentences on the sample, the observer, and what the promise leaves open."""
+    sensitive, useful = names_of(asked)
+    texts: list[str] = []
+    if design.confidence is None:
+        texts.append(_sample_text(asked))
+    if asked.zero_cells:
+        texts.append(ZERO_CELLS.format(sensitive=sensitive, useful=useful))
+    texts += _coverage_texts(design.notion, sensitive, useful, achieved.eps_ldp)
+    earlier = design.channel.record.after
+    if earlier:
+        texts.append(AFTER.format(count(len(earlier), "release")))
+    return tuple(texts)
+
+
+def _sample_text(asked: r.Asked) -> str:
     """The table that the promise is about: its records and zero cells."""
     cells = f"{asked.zero_cells or 0:,} of {count(asked.cells or 0, 'cell')} zero"
     if asked.records is None:
@@ -442,7 +433,9 @@ def _sample(asked: r.Asked) -> str:
     )
 
 
-def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list[str]:
+def _coverage_texts(
+    notion: Notion, sensitive: str, useful: str, eps_ldp: float
+) -> list[str]:
     """Against whom the promise holds, and what it leaves open."""
     texts = [COVERS]
     for side in notion.limits.free_sides:
@@ -455,13 +448,34 @@ def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list
     return texts
 
 
+def _least(channel: Channel) -> r.LeastKept | None:
+    """Figures of a channel on the column's own symbols; None for any other."""
+    objective = channel.record.objective
+    if objective is None:
+        return None
+    shares = [entry / channel.denominator for entry in channel.own_entries]
+    figures: dict[str, float] = {}
+    for name, value in channel.record.least.items():
+        if isinstance(value, float | int):
+            figures[name] = value
+    bins = channel.useful.bins_of(0)
+    return r.LeastKept(
+        asked=objective.model_dump(),
+        by_symbol=tuple(zip(channel.useful.names, shares, strict=True)),
+        kind="number" if bins is None else bins.kind,
+        **figures,
+    )
+
+
 def _channel_table(channel: Channel) -> r.ChannelTable:
+    """The positive integers of the channel, row by row, with their shares."""
     denominator = channel.denominator
     rows: list[tuple[r.Entry, ...]] = []
     for row in channel.integers.entries():
-        rows.append(
-            tuple(r.Entry(y, weight, weight / denominator) for y, weight in row)
-        )
+        entries: list[r.Entry] = []
+        for output, weight in row:
+            entries.append(r.Entry(output, weight, weight / denominator))
+        rows.append(tuple(entries))
     return r.ChannelTable(
         channel.useful.names, channel.outputs, denominator, tuple(rows)
     )

@@ -1,4 +1,10 @@
-"""Results at a prompt and in notebooks: their words, their tables, their pictures."""
+"""Results at a prompt and in notebooks: their words, their tables, their pictures.
+
+`core.display.Displayed` calls the four public functions by their names: `summary` for words,
+`frame` for a data frame, `html` for a cell of a notebook, and `plot` for matplotlib axes. Each
+chooses by the type of the result. Words are those of the command line; the frame and the notebook's
+table share `columns`, which is {heading: values}, as in {'column': ['age'], 'values': [74]}.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.leakages import belief_ranges
-from mechdesign.auditing.verdict import Audit
+from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.row_ways import RowComparison
 from mechdesign.comparison.run import Comparison
@@ -36,7 +42,25 @@ from mechdesign.report.wording import (
 from mechdesign.tables.joint import Joint
 
 MOST_ROWS, MOST_COLUMNS = 12, 16
-"""Of a table in a notebook; the frame has all of them."""
+"""Most rows and columns that a notebook shows of a table; the frame has all of them."""
+
+GREY = "0.55"
+"""Colour of bars and ranges, which are not compared by colour."""
+
+ASSESSMENT_HEADINGS = (
+    "column",
+    "values",
+    "tells",
+    "largest lift",
+    "smallest lift",
+    "pinned down",
+    "rare values",
+    "identifier",
+)
+"""Headings of the table of an assessment."""
+
+BUDGETS = ("eps_ldp", "eps_u", "eps_l")
+"""Fields of `auditing.verdict.Achieved` in the order of the bars."""
 
 
 def summary(shown: Any) -> str:
@@ -44,7 +68,74 @@ def summary(shown: Any) -> str:
     return WORDS[type(shown)](shown)
 
 
+def frame(shown: Any) -> Any:
+    """The table of `columns` as a data frame of pandas, else of polars, else of pyarrow."""
+    backend = "pyarrow"
+    for name in ("pandas", "polars"):
+        if find_spec(name) is not None:
+            backend = name
+            break
+    table = {name: list(values) for name, values in columns(shown).items()}
+    narwhals: Any = import_module("narwhals")
+    return narwhals.from_dict(table, backend=backend).to_native()
+
+
+def html(shown: Any) -> str:
+    """A line, a table, and the words below it."""
+    table = columns(shown)
+    names = list(table)
+    rows: list[list[str]] = []
+    for values in zip(*table.values(), strict=True):
+        row = [_cell(name, value) for name, value in zip(names, values, strict=True)]
+        rows.append(row)
+    return laid_out(
+        "result.html.jinja",
+        heads=[label(name) for name in names],
+        rows=rows,
+        line=repr(shown),
+        words=summary(shown),
+        most_rows=MOST_ROWS,
+        most_columns=MOST_COLUMNS,
+    )
+
+
+def plot(shown: Any, ax: Any = None) -> Any:
+    """A picture in matplotlib axes, by default new ones; returns the axes."""
+    plots.check_matplotlib()
+    axes = ax
+    if axes is None:
+        axes = import_module("matplotlib.pyplot").subplots()[1]
+    match shown:
+        case Joint():
+            _heat(axes, shown.lift, shown.sensitive.names, shown.useful.names, "lift")
+        case Channel():
+            _draw_channel(axes, shown)
+        case JointFrequencies():
+            _heat(axes, shown.estimates, shown.names, shown.others, "estimated share")
+        case Design():
+            _draw_beliefs(axes, shown)
+        case Frequencies():
+            _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
+            axes.set_xlabel(f"share, with {percent_of(shown.level)} intervals")
+        case Audit():
+            verdict = "satisfied" if shown.satisfied else "VIOLATED"
+            _draw_budgets(axes, shown.achieved, f"{shown.notion.text}: {verdict}")
+        case Composition():
+            subject = f"{len(shown.alone)} releases together"
+            _draw_budgets(axes, shown.achieved, subject)
+        case RowComparison():
+            _draw_row_comparison(axes, shown)
+        case Comparison():
+            panel = plots.PANELS[0]
+            plots.draw_panel(axes, panel, shown.rows, plots.series(shown.rows))
+            axes.legend(fontsize="small")
+        case _:
+            raise TypeError(f"there is no picture of {type(shown).__name__}")
+    return axes
+
+
 def _table_text(joint: Joint) -> str:
+    """The sizes of a table, its zero cells, and the range of its lifts."""
     names: list[str] = []
     for variable in (joint.sensitive, joint.useful):
         names.append(f"{title(variable.columns)} ({count(len(variable), 'symbol')})")
@@ -71,9 +162,11 @@ WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Assessment: assessment_text,
     ReleaseCheck: lambda shown: releases.check_text(shown, "the file"),
 }
+"""The function that makes the words of each type of result."""
 
 
 def _numbered(composition: Composition) -> list[str]:
+    """``release 1``, ``release 2``, ..: a name for each part of a composition."""
     return [f"release {number}" for number in range(1, len(composition.alone) + 1)]
 
 
@@ -87,20 +180,16 @@ def joint_of(design: Design) -> Joint:
 
 
 def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
-    """The table behind a result, by columns."""
+    """The table behind a result: the values of each column by its heading."""
     match shown:
         case Joint():
             return _joint_columns(shown)
         case Channel():
-            first = f"{title(shown.useful.columns)} \\ output"
-            shares = zip(shown.outputs, shown.matrix.T.tolist(), strict=True)
-            return {first: shown.useful.names, **dict(shares)}
+            return _channel_columns(shown)
         case Design():
             return _belief_columns(shown)
         case Audit():
-            row = {"notion": shown.notion.text, "satisfied": shown.satisfied}
-            row |= vars(shown.achieved) | vars(shown.worst)
-            return {name: [value] for name, value in row.items()}
+            return _audit_columns(shown)
         case Composition():
             return _composition_columns(shown)
         case Comparison() | RowComparison():
@@ -108,40 +197,38 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
         case Assessment():
             return _assessment_columns(shown)
         case Frequencies() | JointFrequencies():
-            rows = shown.rows()
-            return {name: [row[name] for row in rows] for name in rows[0]}
+            return _frequency_columns(shown)
         case _:
-            names = ("kind", "text", "records")
-            return {
-                name: [vars(finding)[name] for finding in shown.findings]
-                for name in names
-            }
-
-
-def _assessment_columns(assessment: Assessment) -> Mapping[str, Sequence[Any]]:
-    disclosures = [column.disclosure for column in assessment.columns]
-    return {
-        "column": [column.name for column in assessment.columns],
-        "values": [disclosure.values for disclosure in disclosures],
-        "tells": [disclosure.information for disclosure in disclosures],
-        "largest lift": [disclosure.largest_lift for disclosure in disclosures],
-        "smallest lift": [disclosure.smallest_lift for disclosure in disclosures],
-        "pinned down": [disclosure.pinned for disclosure in disclosures],
-        "rare values": [column.rare_values for column in assessment.columns],
-        "identifier": [column.identifier for column in assessment.columns],
-    }
+            # The last type of `WORDS`.
+            return _finding_columns(shown)
 
 
 def _joint_columns(joint: Joint) -> Mapping[str, Sequence[Any]]:
-    first = f"{title(joint.sensitive.columns)} \\ {title(joint.useful.columns)}"
-    counts = zip(*joint.counts, strict=True)
-    return {
-        first: joint.sensitive.names,
-        **dict(zip(joint.useful.names, counts, strict=True)),
+    """A row for each sensitive symbol, a column of counts for each useful one.
+
+    The first column has the row's symbol, and the names of both axes as its heading.
+    """
+    corner = f"{title(joint.sensitive.columns)} \\ {title(joint.useful.columns)}"
+    table: dict[str, Sequence[Any]] = {corner: joint.sensitive.names}
+    columns_of_counts = zip(*joint.counts, strict=True)
+    for name, counts in zip(joint.useful.names, columns_of_counts, strict=True):
+        table[name] = counts
+    return table
+
+
+def _channel_columns(channel: Channel) -> Mapping[str, Sequence[Any]]:
+    """A row of probabilities P(y|x) for each useful symbol x, a column for each output y."""
+    table: dict[str, Sequence[Any]] = {
+        f"{title(channel.useful.columns)} \\ output": channel.useful.names
     }
+    probabilities = channel.matrix.T.tolist()
+    for output, column in zip(channel.outputs, probabilities, strict=True):
+        table[output] = column
+    return table
 
 
 def _belief_columns(design: Design) -> Mapping[str, Sequence[Any]]:
+    """A row for each sensitive symbol: its prior, and its extreme posteriors."""
     joint = joint_of(design)
     lowest, highest = zip(*belief_ranges(design.channel, joint), strict=True)
     return {
@@ -152,26 +239,61 @@ def _belief_columns(design: Design) -> Mapping[str, Sequence[Any]]:
     }
 
 
+def _audit_columns(audit: Audit) -> Mapping[str, Sequence[Any]]:
+    """One row: the verdict, the achieved budgets, and the worst cell."""
+    row = {"notion": audit.notion.text, "satisfied": audit.satisfied}
+    row |= vars(audit.achieved) | vars(audit.worst)
+    return {name: [value] for name, value in row.items()}
+
+
 def _composition_columns(composition: Composition) -> Mapping[str, Sequence[Any]]:
+    """Rows for all releases together, for the sum of their budgets, and for each alone."""
     parts = (composition.achieved, composition.sum, *composition.alone)
     table: dict[str, Sequence[Any]] = {
         "releases": ["together", "added up", *_numbered(composition)]
     }
-    for side in vars(composition.achieved):
-        table[side] = [vars(part)[side] for part in parts]
+    for budget in vars(composition.achieved):
+        table[budget] = [vars(part)[budget] for part in parts]
     return table
 
 
-def frame(shown: Any) -> Any:
-    """The same as a data frame: pandas if it is installed, else polars, else pyarrow."""
-    backend = "pyarrow"
-    for name in ("pandas", "polars"):
-        if find_spec(name) is not None:
-            backend = name
-            break
-    table = {name: list(values) for name, values in columns(shown).items()}
-    narwhals: Any = import_module("narwhals")
-    return narwhals.from_dict(table, backend=backend).to_native()
+def _assessment_columns(assessment: Assessment) -> Mapping[str, Sequence[Any]]:
+    """A row for each column of the assessed table."""
+    table: dict[str, list[Any]] = {heading: [] for heading in ASSESSMENT_HEADINGS}
+    for column in assessment.columns:
+        disclosure = column.disclosure
+        row = (
+            column.name,
+            disclosure.values,
+            disclosure.information,
+            disclosure.largest_lift,
+            disclosure.smallest_lift,
+            disclosure.pinned,
+            column.rare_values,
+            column.identifier,
+        )
+        for heading, value in zip(ASSESSMENT_HEADINGS, row, strict=True):
+            table[heading].append(value)
+    return table
+
+
+def _frequency_columns(
+    frequencies: Frequencies | JointFrequencies,
+) -> Mapping[str, Sequence[Any]]:
+    """A row for each symbol, or pair of symbols, with its estimated share."""
+    rows = frequencies.rows()
+    table: dict[str, Sequence[Any]] = {}
+    for name in rows[0]:
+        table[name] = [row[name] for row in rows]
+    return table
+
+
+def _finding_columns(check: ReleaseCheck) -> Mapping[str, Sequence[Any]]:
+    """A row for each finding about a released file."""
+    table: dict[str, Sequence[Any]] = {}
+    for name in ("kind", "text", "records"):
+        table[name] = [getattr(finding, name) for finding in check.findings]
+    return table
 
 
 SHARES: dict[str, Callable[[float], str]] = {
@@ -186,26 +308,8 @@ SHARES: dict[str, Callable[[float], str]] = {
 """Columns of results that are shown as percentages, rounded outwards as on the command line."""
 
 
-def html(shown: Any) -> str:
-    """A line, a table, and the words below it."""
-    table = columns(shown)
-    names = list(table)
-    rows: list[list[str]] = []
-    for values in zip(*table.values(), strict=True):
-        row = [_cell(name, value) for name, value in zip(names, values, strict=True)]
-        rows.append(row)
-    return laid_out(
-        "result.html.jinja",
-        heads=[label(name) for name in names],
-        rows=rows,
-        line=repr(shown),
-        words=summary(shown),
-        most_rows=MOST_ROWS,
-        most_columns=MOST_COLUMNS,
-    )
-
-
 def _cell(name: str, value: Any) -> str:
+    """The text of a value in the column `name` of a notebook's table."""
     if not isinstance(value, float):
         return label(str(value))
     if name in SHARES:
@@ -213,64 +317,44 @@ def _cell(name: str, value: Any) -> str:
     return about(value)
 
 
-def plot(shown: Any, ax: Any = None) -> Any:
-    """A picture in matplotlib axes."""
-    plots.check_matplotlib()
-    axes = ax
-    if axes is None:
-        axes = import_module("matplotlib.pyplot").subplots()[1]
-    match shown:
-        case Joint():
-            _heat(axes, shown.lift, shown.sensitive.names, shown.useful.names, "lift")
-        case Channel():
-            _heat(
-                axes,
-                shown.matrix,
-                shown.useful.names,
-                shown.outputs,
-                "probability of the output",
-            )
-        case JointFrequencies():
-            _heat(axes, shown.estimates, shown.names, shown.others, "estimated share")
-        case Design():
-            names, before, lowest, highest = columns(shown).values()
-            _ranges(axes, names, before, lowest, highest)
-            axes.set_xlabel(
-                f"probability of every value of {next(iter(columns(shown)))}: before, and its "
-                f"range after"
-            )
-        case Frequencies():
-            _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
-            axes.set_xlabel(f"share, with {percent_of(shown.level)} intervals")
-        case Audit() | Composition():
-            names = ["eps_ldp", "eps_u", "eps_l"]
-            axes.barh(
-                names, [getattr(shown.achieved, name) for name in names], color="0.55"
-            )
-            if isinstance(shown, Composition):
-                subject = f"{len(shown.alone)} releases together"
-            else:
-                verdict = "satisfied" if shown.satisfied else "VIOLATED"
-                subject = f"{shown.notion.text}: {verdict}"
-            axes.set_xlabel(f"achieved (nats); {subject}")
-        case RowComparison():
-            names = [way.name for way in shown.ways]
-            kept = [way.kept or 0.0 for way in shown.ways]
-            axes.barh(names[::-1], kept[::-1], color="0.55")
-            axes.set_xlabel("share of the information that is kept")
-        case Comparison():
-            plots.draw_panel(
-                axes, plots.PANELS[0], shown.rows, plots.series(shown.rows)
-            )
-            axes.legend(fontsize="small")
-        case _:
-            raise TypeError(f"there is no picture of {type(shown).__name__}")
-    return axes
+def _draw_channel(axes: Any, channel: Channel) -> None:
+    """P(y|x) as colours."""
+    what = "probability of the output"
+    _heat(axes, channel.matrix, channel.useful.names, channel.outputs, what)
+
+
+def _draw_beliefs(axes: Any, design: Design) -> None:
+    """The prior of every sensitive symbol, and the range of its posteriors."""
+    table = _belief_columns(design)
+    sensitive = next(iter(table))
+    names, before, lowest, highest = table.values()
+    _ranges(axes, names, before, lowest, highest)
+    axes.set_xlabel(
+        f"probability of every value of {sensitive}: before, and its range after"
+    )
+
+
+def _draw_budgets(axes: Any, achieved: Achieved, subject: str) -> None:
+    """A bar for each achieved budget."""
+    lengths = [getattr(achieved, budget) for budget in BUDGETS]
+    axes.barh(list(BUDGETS), lengths, color=GREY)
+    axes.set_xlabel(f"achieved (nats); {subject}")
+
+
+def _draw_row_comparison(axes: Any, comparison: RowComparison) -> None:
+    """A bar for each way of release, the first at the top."""
+    # Bars are drawn upwards, so the first one comes last. A way that failed keeps nothing.
+    ways = comparison.ways[::-1]
+    shares = [way.kept or 0.0 for way in ways]
+    axes.barh([way.name for way in ways], shares, color=GREY)
+    axes.set_xlabel("share of the information that is kept")
 
 
 def _heat(
     axes: Any, values: Any, rows: Sequence[str], names: Sequence[str], what: str
 ) -> None:
+    """A matrix of |rows| by |names| values as colours; `what` is the title of their scale."""
+    # Symbols are user's texts: dollar signs in them are no formulas.
     picture = axes.imshow(values, cmap="Blues", aspect="auto")
     axes.set_yticks(range(len(rows)), map(label, rows), parse_math=False)
     axes.set_xticks(range(len(names)), map(label, names), rotation=90, parse_math=False)
@@ -278,8 +362,10 @@ def _heat(
 
 
 def _ranges(axes: Any, names: Sequence[Any], middle: Any, low: Any, high: Any) -> None:
+    """A horizontal line from `low` to `high` for each name, and a dot at `middle`."""
     places = range(len(names))
-    axes.hlines(places, low, high, color="0.55", linewidth=4)
+    axes.hlines(places, low, high, color=GREY, linewidth=4)
     axes.plot(middle, places, "o", color="black", markersize=5)
     axes.set_yticks(places, [label(str(name)) for name in names], parse_math=False)
+    # The first name at the top, as in the table.
     axes.invert_yaxis()

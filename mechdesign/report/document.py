@@ -1,11 +1,16 @@
-"""From the record of a report to its sections: the order of the content, and what a
-page has room for.
+"""From the record of a report (`record.Report`) to the document that renderers write.
+
+`document_of` puts the sections in order, what matters most first. Each section has a function that
+turns its part of the record into blocks (`blocks`: texts, lists, tables, pictures); a section
+without blocks is left out. Figures are rounded here, and always so that they claim less.
+`terminal` prints `summary_sections` alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mechdesign.comparison.curve import Curve
 from mechdesign.core.wording import percent_of
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
@@ -19,8 +24,10 @@ BANNERS = {
     "internal": "Internal report: the table can be computed from it. Do not publish.",
     "public": "Public version: nothing but the channel itself depends on the table.",
 }
+"""The line at the top of a page by its audience."""
 
 VERIFIED = {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}
+"""The exact verdict in a card; None where there was no table to decide by."""
 
 CURVE_HEADER = (
     "budget",
@@ -41,34 +48,83 @@ def document_of(report: Report) -> b.Document:
     useful = names_of(asked)[1]
     facts = [(fact.name, w.label(fact.text)) for fact in report.provenance]
     commands = [(command.purpose, command.line) for command in report.commands]
+    # A public report has neither curve nor lifts nor codebook, so their sections have no blocks.
     sections: list[b.Section] = [
         *summary_sections(report),
-        *_section("curve", "Privacy against utility", _curve(report)),
-        *_section("lifts", "Before and after", lift_blocks(report)),
-        *_section("channel", "The channel", channel_blocks(report)),
-        *_section("codebook", "Codebook", codebook_blocks(report)),
-        *_section(
+        *_section_of("curve", "Privacy against utility", _curve_blocks(report)),
+        *_section_of("lifts", "Before and after", lift_blocks(report)),
+        *_section_of("channel", "The channel", channel_blocks(report)),
+        *_section_of("codebook", "Codebook", codebook_blocks(report)),
+        *_section_of(
             "measures", "Other measures of leakage", measure_blocks(report.promise)
         ),
-        *_section("asked", "What was asked", _asked(asked)),
-        *_section("provenance", "Provenance", [b.Facts(tuple(facts))]),
+        *_section_of("asked", "What was asked", _request_blocks(asked)),
+        *_section_of("provenance", "Provenance", [b.Facts(tuple(facts))]),
     ]
     if commands:
-        sections += _section("reproduce", "Do it again", [b.Lines(tuple(commands))])
+        sections += _section_of("reproduce", "Do it again", [b.Lines(tuple(commands))])
     return b.Document(
         title=f"Release of {useful}, protecting {protected(asked)}",
         banner=BANNERS[report.audience],
         internal=report.audience == "internal",
         lead=lead_of(asked),
-        highlights=_highlights(report, useful),
+        highlights=_cards(report, useful),
         sections=tuple(sections),
         footer=f"Written {report.written} by mechdesign.",
     )
 
 
-def _section(anchor: str, title: str, blocks: Sequence[b.Block]) -> list[b.Section]:
-    """The section, or nothing where it has no content."""
-    return [b.Section(anchor, title, tuple(blocks))] if blocks else []
+def summary_sections(report: Report) -> list[b.Section]:
+    """How far a belief can move, what is kept, and where the promise ends."""
+    sensitive, useful = names_of(report.asked)
+    kept: list[b.Block] = [b.Text(sentence) for sentence in report.purpose]
+    if report.least is not None:
+        kept += least_blocks(report.least, useful)
+    if report.kept is not None:
+        kept += _utility_blocks(report.kept, useful, needs_bound=report.least is None)
+
+    scope: list[b.Block] = []
+    if report.population is not None:
+        scope += [b.Text(sentence) for sentence in report.population.sentences]
+    scope.append(b.Bullets(report.holds_for))
+
+    promise = _promise_blocks(report.promise, report.asked.notion_text, sensitive)
+    if report.population is not None:
+        # Beside the figure of the table, which comes first.
+        changes = _population_range(report)
+        likely = f"For the population behind the records: {changes} times as likely."
+        promise.insert(1, b.Text(likely))
+
+    return [
+        *_section_of("promise", "What is promised", promise),
+        *_section_of("kept", "What is kept", kept),
+        *_section_of("numbers", "How far numbers move", number_blocks(report.numbers)),
+        *_section_of("scope", "Sample and population", scope),
+        *_section_of(
+            "voids", "When the promise does not hold", [b.Bullets(report.voided_by)]
+        ),
+    ]
+
+
+def measure_blocks(promise: Promise) -> list[b.Block]:
+    """Bounds on other measures: from the promise, for every channel; and what this
+    channel attains.
+    """
+    if not promise.bounds:
+        return []
+    attained = any(bound.attained is not None for bound in promise.bounds)
+    header = ["measure", "with this promise, at most"]
+    caption = "What the promise bounds, whatever the channel"
+    if attained:
+        header.append("this channel")
+        caption += ", and what this one attains"
+    rows: list[tuple[b.Cell, ...]] = []
+    for bound in promise.bounds:
+        texts = [bound.measure, _optional_amount(bound.promised, bound.unit)]
+        if attained:
+            texts.append(_optional_amount(bound.attained, bound.unit))
+        rows.append(b.cells(*texts))
+    return [b.Grid(caption, tuple(header), tuple(rows))]
 
 
 def lead_of(asked: Asked) -> str:
@@ -82,36 +138,22 @@ def lead_of(asked: Asked) -> str:
     )
 
 
-def summary_sections(report: Report) -> list[b.Section]:
-    """How far a belief can move, what is kept, and where the promise ends."""
-    sensitive, useful = names_of(report.asked)
-    kept: list[b.Block] = [b.Text(sentence) for sentence in report.purpose]
-    if report.least is not None:
-        kept += least_blocks(report.least, useful)
-    if report.kept is not None:
-        kept += _kept(report.kept, useful, free=report.least is None)
-    scope: list[b.Block] = []
-    if report.population is not None:
-        scope += [b.Text(sentence) for sentence in report.population.sentences]
-    scope.append(b.Bullets(report.holds_for))
-    promise = _promise(report.promise, report.asked.notion_text, sensitive)
-    if report.population is not None:
-        # Beside the figure of the table, which comes first.
-        changes = _population_range(report)
-        likely = f"For the population behind the records: {changes} times as likely."
-        promise.insert(1, b.Text(likely))
-    return [
-        *_section("promise", "What is promised", promise),
-        *_section("kept", "What is kept", kept),
-        *_section("numbers", "How far numbers move", number_blocks(report.numbers)),
-        *_section("scope", "Sample and population", scope),
-        *_section(
-            "voids", "When the promise does not hold", [b.Bullets(report.voided_by)]
-        ),
-    ]
+def amount(bound: float, unit: str) -> str:
+    """An upper bound, rounded up, with its unit: ``0.5 nats``, ``1 nat``."""
+    text = w.at_most(bound)
+    if text == "1":
+        unit = unit.removesuffix("s")
+    return f"{text} {unit}".strip()
 
 
-def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
+def _section_of(anchor: str, title: str, blocks: Sequence[b.Block]) -> list[b.Section]:
+    """The section in a list, which is empty where the section has no content."""
+    if not blocks:
+        return []
+    return [b.Section(anchor, title, tuple(blocks))]
+
+
+def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     """The cards at the top of a page."""
     promise = report.promise
     cards: list[tuple[str, str]] = []
@@ -148,7 +190,7 @@ def _population_range(report: Report) -> str:
     return f"{low} to {high} (with {percent_of(population.level)} confidence)"
 
 
-def _promise(promise: Promise, notion: str, sensitive: str) -> list[b.Block]:
+def _promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[b.Block]:
     """The promise in a sentence, the beliefs that it leaves possible, and the verdict on it."""
     rows: list[tuple[b.Cell, ...]] = []
     for belief in promise.beliefs:
@@ -173,10 +215,11 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> list[b.Block]:
     ]
 
 
-def _kept(kept: Kept, useful: str, *, free: bool) -> list[b.Block]:
+def _utility_blocks(kept: Kept, useful: str, *, needs_bound: bool) -> list[b.Block]:
     """The utility and its proven bound.
 
-    `free` is False for channels of least cost, which were not designed to keep information.
+    With `needs_bound` a sentence says that a bound is missing. It is False for channels of least
+    cost, which were not designed to keep information.
     """
     texts = [
         f"{w.percent_at_least(kept.nmi)} of the information in {useful} is kept: "
@@ -189,39 +232,10 @@ def _kept(kept: Kept, useful: str, *, free: bool) -> list[b.Block]:
             f"This is within {gap} of the best possible ({kept.scope}): no channel with this "
             f"promise keeps more than {bound}."
         )
-    elif free:
+    elif needs_bound:
         texts.append("How much the best possible channel would keep was not computed.")
     texts += [w.label(remark) for remark in kept.remarks]
     return [b.Text(text) for text in texts]
-
-
-def amount(bound: float, unit: str) -> str:
-    """An upper bound, rounded up, with its unit: ``0.5 nats``, ``1 nat``."""
-    text = w.at_most(bound)
-    if text == "1":
-        unit = unit.removesuffix("s")
-    return f"{text} {unit}".strip()
-
-
-def measure_blocks(promise: Promise) -> list[b.Block]:
-    """Bounds on other measures: from the promise, for every channel; and what this
-    channel attains.
-    """
-    if not promise.bounds:
-        return []
-    attained = any(bound.attained is not None for bound in promise.bounds)
-    header = ["measure", "with this promise, at most"]
-    caption = "What the promise bounds, whatever the channel"
-    if attained:
-        header.append("this channel")
-        caption += ", and what this one attains"
-    rows: list[tuple[b.Cell, ...]] = []
-    for bound in promise.bounds:
-        texts = [bound.measure, _optional_amount(bound.promised, bound.unit)]
-        if attained:
-            texts.append(_optional_amount(bound.attained, bound.unit))
-        rows.append(b.cells(*texts))
-    return [b.Grid(caption, tuple(header), tuple(rows))]
 
 
 def _optional_amount(bound: float | None, unit: str) -> str:
@@ -229,11 +243,11 @@ def _optional_amount(bound: float | None, unit: str) -> str:
     return "-" if bound is None else amount(bound, unit)
 
 
-def _asked(asked: Asked) -> list[b.Block]:
+def _request_blocks(asked: Asked) -> list[b.Block]:
     """The columns, the notion, the mechanism and the table of the request."""
     facts = [
-        ("Protected", f"{protected(asked)}: {_names(asked.sensitive_symbols)}"),
-        ("Released", f"{names_of(asked)[1]}: {_names(asked.useful_symbols)}"),
+        ("Protected", f"{protected(asked)}: {_symbols_text(asked.sensitive_symbols)}"),
+        ("Released", f"{names_of(asked)[1]}: {_symbols_text(asked.useful_symbols)}"),
         ("Notion and budgets", f"{asked.notion_text}, in nats"),
     ]
     if asked.mechanism is not None:
@@ -251,7 +265,7 @@ def _asked(asked: Asked) -> list[b.Block]:
     return [b.Facts(tuple(facts)), *b.label_remarks(names)]
 
 
-def _names(names: Sequence[str]) -> str:
+def _symbols_text(names: Sequence[str]) -> str:
     """The number of symbols, and the first of them."""
     if not names:
         return "symbols not recorded"
@@ -262,11 +276,11 @@ def _names(names: Sequence[str]) -> str:
     return f"{w.count(len(names), 'symbol')} ({shown})"
 
 
-def _curve(report: Report) -> list[b.Block]:
+def _curve_blocks(report: Report) -> list[b.Block]:
     """The trade-off curve as pictures and as a table, or why there is none."""
     curve = report.curve
     if curve is None:
-        return _absent(report.absent)
+        return _missing_curve_blocks(report.absent)
     chosen = curve.chosen
     bounded = any(row.upper_bound_nmi is not None for row in curve.rows)
     text = (
@@ -281,27 +295,40 @@ def _curve(report: Report) -> list[b.Block]:
         f"{' and '.join(mechanisms)}, largest gain and largest loss of belief. "
         "The numbers are in the table below."
     )
+    remarks = [b.Remark(remark) for remark in curve.remarks]
+    return [
+        b.Text(text),
+        b.CurveChart(description, curve),
+        _curve_table(curve, bounded=bounded),
+        *remarks,
+    ]
+
+
+def _curve_table(curve: Curve, *, bounded: bool) -> b.Grid:
+    """The numbers of the pictures; `bounded` if some row has a proven bound."""
     rows: list[tuple[b.Cell, ...]] = []
     for row in curve.rows:
-        mark = "*" if row == chosen else ""
+        mark = "*" if row == curve.chosen else ""
         texts = [f"{row.epsilon:g}{mark}", row.mechanism, w.percent_at_least(row.nmi)]
         if bounded:
             bound = row.upper_bound_nmi
             texts.append("" if bound is None else w.percent_at_most(bound))
         texts.append(w.at_most(row.max_log_lift))
-        texts.append(
-            f"-{w.at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0"
-        )
+        # A log-lift below 0 is rounded down: away from 0 as well.
+        smallest = "0"
+        if row.min_log_lift < 0.0:
+            smallest = f"-{w.at_most(-row.min_log_lift)}"
+        texts.append(smallest)
         rows.append(b.cells(*texts))
     header = list(CURVE_HEADER)
     if not bounded:
         del header[BOUND_COLUMN]
     caption = f"Trade-off over {curve.axis} (* is the chosen budget)"
-    table = b.Grid(caption, tuple(header), tuple(rows), left=(1,), folded=True)
-    remarks = [b.Remark(remark) for remark in curve.remarks]
-    return [b.Text(text), b.CurveChart(description, curve), table, *remarks]
+    return b.Grid(caption, tuple(header), tuple(rows), left=(1,), folded=True)
 
 
-def _absent(reasons: Mapping[str, str]) -> list[b.Block]:
+def _missing_curve_blocks(reasons: Mapping[str, str]) -> list[b.Block]:
     """Why the report has no curve, if it gives a reason."""
-    return [b.Remark(reasons["curve"])] if "curve" in reasons else []
+    if "curve" not in reasons:
+        return []
+    return [b.Remark(reasons["curve"])]

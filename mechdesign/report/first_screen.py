@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING
 from fractions import Fraction
 
 from mechdesign.core.limits import LiftLimits
@@ -26,9 +26,6 @@ from mechdesign.tables.joint import Joint
 
 MOST_LINES = 25
 """Lines of a terminal that was never resized, with one left for the prompt."""
-
-TENTH = Decimal("0.1")
-"""The last decimal of a percentage that people say."""
 
 FEWEST_BELIEFS = 2
 """A table with fewer rows says nothing that the promise does not say."""
@@ -47,25 +44,26 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
         The lines at the end: the files that were written, and the next command.
     """
     report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
-    before = [lead_of(report.asked), *_promises(design, report), ""]
-    kept = _kept(design, report)
-    after = ["", *_not_covered(design, report), "", FULL, *last]
+    before = [lead_of(report.asked), *_promise_lines(design, report), ""]
+    kept = _utility_lines(design, report)
+    after = ["", *_uncovered_lines(design, report), "", FULL, *last]
+    # The promise and its limits come whole; the utility, then the beliefs, take what room is left.
     room = MOST_LINES - len(before) - len(after)
     if len(kept) > room:
         # Only remarks are cut: the utility comes first.
         kept = [*kept[: room - 1], "Further remarks:  --full"]
-    beliefs = _beliefs(report, room - len(kept))
+    beliefs = _belief_lines(report, room - len(kept))
     return "\n".join([*before, *beliefs, *kept, *after])
 
 
-def _promises(design: Design, report: Report) -> list[str]:
+def _promise_lines(design: Design, report: Report) -> list[str]:
     """What a released value can do to a belief: by the table, and in the population."""
     sensitive = names_of(report.asked)[0]
     limits = design.notion.limits
     if isinstance(limits, LiftLimits) and limits.need_shares:
         # "Any value" must be true of the symbol with the largest budgets, too.
         widest = limits.loosest
-        factors = _factors(widest.lower, widest.upper)
+        factors = w.range_text(widest.lower, widest.upper)
         table = (
             f"Table: a released value makes any value of {sensitive} {factors} as "
             "probable"
@@ -77,10 +75,10 @@ def _promises(design: Design, report: Report) -> list[str]:
     else:
         # Averages of lifts, and ratios between two rows, bound no single factor directly.
         table = f"Table: {report.promise.statement}"
-    return [*_lines(table), *_lines(_population(design))]
+    return [*w.lines_of(table), *w.lines_of(_population_text(design))]
 
 
-def _population(design: Design) -> str:
+def _population_text(design: Design) -> str:
     """The promise for the population that the records are a sample of, or why there is none."""
     population = design.population
     if population is None:
@@ -112,20 +110,7 @@ def _takes_confidence(design: Design) -> bool:
     return isinstance(notion.limits, LiftLimits) and is_single
 
 
-def _factors(lower: float, upper: float) -> str:
-    """The range of a lift from its budgets in nats, rounded outwards to three digits."""
-    if math.isinf(lower) and math.isinf(upper):
-        return "any number of times"
-    low = w.short_factor(lower, upper=False)
-    high = w.short_factor(upper, upper=True)
-    if math.isinf(upper):
-        return f"at least {low} times"
-    if math.isinf(lower):
-        return f"at most {high} times"
-    return f"{low} to {high} times"
-
-
-def _beliefs(report: Report, room: int) -> list[str]:
+def _belief_lines(report: Report, room: int) -> list[str]:
     """The probabilities before and after that can change most, as many as there is room for."""
     beliefs = report.promise.beliefs
     # Two lines go to the header and the empty line below, one to the remark if some are left out.
@@ -146,9 +131,9 @@ def _beliefs(report: Report, room: int) -> list[str]:
             lines.append(
                 (
                     b.short(belief.symbol),
-                    w.percent(belief.before, step=TENTH),
-                    w.percent(belief.lowest, ROUND_FLOOR, step=TENTH),
-                    w.percent(belief.highest, ROUND_CEILING, step=TENTH),
+                    w.percent(belief.before, step=w.TENTH),
+                    w.tenths_at_least(belief.lowest),
+                    w.percent(belief.highest, ROUND_CEILING, step=w.TENTH),
                 )
             )
     table = w.aligned(lines, left=(0,))
@@ -162,35 +147,35 @@ def change_of(belief: Belief) -> float:
     return max(belief.highest - belief.before, belief.before - belief.lowest)
 
 
-def _kept(design: Design, report: Report) -> list[str]:
+def _utility_lines(design: Design, report: Report) -> list[str]:
     """The utility with its proven bound, unchanged cells, and remarks on the mechanism."""
     useful = names_of(report.asked)[1]
     kept = report.kept
     if kept is None:
         raise TypeError("the summary of a design has its utility")
-    text = f"Kept: {_tenths(kept.nmi)} of the information in {useful}"
+    text = f"Kept: {w.tenths_at_least(kept.nmi)} of the information in {useful}"
     if kept.gap_nmi is not None:
         gap = w.percent_at_most(max(kept.gap_nmi, 0.0))
         text += f", within {gap} of the best possible ({kept.scope})"
-    lines = _lines(f"{text}.")
+    lines = w.lines_of(f"{text}.")
     for sentence in report.purpose:
-        lines += _lines(sentence)
+        lines += w.lines_of(sentence)
     if report.least is not None:
         for block in least_blocks(report.least, useful):
             if isinstance(block, b.Text):
-                lines += _lines(block.text)
+                lines += w.lines_of(block.text)
     else:
         unchanged = unchanged_share(design)
         if unchanged is not None:
-            lines += _lines(
-                f"Unchanged: {_tenths(float(unchanged))} of the records are released with "
-                f"their own {useful} "
+            share = w.tenths_at_least(float(unchanged))
+            lines += w.lines_of(
+                f"Unchanged: {share} of the records are released with their own {useful} "
                 "(expected)."
             )
     for moved in report.numbers:
-        lines += _lines(moved_text(moved))
+        lines += w.lines_of(moved_text(moved))
     for remark in kept.remarks:
-        lines += _lines(w.label(remark))
+        lines += w.lines_of(w.label(remark))
     return lines
 
 
@@ -210,7 +195,7 @@ def unchanged_share(design: Design) -> Fraction | None:
     return Fraction(unchanged, channel.joint.total * channel.denominator)
 
 
-def _not_covered(design: Design, report: Report) -> list[str]:
+def _uncovered_lines(design: Design, report: Report) -> list[str]:
     """What the promise leaves open, in a line each."""
     sensitive, useful = names_of(report.asked)
     items = [
@@ -234,13 +219,3 @@ def _not_covered(design: Design, report: Report) -> list[str]:
     for text in items:
         lines += w.item(text).split("\n")
     return lines
-
-
-def _tenths(share: float) -> str:
-    """A lower bound on a share in percent, rounded down to one decimal."""
-    return w.percent(share, ROUND_FLOOR, step=TENTH)
-
-
-def _lines(text: str) -> list[str]:
-    """A sentence as lines that fit a terminal."""
-    return w.paragraph(text, "").split("\n")

@@ -45,43 +45,6 @@ def least_blocks(least: LeastKept, useful: str) -> list[b.Block]:
     return [*[b.Text(text) for text in texts], *table]
 
 
-def _cost_texts(least: LeastKept, useful: str) -> list[str]:
-    cost = least.cost
-    bound = least.cost_lower_bound
-    if least.truth is None or cost is None or bound is None:
-        return []
-    truth = w.percent_at_least(least.truth)
-    kept = f"{truth} of the records are released with their own {useful} (expected)"
-    if least.asked["name"] == "truth":
-        # The cost is the share of changed records, so 1 - bound is the most that can stay.
-        most = w.percent_at_most(min(1.0, sum_above((1.0, -bound))))
-        return [f"{kept}; {BEST} keeps more than {most}."]
-    distance = least.asked["distance"]
-    kind = least.kind if distance == "absolute" else "number"
-    size, unit = unit_of(cost, kind)
-    opening = COST[distance].format(useful=useful)
-    return [
-        f"{opening} {w.at_most(cost / size)}{unit}; {BEST} comes below "
-        f"{w.at_least(bound / size)}{unit}. {kept}."
-    ]
-
-
-def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
-    """How far the expected shares of the symbols change."""
-    deviation = least.frequency_deviation
-    if least.asked["keep_frequencies"]:
-        size = "up to the rounding to integers"
-        if deviation is not None:
-            size = f"to within {w.at_most(deviation)}"
-        return [
-            f"The expected share of every value of {useful} is that of the table, {size}."
-        ]
-    if deviation is not None:
-        largest = w.percent_at_most(deviation)
-        return [f"Expected shares of {useful} change by at most {largest} of all."]
-    return []
-
-
 def number_blocks(numbers: Sequence[Moved]) -> list[b.Block]:
     """How far numbers move, and their histogram before and after."""
     blocks: list[b.Block] = []
@@ -106,6 +69,45 @@ def moved_text(moved: Moved) -> str:
     if moved.correlation is not None:
         text += f"; original and released numbers have the correlation {w.about(moved.correlation)}"
     return f"{text}."
+
+
+def _cost_texts(least: LeastKept, useful: str) -> list[str]:
+    """The expected cost and its proven bound, and the share of records that stay true."""
+    cost = least.cost
+    bound = least.cost_lower_bound
+    if least.truth is None or cost is None or bound is None:
+        return []
+    truth = w.percent_at_least(least.truth)
+    kept = f"{truth} of the records are released with their own {useful} (expected)"
+    if least.asked["name"] == "truth":
+        # The cost is the share of changed records, so 1 - bound is the most that can stay.
+        most = w.percent_at_most(min(1.0, sum_above((1.0, -bound))))
+        return [f"{kept}; {BEST} keeps more than {most}."]
+    distance = least.asked["distance"]
+    kind = least.kind if distance == "absolute" else "number"
+    # Times are in seconds: the unit is the largest that the cost has one of, of this many seconds.
+    size, unit = unit_of(cost, kind)
+    opening = COST[distance].format(useful=useful)
+    return [
+        f"{opening} {w.at_most(cost / size)}{unit}; {BEST} comes below "
+        f"{w.at_least(bound / size)}{unit}. {kept}."
+    ]
+
+
+def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
+    """How far the expected shares of the symbols change."""
+    deviation = least.frequency_deviation
+    if least.asked["keep_frequencies"]:
+        size = "up to the rounding to integers"
+        if deviation is not None:
+            size = f"to within {w.at_most(deviation)}"
+        return [
+            f"The expected share of every value of {useful} is that of the table, {size}."
+        ]
+    if deviation is not None:
+        largest = w.percent_at_most(deviation)
+        return [f"Expected shares of {useful} change by at most {largest} of all."]
+    return []
 
 
 def _histogram(moved: Moved) -> b.Block:

@@ -1,4 +1,9 @@
-"""Heat maps of lifts: P(s|x)/P(s) of the table beside P(s|y)/P(s) of the release."""
+"""Heat maps of lifts: P(s|x)/P(s) of the table beside P(s|y)/P(s) of the release.
+
+Both maps have the sensitive symbols across, in the same groups where there are too many
+(`blocks.blocked`), and the same colours: 1 is in the middle, and the ends are the least of `ENDS`
+that hold all lifts. A lift outside what the promise allows is marked.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +29,7 @@ like leakage.
 """
 
 ABOVE, BELOW = "▲", "▼"
+"""Marks of lifts above and below what is allowed."""
 
 
 def lift_blocks(report: Report) -> list[b.Block]:
@@ -74,10 +80,13 @@ def _scale(ends: float) -> tuple[b.Cell, ...]:
 
 def _ends(*tables: b.Blocked) -> float:
     """The lift of the last colour: the same for both maps, so that they can be compared."""
-    values = [lift for table in tables for line in table.values for lift in line]
+    lifts: list[float] = []
+    for table in tables:
+        for line in table.values:
+            lifts += line
     # A power of two for an end, so that the legend has whole steps.
     for end in ENDS:
-        if all(1.0 / end <= lift <= end for lift in values):
+        if all(1.0 / end <= lift <= end for lift in lifts):
             return end
     return ENDS[-1]
 
@@ -124,6 +133,7 @@ def _limits(promise: Promise, groups: b.Groups) -> list[tuple[float, float]]:
 
 
 def _mark(lift: float, least: float, most: float) -> str:
+    """The mark of a lift outside what is allowed; empty for any other."""
     if lift < least:
         return BELOW
     if lift > most:

@@ -1,5 +1,9 @@
 """A laid-out report as the text of a file: HTML or Markdown, each from its template
 beside this file.
+
+The templates go through the sections and blocks of a document and choose by the `kind` of a block.
+Symbols and column names are texts of users, so every text is escaped on its way out (`laid_out`);
+only the filters of this module return markup.
 """
 
 from __future__ import annotations
@@ -67,6 +71,7 @@ def laid_out(
     module makes.
     """
 
+    # Jinja calls this for every expression of a template. Markup is what a filter here has made.
     def finalize(value: object) -> Markup:
         return value if isinstance(value, Markup) else Markup(escaped(str(value)))
 
@@ -89,6 +94,7 @@ def laid_out(
 
 
 def _kind(block: b.Block) -> str:
+    """The name of a block's type, by which templates choose."""
     return type(block).__name__
 
 
@@ -108,6 +114,7 @@ def _letters(text: str) -> str:
     safe = SPECIAL.sub(lambda match: f"\\{match[0]}", text)
     safe = LEADING.sub(r"\1\\\2", safe)
     safe = safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # Markdown drops a blank at the start, or reads several as code.
     if safe.startswith(" "):
         return f"&#32;{safe[1:]}"
     return safe
@@ -122,12 +129,14 @@ def _code(line: str) -> Markup:
 
 def _look(grid: b.Grid) -> str:
     """The classes of a table whose cells have colours, or shades."""
-    cells = [cell for row in grid.rows for cell in row]
-    if any(cell.tint is not None for cell in cells):
-        return "matrix map"
-    if any(cell.strength for cell in cells):
-        return "matrix"
-    return ""
+    look = ""
+    for row in grid.rows:
+        for cell in row:
+            if cell.tint is not None:
+                return "matrix map"
+            if cell.strength:
+                look = "matrix"
+    return look
 
 
 def _tint(cell: b.Cell) -> str:
@@ -141,9 +150,10 @@ def _tint(cell: b.Cell) -> str:
         first, second = COLOURS[1:]
         share = cell.tint
     colour = ""
-    for channel in (1, 3, 5):  # the hexadecimal pairs of red, green and blue
-        low = int(first[channel : channel + 2], 16)
-        high = int(second[channel : channel + 2], 16)
+    # The places of the hexadecimal pairs of red, green and blue.
+    for place in (1, 3, 5):
+        low = int(first[place : place + 2], 16)
+        high = int(second[place : place + 2], 16)
         colour += f"{round(low + (high - low) * share):02x}"
     ink = ";color:#fff" if cell.tint > DARK else ""
     return f"background:#{colour}{ink}"

@@ -1,4 +1,11 @@
-"""Pictures of comparisons, for colour and for grey: files, and SVG for a page."""
+"""Pictures of comparisons, for colour and for grey: files, and SVG for a page.
+
+A picture has panels (`Panel`: what is drawn over the budget), and each panel has the same lines
+(`Series`: one mechanism at one curve). `series` gives every line its colour, marker and dashes, and
+`draw_panel` draws them into matplotlib axes with their bounds. `save_plot` writes all panels side
+by side into a file; `curve_pictures` makes one SVG of each for a page. No window is opened, and the
+same rows give the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +29,7 @@ Curve: TypeAlias = tuple[str, float | None]
 """The notion and the lam of a line."""
 
 FORMATS = (".png", ".svg", ".pdf")
+"""Endings of picture files."""
 
 COLOURS = (
     "#000000",
@@ -80,11 +88,13 @@ UNDATED: dict[str, dict[str, None]] = {
 """Metadata of each format without the date."""
 
 INK = "#1b1b1b"
+"""The colour of text on a page."""
 
 UNIT = 72.0
 """Units of an SVG in an inch of matplotlib; on the page one unit is one pixel at most."""
 
 PANEL_WIDTH, PANEL_HEIGHT = 330.0, 250.0
+"""Of one picture on a page, in units of its SVG."""
 
 FONT_SIZE, TITLE_SIZE = 11.0, 13.0
 """Pixels."""
@@ -120,7 +130,7 @@ def check_matplotlib(
 
 
 def check_ending(path: PathLike, what: str, endings: Sequence[str]) -> str:
-    """That of a file, if there is such a `what`."""
+    """The ending of a file, in small letters; InputError if it is none of a `what`'s `endings`."""
     ending = Path(path).suffix.lower()
     if ending not in endings:
         raise InputError(
@@ -269,6 +279,7 @@ def draw_panel(
     for line in lines:
         _draw_line(axes, panel, line)
     guide = None
+    # Bounds and budgets are about information and lifts, not about costs.
     if panel in PANELS:
         if panel.budget is None:
             guide = _band(axes, rows)
@@ -278,13 +289,14 @@ def draw_panel(
     axes.set_ylabel(panel.label)
     axes.grid(visible=True, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
-    shares = panel.budget is None and panel is not DISTANCE_MOVED
-    if shares:
+    shows_shares = panel.budget is None and panel is not DISTANCE_MOVED
+    if shows_shares:
         axes.set_ylim(-0.03, 1.03)
     return [] if guide is None else [guide]
 
 
 def _draw_line(axes: Any, panel: Panel, line: Series) -> None:
+    """Draw one line of a panel."""
     budgets = [row.epsilon for row in line.rows]
     values: list[float] = []
     for row in line.rows:
@@ -331,6 +343,7 @@ def series(rows: Sequence[ComparisonRow]) -> list[Series]:
         if len(curves) > 1:
             names.append(curve_name(*curve))
         dash = curves.index(curve)
+        # Colour and marker tell mechanisms apart, or else, where there is one, the curves.
         look = dash if len(mechanisms) == 1 else mechanisms.index(mechanism)
         colour, marker = LOOKS[look % len(LOOKS)]
         lines.append(
@@ -350,6 +363,7 @@ def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
     """Shade utilities proven impossible for all the curves, and the room between each
     optimum and its bound.
     """
+    # The bound of each curve by its budget, and the best that a mechanism keeps there.
     bounds: dict[Curve, dict[float, float]] = {}
     best: dict[tuple[Curve, float], float] = {}
     for row in rows:
@@ -357,14 +371,18 @@ def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
         best[point] = max(row.nmi, best.get(point, 0.0))
         if row.upper_bound_nmi is not None:
             bounds.setdefault(row.curve, {})[row.epsilon] = row.upper_bound_nmi
+    # A curve without a bound may lie anywhere, so nothing is impossible for all of them.
     if not bounds or len(bounds) < len({row.curve for row in rows}):
         return None
+    # The budgets at which every curve has a bound.
     shared: list[float] = []
     for epsilon in sorted(next(iter(bounds.values()))):
         if all(epsilon in bound for bound in bounds.values()):
             shared.append(epsilon)
     if not shared:
         return None
+
+    # The room between each optimum and its bound, in a darker grey.
     for curve, bound in bounds.items():
         budgets = sorted(bound)
         axes.fill_between(
@@ -374,7 +392,11 @@ def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
             color="0.55",
             linewidth=0.0,
         )
-    highest = [max(bound[epsilon] for bound in bounds.values()) for epsilon in shared]
+
+    # Above the highest of the bounds there is nothing for any curve.
+    highest: list[float] = []
+    for epsilon in shared:
+        highest.append(max(bound[epsilon] for bound in bounds.values()))
     several = " (all curves)" if len(bounds) > 1 else ""
     return axes.fill_between(
         shared,
@@ -407,6 +429,7 @@ def _budget_lines(
         values = [side[epsilon] for epsilon in budgets]
         if any(value is None or math.isinf(value) for value in values):
             continue
+        # The leakages decide the scale: a budget far above them would flatten their lines.
         limits = axes.get_ylim()
         (guide,) = axes.plot(
             budgets,

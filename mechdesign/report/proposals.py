@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_FLOOR, Decimal
-
 from mechdesign.core.wording import listed, percent_of
 from mechdesign.mechanisms.merge_proposals import (
     MergeProposal,
@@ -12,9 +10,6 @@ from mechdesign.mechanisms.merge_proposals import (
     level_of_all,
 )
 from mechdesign.report import wording as w
-
-TENTH = Decimal("0.1")
-"""The last decimal of a percentage that people say."""
 
 MOST_SETS = 3
 """Sets of merged symbols that a line names."""
@@ -36,9 +31,9 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
     """
     if not proposals.shown:
         return []
-    lines = [f"Merging keeps more than {_percent(nmi)}:"]
+    lines = [f"Merging keeps more than {w.tenths_at_least(nmi)}:"]
     for proposal in proposals.shown:
-        text = f"{proposal.options} keeps about {_percent(proposal.nmi)}"
+        text = f"{proposal.options} keeps about {w.tenths_at_least(proposal.nmi)}"
         if proposal.merged:
             text += f", with {_sets(proposal)} merged"
         if proposal.together:
@@ -46,6 +41,7 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
             text += f", and {names} promised together, as one value"
         lines += w.item(f"{text}.").split("\n")
     count = proposals.promises
+    # By the union bound over all promises that were tried.
     each = f"{100 * level_for_all(level, count):.6g}"
     together = percent_of(level_of_all(level, count))
     lines += w.paragraph(
@@ -58,11 +54,8 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
     return lines
 
 
-def _percent(share: float) -> str:
-    return w.percent(share, ROUND_FLOOR, step=TENTH)
-
-
 def _sets(proposal: MergeProposal) -> str:
+    """The merged sets of a proposal: ``{a, b} and {c, d, 2 more} and 1 other set``."""
     texts: list[str] = []
     for symbols in proposal.merged[:MOST_SETS]:
         names = [w.label(name) for name in symbols[:MOST_NAMES]]

@@ -1,19 +1,22 @@
 """The report on a channel for boxes for everybody: nothing in it is computed from the table but the
 channel itself, which a public channel file holds too.
+
+`channel.public()` drops the table before anything is laid out. The page then has three sections:
+the factors that the notion allows (not those that the channel uses), every box in words, and
+where the promise ends. `public_rows` is the same for row channels.
 """
 
 from __future__ import annotations
 
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks as b
 from mechdesign.report import boxes
 from mechdesign.report import wording as w
-from mechdesign.report.content import VERDICTS
+from mechdesign.report.content import VERDICTS, promised_bounds
 from mechdesign.report.document import BANNERS, VERIFIED
-from mechdesign.report.writing import save_page
+from mechdesign.report.writing import save_public_page
 
 FORMAT, VERSION = "mechdesign.public-box-report", 1
 
@@ -35,8 +38,10 @@ def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> b.Documen
     released = ", ".join(w.title(variable.columns) for variable in channel.columns)
     scope = [*boxes.scope_items(channel, notion, None), WITHHELD]
     sections = (
-        b.Section("promise", "What is promised", _promise(channel, notion, satisfied)),
-        b.Section("boxes", "What is released", _boxes(channel, fills=fills)),
+        b.Section(
+            "promise", "What is promised", _promise_blocks(channel, notion, satisfied)
+        ),
+        b.Section("boxes", "What is released", _box_blocks(channel, fills=fills)),
         b.Section("scope", "Where the promise ends", (b.Bullets(tuple(scope)),)),
     )
     return b.Document(
@@ -44,7 +49,7 @@ def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> b.Documen
         banner=BANNERS["public"],
         internal=False,
         lead=lead,
-        highlights=_highlights(channel, notion, satisfied),
+        highlights=_cards(channel, notion, satisfied),
         sections=sections,
         footer="Written by mechdesign.",
     )
@@ -54,23 +59,20 @@ def save_public_box_report(
     channel: BoxChannel, path: str, *, satisfied: bool | None, overwrite: bool
 ) -> None:
     """Write the report for everybody, as HTML, Markdown or JSON by the ending of `path`."""
-    record = {
-        "format": FORMAT,
-        "version": VERSION,
-        "satisfied": satisfied,
-        **boxes.box_channel_record(channel.public()),
-    }
-    save_page(
+    save_public_page(
         path,
-        record,
-        lambda pictures: public_box_page(channel, satisfied=satisfied),
+        boxes.box_channel_record(channel.public()),
+        lambda: public_box_page(channel, satisfied=satisfied),
+        version=(FORMAT, VERSION),
+        satisfied=satisfied,
         overwrite=overwrite,
     )
 
 
-def _highlights(
+def _cards(
     channel: BoxChannel, notion: Notion | None, satisfied: bool | None
 ) -> tuple[tuple[str, str], ...]:
+    """The cards at the top: (title, text) pairs, none where nothing is released."""
     if notion is None:
         return ()
     return (
@@ -83,17 +85,13 @@ def _highlights(
 
 def _factors(notion: Notion) -> str:
     """The factors that the notion allows, not those that the channel uses."""
-    limits = notion.limits.loosest
-    # A bound on the ratio of two lifts bounds both sides, because their mean is 1.
-    lower = min(limits.lower, limits.ratio)
-    upper = min(limits.upper, limits.ratio)
-    allowed = Achieved(lower, upper, min(limits.ratio, lower + upper))
-    return f"{w.times_text(allowed, notion)} as probable"
+    return f"{w.times_text(promised_bounds(notion), notion)} as probable"
 
 
-def _promise(
+def _promise_blocks(
     channel: BoxChannel, notion: Notion | None, satisfied: bool | None
 ) -> tuple[b.Block, ...]:
+    """The promise in a sentence, the verdict on it, and strata with promises of their own."""
     if notion is None:
         return (b.Text(boxes.NOTHING_RELEASED),)
     sensitive = w.title(channel.sensitive.columns)
@@ -114,14 +112,14 @@ def _promise(
     return tuple(b.Text(text) for text in texts)
 
 
-def _boxes(channel: BoxChannel, *, fills: bool) -> tuple[b.Block, ...]:
+def _box_blocks(channel: BoxChannel, *, fills: bool) -> tuple[b.Block, ...]:
     """Every box in words."""
-    how = (
+    explanation = (
         "A row is released as the label of a box. Which label is drawn depends on the box that the "
         "row is in. The public channel file has all probabilities."
     )
     if fills:
-        how = (
+        explanation = (
             "A row is released as values that are drawn from a box. Which box is drawn depends on "
             "the box that the row is in."
         )
@@ -130,4 +128,4 @@ def _boxes(channel: BoxChannel, *, fills: bool) -> tuple[b.Block, ...]:
         stratum = channel.stratum_text(part)
         texts += [f"{stratum}{text}" for text in channel.box_texts(part)]
     items = tuple(b.isolated(w.label(text)) for text in texts)
-    return (b.Text(how), b.Bullets(items))
+    return (b.Text(explanation), b.Bullets(items))

@@ -1,5 +1,9 @@
 """The report on a row channel for everybody: nothing in it is computed from the table but the
 channel itself, which a public channel file holds too.
+
+`channel.public()` drops the table before anything is laid out. The page then has three sections:
+the factors that the notion allows (not those that the channel uses), the columns in the order of
+their release, and where the promise ends. `public_boxes` is the same for channels for boxes.
 """
 
 from __future__ import annotations
@@ -7,7 +11,7 @@ from __future__ import annotations
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
-from mechdesign.report.content import VERDICTS
+from mechdesign.report.content import VERDICTS, promised_bounds
 from mechdesign.report.document import BANNERS, VERIFIED
 from mechdesign.report.rows import row_channel_record
 from mechdesign.report.rows_page import (
@@ -16,7 +20,7 @@ from mechdesign.report.rows_page import (
     LIMITS,
     POPULATION_CARD,
 )
-from mechdesign.report.writing import save_page
+from mechdesign.report.writing import save_public_page
 
 WITHHELD = (
     "Not shown in this version, because it is computed from the table: what is kept of every "
@@ -38,9 +42,11 @@ def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Documen
         covers = COVERS_RELATIVE
     sections = (
         b.Section(
-            "promise", "What is promised", _promise(channel, sensitive, satisfied)
+            "promise",
+            "What is promised",
+            _promise_blocks(channel, sensitive, satisfied),
         ),
-        b.Section("columns", "What is released", _columns(channel)),
+        b.Section("columns", "What is released", _column_blocks(channel)),
         b.Section(
             "scope",
             "Where the promise ends",
@@ -67,32 +73,28 @@ def save_public_row_report(
     channel: RowChannel, path: str, *, satisfied: bool | None, overwrite: bool
 ) -> None:
     """Write the report for everybody, as HTML, Markdown or JSON by the ending of `path`."""
-    record = {
-        "format": FORMAT,
-        "version": VERSION,
-        "satisfied": satisfied,
-        **row_channel_record(channel.public()),
-    }
-    save_page(
+    save_public_page(
         path,
-        record,
-        lambda pictures: public_row_page(channel, satisfied=satisfied),
+        row_channel_record(channel.public()),
+        lambda: public_row_page(channel, satisfied=satisfied),
+        version=(FORMAT, VERSION),
+        satisfied=satisfied,
         overwrite=overwrite,
     )
 
 
 def _factors(channel: RowChannel, between: str) -> str:
     """The factors that the notion allows, not those that the channel uses."""
-    limits = channel.notion.limits.loosest
-    # A bound on the ratio of two lifts bounds both sides, because their mean is 1.
-    low = w.short_factor(min(limits.lower, limits.ratio), upper=False)
-    high = w.short_factor(min(limits.upper, limits.ratio), upper=True)
+    promised = promised_bounds(channel.notion)
+    low = w.short_factor(promised.eps_l, upper=False)
+    high = w.short_factor(promised.eps_u, upper=True)
     return f"{low}{between}{high}"
 
 
-def _promise(
+def _promise_blocks(
     channel: RowChannel, sensitive: str, satisfied: bool | None
 ) -> tuple[b.Block, ...]:
+    """The promise as a factor between two numbers, and the verdict on it."""
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the table that is not shown here."
@@ -108,7 +110,7 @@ def _promise(
     )
 
 
-def _columns(channel: RowChannel) -> tuple[b.Block, ...]:
+def _column_blocks(channel: RowChannel) -> tuple[b.Block, ...]:
     """The randomised columns in their order, and the given ones."""
     rows: list[tuple[b.Cell, ...]] = []
     for variable in channel.given:

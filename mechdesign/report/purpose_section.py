@@ -32,9 +32,11 @@ def purpose_texts(
 def _query_texts(
     utility: Mapping[str, Any], provenance: Mapping[str, Any], useful: str
 ) -> tuple[str, ...]:
+    """The variance of the estimates, its lower bound, and that of the data themselves."""
     name = QUERY_NAMES.get(str(provenance.get("mechanism")), OTHER_QUERIES)
     queries = name.format(useful=useful)
     variance = float(utility["variance"])
+    # Queries outside the row space of the channel have no unbiased estimate.
     if math.isinf(variance):
         return (
             f"Made to estimate {queries}; some of them cannot be estimated from it.",
@@ -51,6 +53,7 @@ def _query_texts(
 def _task_texts(
     utility: Mapping[str, Any], provenance: Mapping[str, Any], useful: str
 ) -> tuple[str, ...]:
+    """What the channel tells of the other column, and the bound on it."""
     task = w.label(str(provenance.get("task", "the task")))
     kept = w.percent_at_least(float(utility["task_kept"]))
     most = w.percent_at_most(float(utility["task_upper_bound"]))

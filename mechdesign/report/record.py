@@ -1,6 +1,11 @@
 """The content of a report as plain frozen records; renderers add nothing to it and leave nothing
 out.
 
+A `Report` has a record for each of its parts: what was `Asked`, the `Promise` (with its `Bound`s
+and `Belief`s), what holds for the `Population`, what is `Kept`, the `Lifts` before and after, and
+the `ChannelTable` with the `Meaning` of its outputs. `content` fills them, and a report that ends
+in .json is nothing but them.
+
 Also the JSON outputs of commands: plain dictionaries, with infinities as the string "inf".
 """
 
@@ -240,11 +245,6 @@ class Report:
     absent: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def to_json(record: Mapping[str, Any]) -> str:
-    """One JSON object on one line, Unicode as it is."""
-    return json.dumps(plain(record), ensure_ascii=False, allow_nan=False)
-
-
 def design_record(design: Design, output: str | None) -> dict[str, Any]:
     """The record of `design --json`."""
     joint = design.channel.joint
@@ -336,3 +336,8 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "provenance": record.provenance,
         "confidence": None if confidence is None else confidence["level"],
     }
+
+
+def to_json(record: Mapping[str, Any]) -> str:
+    """One JSON object on one line, Unicode as it is."""
+    return json.dumps(plain(record), ensure_ascii=False, allow_nan=False)

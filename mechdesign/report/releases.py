@@ -25,16 +25,18 @@ from mechdesign.report.wording import (
 MOST_SHOWN = 10
 """Suspects named in the text; JSON has all."""
 
-_AGAINST = {
+_COMPARISONS = {
     "originals": "the labels of each original symbol against its row of the channel",
     "table": "the labels against what the channel's table predicts",
     "any data": "the labels against everything that any data could give",
 }
+"""What a test of frequencies compares."""
 
-_OF = {"table": " of records like those of the table"}
+_SCOPES = {"table": " of records like those of the table"}
 """For which data a test keeps its promise, where these are not all."""
 
-NUMBERS = ("estimate", "standard_error", "lower", "upper", "unbiased")
+NUMBER_COLUMNS = ("estimate", "standard_error", "lower", "upper", "unbiased")
+"""Columns of the CSV after those of the symbols."""
 
 _METHODS = {"unbiased": "unbiased", "ml": "maximum likelihood"}
 _TARGETS = {
@@ -63,42 +65,6 @@ def check_text(check: ReleaseCheck, path: str) -> str:
     return "\n".join(lines)
 
 
-def _verdict(check: ReleaseCheck, path: str) -> str:
-    verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
-    text = f"{label(path)}: {verdict} as a draw of the channel"
-    # A faithful release of other records may fail the test against the table, so the
-    # verdict is conditional.
-    only_table = check.frequencies.against == "table" and not check.findings
-    if only_table and not check.plausible:
-        text += ", if the records are like those of its table"
-    return f"{text} ({count(check.records, 'record')})."
-
-
-def _test(test: FrequencyTest) -> list[str]:
-    if test.records == 0:
-        return [paragraph("nothing to test.")]
-    verdict = "plausible" if test.plausible else "not plausible"
-    chance = (
-        f"a faithful release{_OF.get(test.against, '')} fails with a chance of at most "
-        f"{test.level:g}"
-    )
-    lines = [
-        item(
-            f"{_AGAINST[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} "
-            f"({chance})"
-        )
-    ]
-    for suspect in test.suspects[:MOST_SHOWN]:
-        text = (
-            f"{label(suspect.name)}: {count(suspect.records, 'record')}, adjusted p-value at most "
-            f"{at_most(suspect.p_value)}"
-        )
-        lines.append(paragraph(text, "      "))
-    if len(test.suspects) > MOST_SHOWN:
-        lines.append(paragraph(f"and {len(test.suspects) - MOST_SHOWN} more", "      "))
-    return lines
-
-
 def check_record(check: ReleaseCheck) -> dict[str, Any]:
     """What `check --json` prints."""
     record: dict[str, Any] = {"plausible": check.plausible, **asdict(check)}
@@ -114,6 +80,7 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
     rows = [[*titles, "estimate", "std.error", "interval"]]
     records, note = largest(result.rows(), "--json and --csv")
     for record in records:
+        # The symbols, then the numbers in the order of `NUMBER_COLUMNS`.
         *names, estimate, error, lower, upper, _ = record.values()
         numbers = f"{estimate:.5f}", f"{error:.5f}", f"{lower:.5f} to {upper:.5f}"
         rows.append([*map(label, names), *numbers])
@@ -132,20 +99,21 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
 
 def estimate_csv(result: Frequencies | JointFrequencies, *columns: str) -> str:
     """The same as CSV with all digits."""
-    return csv_text(
-        [[*columns, *NUMBERS], *([*record.values()] for record in result.rows())]
-    )
+    lines: list[list[object]] = [[*columns, *NUMBER_COLUMNS]]
+    for record in result.rows():
+        lines.append([*record.values()])
+    return csv_text(lines)
 
 
 def estimate_record(
     result: Frequencies | JointFrequencies, column: str, by: str | None = None
 ) -> dict[str, Any]:
     """What `estimate --json` prints."""
-    said = picked(result, "records", "method", "target", "level", "notices")
+    facts = picked(result, "records", "method", "target", "level", "notices")
     record: dict[str, Any] = {
         "column": column,
         "by": by,
-        **said,
+        **facts,
         "frequencies": result.rows(),
     }
     if isinstance(result, Frequencies) and result.likelihood is not None:
@@ -153,3 +121,41 @@ def estimate_record(
         record["log_likelihood"] = fit.log_likelihood
         record["log_likelihood_deficit"] = fit.deficit
     return record
+
+
+def _verdict(check: ReleaseCheck, path: str) -> str:
+    """The first line: whether the file can be a draw of the channel."""
+    verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
+    text = f"{label(path)}: {verdict} as a draw of the channel"
+    # A faithful release of other records may fail the test against the table, so the
+    # verdict is conditional.
+    only_table = check.frequencies.against == "table" and not check.findings
+    if only_table and not check.plausible:
+        text += ", if the records are like those of its table"
+    return f"{text} ({count(check.records, 'record')})."
+
+
+def _test(test: FrequencyTest) -> list[str]:
+    """The p-value of a test, and the labels that it finds suspect."""
+    if test.records == 0:
+        return [paragraph("nothing to test.")]
+    verdict = "plausible" if test.plausible else "not plausible"
+    chance = (
+        f"a faithful release{_SCOPES.get(test.against, '')} fails with a chance of at most "
+        f"{test.level:g}"
+    )
+    lines = [
+        item(
+            f"{_COMPARISONS[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} "
+            f"({chance})"
+        )
+    ]
+    for suspect in test.suspects[:MOST_SHOWN]:
+        text = (
+            f"{label(suspect.name)}: {count(suspect.records, 'record')}, adjusted p-value at most "
+            f"{at_most(suspect.p_value)}"
+        )
+        lines.append(paragraph(text, "      "))
+    if len(test.suspects) > MOST_SHOWN:
+        lines.append(paragraph(f"and {len(test.suspects) - MOST_SHOWN} more", "      "))
+    return lines

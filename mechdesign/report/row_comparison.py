@@ -53,6 +53,26 @@ def row_comparison_text(comparison: RowComparison) -> str:
     return "\n".join(lines)
 
 
+def row_comparison_record(comparison: RowComparison) -> dict[str, Any]:
+    """The record of `compare --release --json`."""
+    channel = comparison.design.channel
+    ways: list[dict[str, Any]] = []
+    for way in comparison.ways:
+        ways.append(asdict(way) | {"mechanism": MECHANISMS[way.name]})
+    return {
+        "notion": to_record(comparison.design.audit.notion),
+        "promise": comparison.design.audit.promise,
+        "objective": channel.record.objective,
+        "sensitive": channel.sensitive.columns,
+        "given": [variable.columns for variable in channel.given],
+        "release": [variable.columns for variable in channel.levels],
+        "upper_bound_nmi": comparison.design.upper_bound_nmi,
+        "ways": ways,
+        "messages": comparison.design.messages,
+        "seconds": comparison.seconds,
+    }
+
+
 def _rows(comparison: RowComparison) -> list[list[str]]:
     """A line for each way: promise, factors of the lifts, information, mean unchanged cells."""
     rows = [["way", "promise", "factor", "kept", "unchanged cells"]]
@@ -131,23 +151,3 @@ def _response_sentence(way: RowWay) -> str:
         "Randomised response draws each column independently. Its parameter is "
         f"{epsilon}, the largest with which the row keeps the promise on this table."
     )
-
-
-def row_comparison_record(comparison: RowComparison) -> dict[str, Any]:
-    """The record of `compare --release --json`."""
-    channel = comparison.design.channel
-    ways: list[dict[str, Any]] = []
-    for way in comparison.ways:
-        ways.append(asdict(way) | {"mechanism": MECHANISMS[way.name]})
-    return {
-        "notion": to_record(comparison.design.audit.notion),
-        "promise": comparison.design.audit.promise,
-        "objective": channel.record.objective,
-        "sensitive": channel.sensitive.columns,
-        "given": [variable.columns for variable in channel.given],
-        "release": [variable.columns for variable in channel.levels],
-        "upper_bound_nmi": comparison.design.upper_bound_nmi,
-        "ways": ways,
-        "messages": comparison.design.messages,
-        "seconds": comparison.seconds,
-    }

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from decimal import ROUND_CEILING
 
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
-from mechdesign.report.first_screen import FULL, MOST_LINES, TENTH
+from mechdesign.report.first_screen import FULL, MOST_LINES
 from mechdesign.report.rows import (
     RELATIVE,
     lead_text,
@@ -40,46 +40,47 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
     last : sequence of str
         Lines on the files that were written and the next command.
     """
-    before = [*_lines(lead_text(design.channel)), *_promises(design), ""]
-    before += _lines(_kept(design))
+    before = [*w.lines_of(lead_text(design.channel)), *_promise_lines(design), ""]
+    before += w.lines_of(_utility_text(design))
     if design.purpose is not None:
-        before += _lines(task_text(design, design.purpose))
-    after = ["", *_not_covered(design), "", FULL, *last]
+        before += w.lines_of(task_text(design, design.purpose))
+    after = ["", *_uncovered_lines(design), "", FULL, *last]
+    # The promise and its limits come whole; the levels, then the remarks, take what room is left.
     room = MOST_LINES - len(before) - len(after)
-    levels = _levels(design, room)
-    remarks = _remarks(design, room - len(levels))
+    levels = _level_lines(design, room)
+    remarks = _remark_lines(design, room - len(levels))
     return "\n".join([*before, *levels, *remarks, *after])
 
 
-def _promises(design: RowDesign) -> list[str]:
+def _promise_lines(design: RowDesign) -> list[str]:
     """What a released row can do to a belief: by the table, and in the population."""
     sensitive = sensitive_name(design.channel)
     table = w.change_text(design.achieved, design.audit.notion, sensitive)
     if design.audit.promise == RELATIVE:
         table += ", compared with records of the same given columns"
-    lines = _lines(f"Table: {table} (verified).") + _lines(NO_POPULATION)
+    lines = w.lines_of(f"Table: {table} (verified).") + w.lines_of(NO_POPULATION)
     if design.given_lift is not None:
         given = w.times_text(design.given_lift, design.audit.notion)
-        lines += _lines(
+        lines += w.lines_of(
             f"The given columns alone make any value of {sensitive} {given} as probable."
         )
     return lines
 
 
-def _kept(design: RowDesign) -> str:
+def _utility_text(design: RowDesign) -> str:
     """The information kept, and what no mechanism can exceed."""
     beyond = ""
     if design.channel.given:
         beyond = " beyond the given ones"
-    kept = _tenths(design.nmi)
-    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=TENTH)
+    kept = w.tenths_at_least(design.nmi)
+    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=w.TENTH)
     return (
         f"Kept: {kept} of the information in the released columns{beyond}; no mechanism with this "
         f"promise keeps more than {bound} (proven)."
     )
 
 
-def _levels(design: RowDesign, room: int) -> list[str]:
+def _level_lines(design: RowDesign, room: int) -> list[str]:
     """A line for each level, as many as there is room for.
 
     `if constant` is what the most frequent cell alone would leave unchanged: without it nobody can
@@ -88,30 +89,29 @@ def _levels(design: RowDesign, room: int) -> list[str]:
     rows = [["column", "unchanged cells", "if constant", "adds"]]
     for level in design.levels:
         name = w.title(level.columns)
-        added = _tenths(level.kept)
+        added = w.tenths_at_least(level.kept)
         if level.truth is None:
             # Free outputs are no cells of the column, so none of them is unchanged.
             rows[0] = ["column", "adds"]
             rows.append([name, added])
         else:
             rows.append([name, _shares(level.truth), _shares(level.constant), added])
-    shown = rows
-    hidden: list[str] = []
-    if len(rows) > room:
-        shown = rows[: max(1, room - 1)]
-        left = w.count(len(rows) - len(shown), "more level")
-        hidden = [f"  and {left}:  --full"]
-    return [*w.aligned(shown, left=(0,)), *hidden]
+    if len(rows) <= room:
+        return w.aligned(rows, left=(0,))
+    # The header stays even without room, and one line is for the number of the others.
+    shown = rows[: max(1, room - 1)]
+    others = w.count(len(rows) - len(shown), "more level")
+    return [*w.aligned(shown, left=(0,)), f"  and {others}:  --full"]
 
 
-def _remarks(design: RowDesign, room: int) -> list[str]:
+def _remark_lines(design: RowDesign, room: int) -> list[str]:
     """What is to be known of the search and its tree: whole, or where `--full` has it."""
     texts = list(design.messages)
     if design.stopped > 0.0:
         texts.insert(0, stopped_text(design))
     lines: list[str] = []
     for text in texts:
-        lines += _lines(text)
+        lines += w.lines_of(text)
     if len(lines) <= room:
         return lines
     return ["Further remarks:  --full"][: max(0, room)]
@@ -119,15 +119,10 @@ def _remarks(design: RowDesign, room: int) -> list[str]:
 
 def _shares(shares: dict[str, float]) -> str:
     """The shares of the columns of a level, rounded down."""
-    return ", ".join(_tenths(share) for share in shares.values())
+    return ", ".join(w.tenths_at_least(share) for share in shares.values())
 
 
-def _tenths(share: float) -> str:
-    """A lower bound on a share in percent, rounded down to one decimal."""
-    return w.percent(share, ROUND_FLOOR, step=TENTH)
-
-
-def _not_covered(design: RowDesign) -> list[str]:
+def _uncovered_lines(design: RowDesign) -> list[str]:
     """What the promise leaves open, in a line each."""
     sensitive = sensitive_name(design.channel)
     items = [
@@ -150,8 +145,3 @@ def _not_covered(design: RowDesign) -> list[str]:
     for text in items:
         lines += w.item(text).split("\n")
     return lines
-
-
-def _lines(text: str) -> list[str]:
-    """A sentence as lines that fit a terminal."""
-    return w.paragraph(text, "").split("\n")

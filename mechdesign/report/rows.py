@@ -1,4 +1,10 @@
-"""Row channels in words and as records: the design, the verdict, and the channel itself."""
+"""Row channels in words and as records: the design, the verdict, and the channel itself.
+
+Each command has a pair of functions here: `row_design_text` and `row_design_record` for `design
+--release`, `row_audit_..` for `audit`, `row_channel_..` for `show`, `row_frequencies_..` for
+`estimate`. A text has the same order as the reports: what is promised, what is kept, and where the
+promise ends. Factors come from the exact budgets, rounded outwards.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +25,7 @@ from mechdesign.report.content import FREE, FREE_SIDE
 from mechdesign.report.terminal import measures_text
 
 RELATIVE = "relative"
+"""The promise that compares with records of the same given columns."""
 
 COVERS = (
     "It covers a released row and every part of it, against an observer who knows "
@@ -40,6 +47,19 @@ IDENTITY = (
 )
 
 BEYOND = "Any other column released beside these ends the promise."
+
+
+# What the estimates of columns from boxes rest on: the channel's own table, or nothing.
+OWN_POPULATION = (
+    "These estimates take the released records for draws from the population of the channel's own "
+    "table, whose records say how symbols share a box; --any-data does without that, and has "
+    "wider intervals."
+)
+
+ANY_DATA = (
+    "The intervals hold for all data: a symbol has at least the records of the boxes that hold it "
+    "alone, and at most those of all boxes that may hold it. The estimate is the middle."
+)
 
 
 def row_design_text(design: RowDesign) -> str:
@@ -66,146 +86,6 @@ def row_design_text(design: RowDesign) -> str:
         lines += ["", "Notes"]
         lines += [w.item(message) for message in design.messages]
     return "\n".join(lines)
-
-
-def lead_text(channel: RowChannel) -> str:
-    """What is released, and what is protected."""
-    verb = "is released"
-    if len(channel.output_columns) > 1:
-        verb = "are released together"
-    return f"{_columns(channel)} {verb}; {sensitive_name(channel)} is protected."
-
-
-def _columns(channel: RowChannel) -> str:
-    names = [w.title(variable.columns) for variable in channel.levels]
-    text = ", ".join(names)
-    if channel.given:
-        given = ", ".join(w.title(variable.columns) for variable in channel.given)
-        text += f" (randomised) and {given} (as they are)"
-    return text
-
-
-def sensitive_name(channel: RowChannel) -> str:
-    """The protected column, or several with crosses between them."""
-    return w.title(channel.sensitive.columns)
-
-
-def stopped_text(design: RowDesign) -> str:
-    """Which records have later columns that are released as a constant."""
-    return (
-        f"The first columns of {w.percent(design.stopped)} of the records are so rare together "
-        "that the later columns of these records are released as a constant."
-    )
-
-
-def _promise_text(design: RowDesign) -> str:
-    """The promise as a factor between two numbers, or as one bound where the notion
-    leaves the other side free; from the exact budgets that the channel attains.
-    """
-    sensitive = sensitive_name(design.channel)
-    low, high = _factors(design.achieved)
-    match design.audit.notion.limits.free_sides:
-        case ("lower",):
-            text = (
-                f"Seeing a released row makes no value of {sensitive} more than {high} times "
-                "as probable as before"
-            )
-        case ("upper",):
-            text = (
-                f"Seeing a released row makes no value of {sensitive} less than {low} times "
-                "as probable as before"
-            )
-        case _:
-            text = (
-                f"Seeing a released row changes the probability of every value of {sensitive} "
-                f"by a factor between {low} and {high}"
-            )
-    if design.audit.promise == RELATIVE:
-        text += ", compared with somebody of whom only the given columns are known"
-    return f"{text}."
-
-
-def _verified_text(design: RowDesign) -> str:
-    prefixes = w.count(design.leaves, "prefix", "prefixes")
-    return (
-        f"This is {design.audit.notion.text}. It was verified in exact arithmetic on every "
-        f"beginning of a released row ({prefixes}). Achieved: "
-        f"{w.achieved_text(design.achieved)} (nats, rounded up)."
-    )
-
-
-def _given_text(given: Achieved) -> str:
-    low, high = _factors(given)
-    return (
-        "The given columns are released as they are. Alone they change these "
-        f"probabilities by a factor between {low} and {high}."
-    )
-
-
-def _factors(achieved: Achieved) -> tuple[str, str]:
-    low = w.factor_text(achieved.eps_l, upper=False)
-    high = w.factor_text(achieved.eps_u, upper=True)
-    return low, high
-
-
-def _kept_text(design: RowDesign) -> str:
-    text = f"{w.percent_at_least(design.nmi)} of the information in the released columns is kept"
-    if design.channel.given:
-        text += " (beyond the given ones)"
-    bound = w.percent_at_most(design.upper_bound_nmi)
-    return f"{text}; no mechanism with this promise keeps more than {bound} (proven)."
-
-
-def task_text(design: RowDesign, task: TaskUtility) -> str:
-    """What is kept of the task, rounded down, and the bound, rounded up."""
-    text = (
-        f"Made to tell of {w.label(task.column)}: {w.percent_at_least(task.task_kept)} of what the "
-        "true rows tell of it is kept"
-    )
-    if design.channel.given:
-        text += " (beyond the given columns)"
-    bound = w.percent_at_most(task.task_upper_bound)
-    return f"{text}; no mechanism with this promise keeps more than {bound} (proven)."
-
-
-def _level_rows(design: RowDesign) -> list[list[str]]:
-    """A row for each level: unchanged cells, how many the most frequent symbol would leave
-    unchanged, what the level adds to the information kept, and the budget spent up to there. The
-    shares in `adds` sum to the information kept in all.
-    """
-    rows = [["column", "unchanged cells", "if constant", "adds", "factor so far"]]
-    for level in design.levels:
-        low, high = _factors(level.spent)
-        unchanged = "-"
-        if level.truth is not None:
-            unchanged = _percents(level.truth)
-        rows.append(
-            [
-                w.title(level.columns),
-                unchanged,
-                _percents(level.constant),
-                w.percent_at_least(level.kept),
-                f"{low} to {high}",
-            ]
-        )
-    return rows
-
-
-def _percents(shares: dict[str, float]) -> str:
-    """The shares of the columns of a level, rounded down."""
-    return ", ".join(w.percent_at_least(share) for share in shares.values())
-
-
-def _scope(design: RowDesign) -> list[str]:
-    size = "weights or probabilities"
-    if design.records is not None:
-        size = w.count(design.records, "record")
-    covers = PARTS_OF_RELATIVE if design.audit.promise == RELATIVE else COVERS
-    sensitive = sensitive_name(design.channel)
-    texts = [POPULATION.format(records=size), covers]
-    for side in design.audit.notion.limits.free_sides:
-        texts.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
-    return [*texts, BEYOND, IDENTITY.format(sensitive=sensitive)]
 
 
 def row_design_record(design: RowDesign, output: str | None) -> dict[str, Any]:
@@ -254,13 +134,6 @@ def row_design_record(design: RowDesign, output: str | None) -> dict[str, Any]:
         "seconds": design.seconds,
         "output": output,
     }
-
-
-def _purpose_figures(design: RowDesign) -> dict[str, Any]:
-    """What the release was made for, in the place of its objective."""
-    if design.purpose is None:
-        return {}
-    return {"objective": "task", "task": design.purpose.column} | design.purpose.figures
 
 
 def row_audit_text(audit: RowAudit) -> str:
@@ -370,36 +243,11 @@ def row_channel_record(channel: RowChannel) -> dict[str, Any]:
     }
 
 
-OWN_POPULATION = (
-    "These estimates take the released records for draws from the population of the channel's own "
-    "table, whose records say how symbols share a box; --any-data does without that, and has "
-    "wider intervals."
-)
-
-ANY_DATA = (
-    "The intervals hold for all data: a symbol has at least the records of the boxes that hold it "
-    "alone, and at most those of all boxes that may hold it. The estimate is the middle."
-)
-
-
-def box_estimate_note(*, is_bounded: bool) -> str:
-    """What the estimates of columns from boxes rest on."""
-    return w.paragraph(ANY_DATA if is_bounded else OWN_POPULATION, "")
-
-
-def row_frequencies_record(frequencies: RowFrequencies) -> dict[str, Any]:
-    """One of the `frequencies` of `estimate --json` on released rows and boxes."""
-    return {
-        "columns": frequencies.columns,
-        "unidentified": frequencies.unidentified,
-        "rows": frequencies.rows(),
-    }
-
-
 def row_frequencies_text(frequencies: RowFrequencies) -> str:
     """The text of `estimate` on released rows, without a final newline."""
     names = [w.label(name) for name in frequencies.columns]
-    # A share that no record settles is shown beside the standard error, which does not see it.
+    # Values that the outputs do not tell apart: a part of the interval stays open, and the standard
+    # error does not see it.
     unresolved = frequencies.unidentified > 0.0
     header = [*names, "estimate", "std.error", "interval"]
     if unresolved:
@@ -429,3 +277,171 @@ def row_frequencies_text(frequencies: RowFrequencies) -> str:
             )
         )
     return "\n".join(lines)
+
+
+def row_frequencies_record(frequencies: RowFrequencies) -> dict[str, Any]:
+    """One of the `frequencies` of `estimate --json` on released rows and boxes."""
+    return {
+        "columns": frequencies.columns,
+        "unidentified": frequencies.unidentified,
+        "rows": frequencies.rows(),
+    }
+
+
+def box_estimate_note(*, is_bounded: bool) -> str:
+    """What the estimates of columns from boxes rest on."""
+    return w.paragraph(ANY_DATA if is_bounded else OWN_POPULATION, "")
+
+
+def lead_text(channel: RowChannel) -> str:
+    """What is released, and what is protected."""
+    verb = "is released"
+    if len(channel.output_columns) > 1:
+        verb = "are released together"
+    return f"{_columns(channel)} {verb}; {sensitive_name(channel)} is protected."
+
+
+def sensitive_name(channel: RowChannel) -> str:
+    """The protected column, or several with crosses between them."""
+    return w.title(channel.sensitive.columns)
+
+
+def stopped_text(design: RowDesign) -> str:
+    """Which records have later columns that are released as a constant."""
+    return (
+        f"The first columns of {w.percent(design.stopped)} of the records are so rare together "
+        "that the later columns of these records are released as a constant."
+    )
+
+
+def task_text(design: RowDesign, task: TaskUtility) -> str:
+    """What is kept of the task, rounded down, and the bound, rounded up."""
+    text = (
+        f"Made to tell of {w.label(task.column)}: {w.percent_at_least(task.task_kept)} of what the "
+        "true rows tell of it is kept"
+    )
+    if design.channel.given:
+        text += " (beyond the given columns)"
+    bound = w.percent_at_most(task.task_upper_bound)
+    return f"{text}; no mechanism with this promise keeps more than {bound} (proven)."
+
+
+def _columns(channel: RowChannel) -> str:
+    """The released columns, and which of them are randomised where some are not."""
+    names = [w.title(variable.columns) for variable in channel.levels]
+    text = ", ".join(names)
+    if channel.given:
+        given = ", ".join(w.title(variable.columns) for variable in channel.given)
+        text += f" (randomised) and {given} (as they are)"
+    return text
+
+
+def _promise_text(design: RowDesign) -> str:
+    """The promise as a factor between two numbers, or as one bound where the notion
+    leaves the other side free; from the exact budgets that the channel attains.
+    """
+    sensitive = sensitive_name(design.channel)
+    low, high = _factors(design.achieved)
+    match design.audit.notion.limits.free_sides:
+        case ("lower",):
+            text = (
+                f"Seeing a released row makes no value of {sensitive} more than {high} times "
+                "as probable as before"
+            )
+        case ("upper",):
+            text = (
+                f"Seeing a released row makes no value of {sensitive} less than {low} times "
+                "as probable as before"
+            )
+        case _:
+            text = (
+                f"Seeing a released row changes the probability of every value of {sensitive} "
+                f"by a factor between {low} and {high}"
+            )
+    if design.audit.promise == RELATIVE:
+        text += ", compared with somebody of whom only the given columns are known"
+    return f"{text}."
+
+
+def _verified_text(design: RowDesign) -> str:
+    """The notion, how it was verified, and the budgets that the channel uses."""
+    # A beginning of a row is a release as well, so a promise must hold at every prefix.
+    prefixes = w.count(design.leaves, "prefix", "prefixes")
+    return (
+        f"This is {design.audit.notion.text}. It was verified in exact arithmetic on every "
+        f"beginning of a released row ({prefixes}). Achieved: "
+        f"{w.achieved_text(design.achieved)} (nats, rounded up)."
+    )
+
+
+def _given_text(given: Achieved) -> str:
+    """What the given columns do to a belief by themselves."""
+    low, high = _factors(given)
+    return (
+        "The given columns are released as they are. Alone they change these "
+        f"probabilities by a factor between {low} and {high}."
+    )
+
+
+def _factors(achieved: Achieved) -> tuple[str, str]:
+    """The smallest lift, rounded down, and the largest, rounded up."""
+    low = w.factor_text(achieved.eps_l, upper=False)
+    high = w.factor_text(achieved.eps_u, upper=True)
+    return low, high
+
+
+def _kept_text(design: RowDesign) -> str:
+    """The share of the information that is kept, and the bound on it."""
+    text = f"{w.percent_at_least(design.nmi)} of the information in the released columns is kept"
+    if design.channel.given:
+        text += " (beyond the given ones)"
+    bound = w.percent_at_most(design.upper_bound_nmi)
+    return f"{text}; no mechanism with this promise keeps more than {bound} (proven)."
+
+
+def _level_rows(design: RowDesign) -> list[list[str]]:
+    """A row for each level: unchanged cells, how many the most frequent symbol would leave
+    unchanged, what the level adds to the information kept, and the budget spent up to there. The
+    shares in `adds` sum to the information kept in all.
+    """
+    rows = [["column", "unchanged cells", "if constant", "adds", "factor so far"]]
+    for level in design.levels:
+        low, high = _factors(level.spent)
+        unchanged = "-"
+        if level.truth is not None:
+            unchanged = _percents(level.truth)
+        rows.append(
+            [
+                w.title(level.columns),
+                unchanged,
+                _percents(level.constant),
+                w.percent_at_least(level.kept),
+                f"{low} to {high}",
+            ]
+        )
+    return rows
+
+
+def _percents(shares: dict[str, float]) -> str:
+    """The shares of the columns of a level, rounded down."""
+    return ", ".join(w.percent_at_least(share) for share in shares.values())
+
+
+def _scope(design: RowDesign) -> list[str]:
+    """What the promise covers and what it leaves open."""
+    size = "weights or probabilities"
+    if design.records is not None:
+        size = w.count(design.records, "record")
+    covers = PARTS_OF_RELATIVE if design.audit.promise == RELATIVE else COVERS
+    sensitive = sensitive_name(design.channel)
+    texts = [POPULATION.format(records=size), covers]
+    for side in design.audit.notion.limits.free_sides:
+        texts.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    return [*texts, BEYOND, IDENTITY.format(sensitive=sensitive)]
+
+
+def _purpose_figures(design: RowDesign) -> dict[str, Any]:
+    """What the release was made for, in the place of its objective."""
+    if design.purpose is None:
+        return {}
+    return {"objective": "task", "task": design.purpose.column} | design.purpose.figures

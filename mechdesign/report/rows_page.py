@@ -2,6 +2,9 @@
 
 Everything is computed again from the channel file: the exact audit, and the law of the released row
 (`auditing.row_leaves`). So `report` on a file and `design --report` write the same page.
+
+`row_report` computes the content: the audit, a `ColumnLedger` for each level and the `WorstRow`s.
+`report_page` lays it out, and `report_record` is its JSON.
 """
 
 from __future__ import annotations
@@ -49,6 +52,14 @@ COVERS_RELATIVE = (
     "It covers a released row with all of its given columns, compared with somebody of whom only "
     "the given columns are known."
 )
+
+
+PICTURE_WIDTH = 5.5
+"""Inches, which fit a telephone when the page scales them down."""
+
+# Blue and a light grey, which differ in print as well.
+KEPT_COLOUR = "#2b6cb0"
+LOST_COLOUR = "#d9d9d9"
 
 
 @dataclass(frozen=True)
@@ -130,138 +141,6 @@ def row_report(channel: RowChannel) -> RowReport:
     )
 
 
-def _task(utility: Mapping[str, Any]) -> TaskUtility | None:
-    """What the record says of the column that the rows were made to tell of."""
-    if "task" not in utility:
-        return None
-    return TaskUtility(
-        column=str(utility["task"]),
-        task_kept=float(utility["task_kept"]),
-        task_upper_bound=float(utility["task_upper_bound"]),
-    )
-
-
-def worst_rows(law: RowLaw, most: int = MOST_WORST) -> tuple[WorstRow, ...]:
-    """The released rows whose posterior moves most, measured as the promise measures it."""
-    rows: list[WorstRow] = []
-    own_prior = _priors(law)
-    posteriors = law.joint / law.shares[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lifts = np.abs(np.log(posteriors / own_prior))
-    moves = np.nan_to_num(lifts, nan=0.0, posinf=math.inf).max(axis=1)
-    for leaf in np.argsort(-moves, kind="stable")[:most].tolist():
-        row = WorstRow(
-            row=law.texts(leaf),
-            share=float(law.shares[leaf]),
-            prior=tuple(own_prior[leaf].tolist()),
-            posterior=tuple(posteriors[leaf].tolist()),
-        )
-        rows.append(row)
-    return tuple(rows)
-
-
-def _priors(law: RowLaw) -> NDArray[np.float64]:
-    """(leaves, |S|) prior that the promise compares with: the table's, or the stratum's."""
-    if law.channel.record.promise != RELATIVE:
-        return np.broadcast_to(law.prior, law.masses.shape)
-    counts = law.priors.astype(np.float64)[law.strata]
-    return counts / counts.sum(axis=1, keepdims=True)
-
-
-def _ledgers(
-    channel: RowChannel, audit: RowAudit, law: RowLaw
-) -> tuple[ColumnLedger, ...]:
-    joints = level_joints(channel)
-    ledgers: list[ColumnLedger] = []
-    for level, joint in enumerate(joints):
-        truth = None
-        if channel.record.objective == TRUTH:
-            truth = float(np.trace(joint))
-        spent = audit.spent[level]
-        ledger = ColumnLedger(
-            columns=channel.levels[level].columns,
-            entropy=_entropy(joint.sum(axis=1)),
-            kept=max(0.0, _information(joint)),
-            truth=truth,
-            spent=(math.exp(-spent.eps_l), math.exp(spent.eps_u)),
-        )
-        ledgers.append(ledger)
-    return tuple(ledgers)
-
-
-def level_joints(channel: RowChannel) -> list[NDArray[np.float64]]:
-    """P(x_j, y_j) of every level on the channel's own table, as (symbols, outputs) arrays.
-
-    Rows go down the tree together: a pair of a row and a node has the probability that the row
-    reaches the node.
-    """
-    records = channel.table
-    if records is None:
-        raise TypeError("a public channel has no table")
-    strata = channel.strata_of(records.codes[:, : len(channel.given)])
-    rows = np.arange(len(records))
-    nodes = channel.tree.roots[strata]
-    weights = records.masses
-    joints: list[NDArray[np.float64]] = []
-    for level, table in enumerate(channel.tree.levels):
-        inputs = records.codes[rows, len(channel.given) + level]
-        joint = np.zeros((len(channel.levels[level]), len(channel.labels[level])))
-        constant = table.constant[nodes]
-        moving = np.flatnonzero(~constant)
-        pairs = table.pairs(nodes[moving], inputs[moving])
-        owner, entries = table.expanded(pairs)
-        slots = np.concatenate(
-            [table.first_slot[nodes[constant]], table.rows.indices[entries]]
-        )
-        sources = np.concatenate([np.flatnonzero(constant), moving[owner]])
-        shares = np.ones(len(sources))
-        shares[int(constant.sum()) :] = table.rows.values[entries] / 2.0**53
-        weights = weights[sources] * shares
-        np.add.at(joint, (inputs[sources], table.slot_outputs[slots]), weights)
-        joints.append(joint)
-        rows = rows[sources]
-        nodes = table.slot_children[slots]
-    return joints
-
-
-def _entropy(shares: NDArray[np.float64]) -> float:
-    positive = shares[shares > 0.0]
-    return float(-(positive * np.log(positive)).sum())
-
-
-def _information(joint: NDArray[np.float64]) -> float:
-    """I(X;Y) of a joint table, in nats."""
-    return (
-        _entropy(joint.sum(axis=0))
-        + _entropy(joint.sum(axis=1))
-        - _entropy(joint.ravel())
-    )
-
-
-def report_record(report: RowReport) -> dict[str, Any]:
-    """The report as plain values, for JSON."""
-    channel = report.channel
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "sensitive": list(channel.sensitive.columns),
-        "secrets": list(channel.sensitive.names),
-        "given": [list(variable.columns) for variable in channel.given],
-        "notion": to_record(report.audit.notion),
-        "promise": report.audit.promise,
-        "satisfied": report.audit.satisfied,
-        "achieved": asdict(report.audit.achieved),
-        "given_lift": None
-        if report.audit.given is None
-        else asdict(report.audit.given),
-        "nmi": report.nmi,
-        "upper_bound_nmi": report.upper_bound_nmi,
-        "task": None if report.task is None else asdict(report.task),
-        "columns": [asdict(ledger) for ledger in report.ledgers],
-        "worst": [asdict(row) for row in report.worst],
-    }
-
-
 def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
     """The report as a page for those who may see the table; `pictures` need matplotlib."""
     channel = report.channel
@@ -275,30 +154,194 @@ def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
         banner="Internal report: it is computed from the table. Do not publish.",
         internal=True,
         lead=f"{released} are released together; {sensitive} is protected.",
-        highlights=_highlights(report),
+        highlights=_cards(report),
         sections=(
             b.Section(
-                "promise", "What is promised", tuple(_promise(report, sensitive))
+                "promise", "What is promised", tuple(_promise_blocks(report, sensitive))
             ),
             b.Section(
                 "columns",
                 "Where each column's information went",
-                (*picture, *_columns(report)),
+                (*picture, *_column_blocks(report)),
             ),
-            b.Section("worst", "Before and after", tuple(_worst(report, sensitive))),
-            b.Section("scope", "Where the promise ends", (_scope(report),)),
+            b.Section(
+                "worst", "Before and after", tuple(_worst_blocks(report, sensitive))
+            ),
+            b.Section("scope", "Where the promise ends", (_scope_bullets(report),)),
         ),
         footer="Written by mechdesign.",
     )
 
 
-def _factors(eps_l: float, eps_u: float) -> str:
+def report_record(report: RowReport) -> dict[str, Any]:
+    """The report as plain values, for JSON."""
+    channel = report.channel
+    given = report.audit.given
+    given_lift = None if given is None else asdict(given)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "sensitive": list(channel.sensitive.columns),
+        "secrets": list(channel.sensitive.names),
+        "given": [list(variable.columns) for variable in channel.given],
+        "notion": to_record(report.audit.notion),
+        "promise": report.audit.promise,
+        "satisfied": report.audit.satisfied,
+        "achieved": asdict(report.audit.achieved),
+        "given_lift": given_lift,
+        "nmi": report.nmi,
+        "upper_bound_nmi": report.upper_bound_nmi,
+        "task": None if report.task is None else asdict(report.task),
+        "columns": [asdict(ledger) for ledger in report.ledgers],
+        "worst": [asdict(row) for row in report.worst],
+    }
+
+
+def save_row_report(channel: RowChannel, path: str, *, overwrite: bool) -> RowReport:
+    """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
+    report = row_report(channel)
+    save_page(
+        path,
+        report_record(report),
+        lambda pictures: report_page(report, pictures=pictures),
+        overwrite=overwrite,
+    )
+    return report
+
+
+def worst_rows(law: RowLaw, most: int = MOST_WORST) -> tuple[WorstRow, ...]:
+    """The released rows whose posterior moves most, measured as the promise measures it."""
+    rows: list[WorstRow] = []
+    priors = _priors(law)
+    # P(s | leaf) of every released row, which is a leaf of the tree.
+    posteriors = law.joint / law.shares[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lifts = np.abs(np.log(posteriors / priors))
+    # 0 / 0 is a secret that does not occur in the stratum, which no row can move.
+    moves = np.nan_to_num(lifts, nan=0.0, posinf=math.inf).max(axis=1)
+    for leaf in np.argsort(-moves, kind="stable")[:most].tolist():
+        row = WorstRow(
+            row=law.texts(leaf),
+            share=float(law.shares[leaf]),
+            prior=tuple(priors[leaf].tolist()),
+            posterior=tuple(posteriors[leaf].tolist()),
+        )
+        rows.append(row)
+    return tuple(rows)
+
+
+def level_joints(channel: RowChannel) -> list[NDArray[np.float64]]:
+    """P(x_j, y_j) of every level on the channel's own table, as (symbols, outputs) arrays.
+
+    All rows go down the tree together, level by level. The state is a list of paths: path i is a
+    row `rows[i]` at a node `nodes[i]`, and `weights[i]` is the probability that the row is drawn
+    and reaches the node. At each level every path branches into the outputs that its node can draw
+    for the symbol of its row: of weight v and probability q, a branch adds v q to P(x_j, y_j). A
+    constant node has one output, whatever the symbol.
+    """
+    records = channel.table
+    if records is None:
+        raise TypeError("a public channel has no table")
+    strata = channel.strata_of(records.codes[:, : len(channel.given)])
+    rows = np.arange(len(records))
+    nodes = channel.tree.roots[strata]
+    weights = records.masses
+    joints: list[NDArray[np.float64]] = []
+    for level, table in enumerate(channel.tree.levels):
+        inputs = records.codes[rows, len(channel.given) + level]
+        joint = np.zeros((len(channel.levels[level]), len(channel.labels[level])))
+        is_constant = table.constant[nodes]
+        constant = np.flatnonzero(is_constant)
+        random = np.flatnonzero(~is_constant)
+
+        # One branch for each constant path, then those of the others, in this order everywhere
+        # below: the slot of the output in its node, the path it comes from, its probability.
+        pairs = table.pairs(nodes[random], inputs[random])
+        owner, entries = table.expanded(pairs)
+        slots = np.concatenate(
+            [table.first_slot[nodes[constant]], table.rows.indices[entries]]
+        )
+        sources = np.concatenate([constant, random[owner]])
+        shares = np.ones(len(sources))
+        # Probabilities are integers over 2^53, so these quotients are exact.
+        shares[len(constant) :] = table.rows.values[entries] / 2.0**53
+
+        weights = weights[sources] * shares
+        np.add.at(joint, (inputs[sources], table.slot_outputs[slots]), weights)
+        joints.append(joint)
+
+        # The branches are the paths of the next level.
+        rows = rows[sources]
+        nodes = table.slot_children[slots]
+    return joints
+
+
+def _task(utility: Mapping[str, Any]) -> TaskUtility | None:
+    """What the record says of the column that the rows were made to tell of."""
+    if "task" not in utility:
+        return None
+    return TaskUtility(
+        column=str(utility["task"]),
+        task_kept=float(utility["task_kept"]),
+        task_upper_bound=float(utility["task_upper_bound"]),
+    )
+
+
+def _priors(law: RowLaw) -> NDArray[np.float64]:
+    """(leaves, |S|) prior that the promise compares with: the table's, or the stratum's."""
+    if law.channel.record.promise != RELATIVE:
+        return np.broadcast_to(law.prior, law.masses.shape)
+    counts = law.priors.astype(np.float64)[law.strata]
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _ledgers(
+    channel: RowChannel, audit: RowAudit, law: RowLaw
+) -> tuple[ColumnLedger, ...]:
+    """Where the information of the columns of every level went."""
+    joints = level_joints(channel)
+    ledgers: list[ColumnLedger] = []
+    for level, joint in enumerate(joints):
+        truth = None
+        if channel.record.objective == TRUTH:
+            truth = float(np.trace(joint))
+        spent = audit.spent[level]
+        ledger = ColumnLedger(
+            columns=channel.levels[level].columns,
+            entropy=_entropy(joint.sum(axis=1)),
+            # Rounding can make an information of 0 negative.
+            kept=max(0.0, _information(joint)),
+            truth=truth,
+            spent=(math.exp(-spent.eps_l), math.exp(spent.eps_u)),
+        )
+        ledgers.append(ledger)
+    return tuple(ledgers)
+
+
+def _entropy(shares: NDArray[np.float64]) -> float:
+    """H of a distribution, in nats; 0 log 0 counts as 0."""
+    positive = shares[shares > 0.0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def _information(joint: NDArray[np.float64]) -> float:
+    """I(X;Y) = H(X) + H(Y) - H(X,Y) of a joint table, in nats."""
+    return (
+        _entropy(joint.sum(axis=0))
+        + _entropy(joint.sum(axis=1))
+        - _entropy(joint.ravel())
+    )
+
+
+def _factors(eps_l: float, eps_u: float, between: str = " to ") -> str:
+    """The smallest lift, rounded down, and the largest, rounded up."""
     low = w.factor_text(eps_l, upper=False)
     high = w.factor_text(eps_u, upper=True)
-    return f"{low} to {high}"
+    return f"{low}{between}{high}"
 
 
-def _highlights(report: RowReport) -> tuple[tuple[str, str], ...]:
+def _cards(report: RowReport) -> tuple[tuple[str, str], ...]:
+    """The cards at the top: (title, text) pairs."""
     achieved = report.audit.achieved
     verified = "VIOLATED"
     if report.audit.satisfied:
@@ -323,9 +366,10 @@ def _highlights(report: RowReport) -> tuple[tuple[str, str], ...]:
     return tuple(cards)
 
 
-def _promise(report: RowReport, sensitive: str) -> list[b.Block]:
+def _promise_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
+    """The factors that the channel uses, and the exact verdict."""
     achieved = report.audit.achieved
-    factors = _factors(achieved.eps_l, achieved.eps_u).replace(" to ", " and ")
+    factors = _factors(achieved.eps_l, achieved.eps_u, " and ")
     verdict = "keeps" if report.audit.satisfied else "VIOLATES"
     texts = [
         f"Seeing a released row changes the probability of every value of {sensitive} by a factor "
@@ -335,7 +379,7 @@ def _promise(report: RowReport, sensitive: str) -> list[b.Block]:
     ]
     given = report.audit.given
     if given is not None:
-        alone = _factors(given.eps_l, given.eps_u).replace(" to ", " and ")
+        alone = _factors(given.eps_l, given.eps_u, " and ")
         texts.append(
             "The given columns are released as they are. Alone they change these probabilities by "
             f"a factor between {alone}."
@@ -343,7 +387,8 @@ def _promise(report: RowReport, sensitive: str) -> list[b.Block]:
     return [b.Text(text) for text in texts]
 
 
-def _columns(report: RowReport) -> list[b.Block]:
+def _column_blocks(report: RowReport) -> list[b.Block]:
+    """The ledger of every level as a table."""
     rows: list[tuple[b.Cell, ...]] = []
     for ledger in report.ledgers:
         unchanged = "-"
@@ -358,7 +403,7 @@ def _columns(report: RowReport) -> list[b.Block]:
             unchanged,
             w.percent(share),
             w.percent(1.0 - share),
-            f"{w.about(ledger.entropy)}",
+            w.about(ledger.entropy),
             f"{w.at_least(low)} to {w.at_most(high)}",
         )
         rows.append(row)
@@ -379,7 +424,8 @@ def _columns(report: RowReport) -> list[b.Block]:
     return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]
 
 
-def _worst(report: RowReport, sensitive: str) -> list[b.Block]:
+def _worst_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
+    """The worst rows, with every secret's probability before and after."""
     names = report.channel.sensitive.names
     header = ["released row", "share of rows"]
     header += [f"{b.short(name)}: before, after" for name in names]
@@ -393,30 +439,12 @@ def _worst(report: RowReport, sensitive: str) -> list[b.Block]:
     return b.grid(caption, tuple(header), rows, "rows")
 
 
-def _scope(report: RowReport) -> b.Bullets:
+def _scope_bullets(report: RowReport) -> b.Bullets:
+    """What the promise covers and what it leaves open."""
     covers = COVERS
     if report.audit.promise == RELATIVE:
         covers = COVERS_RELATIVE
     return b.Bullets((covers, *LIMITS))
-
-
-def save_row_report(channel: RowChannel, path: str, *, overwrite: bool) -> RowReport:
-    """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
-    report = row_report(channel)
-    save_page(
-        path,
-        report_record(report),
-        lambda pictures: report_page(report, pictures=pictures),
-        overwrite=overwrite,
-    )
-    return report
-
-
-PICTURE_WIDTH = 5.5
-"""Inches, which fit a telephone when the page scales them down."""
-
-KEPT_COLOUR = "#2b6cb0"
-LOST_COLOUR = "#d9d9d9"
 
 
 class Ledger(Protocol):

@@ -1,4 +1,8 @@
-"""Sentences and plain records about a population, and about several releases together."""
+"""Sentences and plain records about a population, and about several releases together.
+
+The words are in the macros of ``terminal.txt.jinja``. `text_of` calls one of them with its facts;
+the filters that macros may use are named in `_macros`.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +28,10 @@ MOST_ENTRIES = 16
 """Probabilities of one symbol or output that a terminal shows, the largest first."""
 
 
+# The template is read and compiled once, when its first text is needed.
 @cache
 def _macros() -> Any:
+    """The macros of the template, with the filters and constants that they use."""
     filters = {
         "budgets": w.achieved_text,
         "each": _budget_texts,
@@ -134,6 +140,7 @@ def _at_once_record(spending: Spending) -> dict[str, Any] | None:
 
 
 def _budget_texts(achieved: Achieved) -> tuple[str, str, str]:
+    """eps_l, eps_u and eps_ldp in nats, rounded up."""
     return (
         w.at_most(achieved.eps_l),
         w.at_most(achieved.eps_u),

@@ -1,4 +1,9 @@
-"""Texts of commands: a design, a verdict, a channel, its measures."""
+"""Texts of commands: a design, a verdict, a channel, its measures.
+
+The text of a design is made of the same record and blocks as its report (`content`, `document`),
+shortened for a prompt. The others are macros of ``terminal.txt.jinja``, which get their facts here
+(`sentences.text_of`).
+"""
 
 from __future__ import annotations
 
@@ -70,6 +75,76 @@ def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> 
     return "\n".join(lines)
 
 
+def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
+    """Verdict, achieved budgets, the worst cell and what holds for the population,
+    without a final newline.
+    """
+    return text_of(
+        "audit",
+        audit,
+        achieved_texts(audit.achieved, audit.used),
+        worst_text(audit.worst),
+        population,
+    )
+
+
+def channel_text(channel: Channel) -> str:
+    """Both directions without the zeros: the outputs of each symbol, and the meaning of
+    each output.
+    """
+    published: dict[str, dict[str, float]] = {}
+    rows = zip(channel.useful.names, channel.integers.entries(), strict=True)
+    for name, row in rows:
+        shares: dict[str, float] = {}
+        for output, weight in row:
+            shares[channel.outputs[output]] = weight / channel.denominator
+        published[name] = shares
+    text = text_of("channel", channel, published, _population_of(channel))
+    if not channel.record.averages or channel.joint is None:
+        return text
+    achieved = achieved_by(channel, channel.joint)
+    secret = ",".join(channel.joint.sensitive.columns)
+    averages = average_texts(channel.record.averages, achieved, secret)
+    return "\n".join([text, "", *averages])
+
+
+def matrix_csv(channel: Channel) -> str:
+    """The matrix W(y|x) as CSV: useful symbols down, outputs along, exact decimals
+    where they end.
+    """
+    denominator = Decimal(channel.denominator)
+    rows = [[",".join(channel.useful.columns), *channel.outputs]]
+    for name, weights in zip(channel.useful.names, channel.rows, strict=True):
+        row = [name]
+        for weight in weights:
+            share = DIGITS_OF_QUOTIENTS.divide(Decimal(weight), denominator)
+            row.append(f"{share.normalize(DIGITS_OF_QUOTIENTS):f}")
+        rows.append(row)
+    return w.csv_text(rows).removesuffix("\n")
+
+
+def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
+    """What is kept, what the outputs say about S, and what theorems promise;
+    `per_output` adds a table.
+    """
+    table: list[list[str]] = []
+    shown = measures.outputs[: b.MOST_ROWS]
+    if per_output:
+        table.append(["output", *OF_OUTPUTS])
+        for output in shown:
+            row = [w.label(output.output)]
+            for name in OF_OUTPUTS:
+                row.append(outwards(getattr(output, name), name))
+            table.append(row)
+    text = text_of("measures", measures, table)
+    if per_output and len(shown) < len(measures.outputs):
+        text += (
+            f"\nThe first {len(shown):,} of {len(measures.outputs):,} outputs are shown; all are "
+            "in --json."
+        )
+    return text
+
+
 def _shortened(report: Report) -> Report:
     """The report with at most `MOST_LINES` beliefs and symbols: those that move most,
     and those that stay least.
@@ -85,6 +160,7 @@ def _shortened(report: Report) -> Report:
         return report
     by_change = sorted(beliefs, key=change_of, reverse=True)
     most_changed = set(by_change[:MOST_LINES])
+    # In the order of the table, which readers know.
     shown = tuple(belief for belief in beliefs if belief in most_changed)
     remark = (
         f"Shown are the {MOST_LINES} of {len(beliefs):,} values whose probability can change most; "
@@ -128,80 +204,12 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
     return [text_of("follows", bounds, report.promise.achieved, sensitive)]
 
 
-def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
-    """Verdict, achieved budgets, the worst cell and what holds for the population,
-    without a final newline.
-    """
-    return text_of(
-        "audit",
-        audit,
-        achieved_texts(audit.achieved, audit.used),
-        worst_text(audit.worst),
-        population,
-    )
-
-
-def matrix_csv(channel: Channel) -> str:
-    """The matrix W(y|x) as CSV: useful symbols down, outputs along, exact decimals
-    where they end.
-    """
-    denominator = Decimal(channel.denominator)
-    rows = [[",".join(channel.useful.columns), *channel.outputs]]
-    for name, weights in zip(channel.useful.names, channel.rows, strict=True):
-        row = [name]
-        for weight in weights:
-            share = DIGITS_OF_QUOTIENTS.divide(Decimal(weight), denominator)
-            row.append(f"{share.normalize(DIGITS_OF_QUOTIENTS):f}")
-        rows.append(row)
-    return w.csv_text(rows).removesuffix("\n")
-
-
-def channel_text(channel: Channel) -> str:
-    """Both directions without the zeros: the outputs of each symbol, and the meaning of
-    each output.
-    """
-    published: dict[str, dict[str, float]] = {}
-    rows = zip(channel.useful.names, channel.integers.entries(), strict=True)
-    for name, row in rows:
-        published[name] = {
-            channel.outputs[y]: weight / channel.denominator for y, weight in row
-        }
-    text = text_of("channel", channel, published, _population_of(channel))
-    if not channel.record.averages or channel.joint is None:
-        return text
-    achieved = achieved_by(channel, channel.joint)
-    secret = ",".join(channel.joint.sensitive.columns)
-    averages = average_texts(channel.record.averages, achieved, secret)
-    return "\n".join([text, "", *averages])
-
-
 def _population_of(channel: Channel) -> PopulationPromise | None:
     """What holds for the population; None for a channel without the counts of its table."""
     joint = channel.joint
     if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
         return None
+    # Without a notion there is nothing that could hold for the population.
     if channel.record.promise(channel.sensitive) is None:
         return None
     return population_promise(channel, joint, chosen=set_behind(channel, joint))
-
-
-def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
-    """What is kept, what the outputs say about S, and what theorems promise;
-    `per_output` adds a table.
-    """
-    table: list[list[str]] = []
-    shown = measures.outputs[: b.MOST_ROWS]
-    if per_output:
-        table.append(["output", *OF_OUTPUTS])
-        for output in shown:
-            row = [w.label(output.output)]
-            for name in OF_OUTPUTS:
-                row.append(outwards(getattr(output, name), name))
-            table.append(row)
-    text = text_of("measures", measures, table)
-    if per_output and len(shown) < len(measures.outputs):
-        text += (
-            f"\nThe first {len(shown):,} of {len(measures.outputs):,} outputs are shown; all are "
-            "in --json."
-        )
-    return text

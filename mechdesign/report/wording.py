@@ -1,4 +1,10 @@
-"""Numbers, labels and promises as people read them: never more favourable than they are."""
+"""Numbers, labels and promises as people read them: never more favourable than they are.
+
+Every text of this package is made with these functions. Shares and factors are rounded in the
+direction that claims less (`percent_at_least`, `percent_at_most`, `factor_text`); labels are made
+harmless for a terminal (`label`, `isolated`); texts are wrapped (`paragraph`, `item`) and tables
+aligned (`aligned`). `macros_of` loads the templates of plain texts, which use the same functions.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +46,9 @@ MOST_ESTIMATES = 100
 PERCENT = Decimal("0.001")
 """The last decimal of a percentage."""
 
+TENTH = Decimal("0.1")
+"""The last decimal of a percentage that people say."""
+
 RIGHT_TO_LEFT = ("R", "AL")
 """Bidirectional classes of letters that are written from right to left."""
 
@@ -51,6 +60,7 @@ def percent(
 
     Only a share of exactly 0 or 1 is written as 0 or 100 %.
     """
+    # `Decimal` of a double is exact, so only `quantize` rounds, in the direction asked for.
     rounded = (Decimal(share) * 100).quantize(step, rounding=rounding)
     if rounded <= 0 < share:
         return ">0 %" if rounding == ROUND_FLOOR else f"<{step} %"
@@ -67,6 +77,11 @@ def percent_at_most(share: float, *, step: Decimal = PERCENT) -> str:
 def percent_at_least(share: float, *, step: Decimal = PERCENT) -> str:
     """A lower bound on a share: rounded down."""
     return percent(share, ROUND_FLOOR, step=step)
+
+
+def tenths_at_least(share: float) -> str:
+    """A lower bound on a share in percent, rounded down to the one decimal that people say."""
+    return percent(share, ROUND_FLOOR, step=TENTH)
 
 
 def label(text: str) -> str:
@@ -119,6 +134,7 @@ def achieved_text(achieved: Achieved) -> str:
 
 
 def _budget_text(nats: float) -> str:
+    """A budget rounded up."""
     return "unbounded" if math.isinf(nats) else at_most(nats)
 
 
@@ -152,7 +168,11 @@ def bounded_sides(achieved: Achieved, notion: Notion) -> tuple[float, float]:
 
 def times_text(achieved: Achieved, notion: Notion) -> str:
     """``0.5 to 2 times``: a lift, rounded outwards, on the sides that a notion bounds."""
-    lower, upper = bounded_sides(achieved, notion)
+    return range_text(*bounded_sides(achieved, notion))
+
+
+def range_text(lower: float, upper: float) -> str:
+    """The range of a lift from its budgets in nats, rounded outwards to three digits."""
     if math.isinf(lower) and math.isinf(upper):
         return "any number of times"
     low = short_factor(lower, upper=False)
@@ -187,6 +207,11 @@ def paragraph(text: str, first: str = "  ") -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def lines_of(text: str) -> list[str]:
+    """A sentence as lines that fit a terminal, without an indent."""
+    return paragraph(text, "").split("\n")
 
 
 def item(text: str) -> str:
@@ -271,10 +296,12 @@ def macros_of(
 
 
 def _one_line(text: str) -> str:
+    """The lines of a template as one."""
     return text.strip("\n").replace("\n", " ")
 
 
 def _filled(first: str, text: str) -> str:
+    """The lines of a template as a wrapped paragraph."""
     return paragraph(_one_line(text), first)
 
 
@@ -320,6 +347,7 @@ def plain(value: Any) -> Any:
 
 
 def _plain_number(value: float) -> float | str | None:
+    """A number for JSON, which has no infinities and no NaN."""
     if math.isnan(value):
         return None
     if math.isfinite(value):

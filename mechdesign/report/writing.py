@@ -1,4 +1,9 @@
-"""A report as a file: HTML, Markdown or JSON by its ending, whole or not at all."""
+"""A report as a file: HTML, Markdown or JSON by its ending, whole or not at all.
+
+Three kinds of reports come here: records of one column (`save_report`), internal pages of rows and
+boxes (`save_page`), and their pages for everybody (`save_public_page`). All become a text by
+`document_text` and a file by `save_text`, which replaces the target only when the text is complete.
+"""
 
 from __future__ import annotations
 
@@ -32,24 +37,6 @@ def check_report(
     check_target(path, force=force, sources=sources)
 
 
-def document_text(
-    record: Mapping[str, Any], document: Callable[[], b.Document], ending: str
-) -> str:
-    """The document in the format of this ending, or its record where that is JSON."""
-    if ending == ".json":
-        return to_json(record) + "\n"
-    # Pages need Jinja2, which JSON does not.
-    from mechdesign.report.pages import html_page, markdown
-
-    return html_page(document()) if ending == HTML else markdown(document())
-
-
-def report_text(report: Report, ending: str) -> str:
-    """The report in the format of this ending."""
-    record = {"format": FORMAT, "version": VERSION, **asdict(report)}
-    return document_text(record, lambda: document_of(report), ending)
-
-
 def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> None:
     """Write the report, whole or not at all."""
     check_report(path, force=overwrite, pictures=report.before is not None)
@@ -70,6 +57,56 @@ def save_page(
     ending = Path(path).suffix.lower()
     text = document_text(record, lambda: page(ending == HTML), ending)
     save_text(path, text, overwrite=overwrite)
+
+
+def save_public_page(
+    path: PathLike,
+    channel_record: Mapping[str, Any],
+    page: Callable[[], b.Document],
+    *,
+    version: tuple[str, int],
+    satisfied: bool | None,
+    overwrite: bool,
+) -> None:
+    """Write a report for everybody by the ending of `path`, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    channel_record : mapping
+        The record of the public channel, which is the content of a JSON report.
+    page : callable
+        Makes the document of the other formats.
+    version : pair of str and int
+        The name and the version of the JSON format.
+    satisfied : bool or None
+        The exact verdict, if known.
+    overwrite : bool
+        Whether a file that exists is replaced.
+    """
+    name, number = version
+    head = {"format": name, "version": number, "satisfied": satisfied}
+    text = document_text({**head, **channel_record}, page, Path(path).suffix.lower())
+    save_text(path, text, overwrite=overwrite)
+
+
+def report_text(report: Report, ending: str) -> str:
+    """The report in the format of this ending."""
+    record = {"format": FORMAT, "version": VERSION, **asdict(report)}
+    return document_text(record, lambda: document_of(report), ending)
+
+
+def document_text(
+    record: Mapping[str, Any], document: Callable[[], b.Document], ending: str
+) -> str:
+    """The document in the format of this ending, or its record where that is JSON."""
+    if ending == ".json":
+        return to_json(record) + "\n"
+    # Pages need Jinja2, which JSON does not.
+    from mechdesign.report.pages import html_page, markdown
+
+    return html_page(document()) if ending == HTML else markdown(document())
 
 
 def save_text(path: PathLike, text: str, *, overwrite: bool) -> None:

@@ -1,4 +1,11 @@
-"""Bins from a user's specification: a width, equal shares of the records, edges, or medians."""
+"""Bins from a user's specification: a width, equal shares of the records, edges, or medians.
+
+`specs_by_column` says which specification belongs to which column, and `bins_for` makes the bins of
+one column: the kind and the exact numbers of its cells, then the edges, then the values in each bin
+with their masses. For example, the width ``10`` and cells from 17 to 90 give the edges 10, 20, ..,
+100. Edges disclose no record: they are multiples of a width, or the roundest numbers between two
+values, with infinite ends.
+"""
 
 from __future__ import annotations
 
@@ -41,20 +48,6 @@ UNITS = {"w": 7 * DAY, "d": DAY, "h": 3600, "min": 60, "s": 1}
 _WIDTH = re.compile(r"(\d+(?:\.\d+)?)(w|d|h|min|s)", re.ASCII)
 
 
-def spec_of(bins: Any) -> str:
-    """The text that the command line takes, for an argument of Python.
-
-    `bins` is a number, a timedelta, a text or a sequence of edges.
-    """
-    if isinstance(bins, str):
-        return bins
-    if isinstance(bins, timedelta):
-        return f"{bins.total_seconds()}s"
-    if isinstance(bins, Iterable):
-        return ",".join(str(edge) for edge in cast("Iterable[Any]", bins))
-    return str(bins)
-
-
 def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) -> Bins:
     """Bins with the values of a column in them.
 
@@ -90,6 +83,51 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     return Bins(kind=kind, edges=bins.edges, values=tuple(values), counts=tuple(masses))
 
 
+def specs_by_column(bins: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """Specifications (or `Bins`) by column; a single one belongs to the only useful column.
+
+    Parameters
+    ----------
+    bins : mapping by column, tuple with an entry for each column, or a single specification
+        What the user asks for.
+    columns : sequence of str
+        The useful columns.
+    """
+    if isinstance(bins, tuple):
+        entries = cast("tuple[Any, ...]", bins)
+        # The bins of a channel's variable have an entry for each column.
+        if any(isinstance(entry, Bins) for entry in entries):
+            return dict(zip(columns, entries, strict=True))
+    if not isinstance(bins, Mapping):
+        if len(columns) > 1:
+            raise InputError(
+                f"several columns are crossed: say which one is binned (--bin {columns[0]}=WIDTH), "
+                "for each that is"
+            )
+        return {columns[0]: bins}
+    specs = dict(cast("Mapping[str, Any]", bins))
+    for name in specs:
+        if name not in columns:
+            raise InputError(
+                f"--bin names the column {quoted(name)}, which is not useful: {listed(columns)}"
+            )
+    return specs
+
+
+def spec_of(bins: Any) -> str:
+    """The text that the command line takes, for an argument of Python.
+
+    `bins` is a number, a timedelta, a text or a sequence of edges.
+    """
+    if isinstance(bins, str):
+        return bins
+    if isinstance(bins, timedelta):
+        return f"{bins.total_seconds()}s"
+    if isinstance(bins, Iterable):
+        return ",".join(str(edge) for edge in cast("Iterable[Any]", bins))
+    return str(bins)
+
+
 def _common_kind(name: str, cells: Sequence[tuple[str, int]]) -> Kind:
     """The kind of the first cell that has one; bad cells are refused later, with their number."""
     kind = kind_of([text for text, _ in cells], most=True)
@@ -117,42 +155,6 @@ def _numbers_of_cells(
             f"{name}: {bad} different cell(s) are no {WHAT[kind]}; correct them, or leave --bin out"
         )
     return sorted(masses.items())
-
-
-def _edge_texts(
-    name: str, cuts: Sequence[Fraction | float], kind: Kind
-) -> tuple[str, ...]:
-    """The edges as texts."""
-    # Edges at midnight are written as dates.
-    finite = [cut for cut in cuts if math.isfinite(cut)]
-    if kind == "time" and all(cut % DAY == 0 for cut in finite):
-        kind = "date"
-    try:
-        return tuple(text_of_number(cut, kind) for cut in cuts)
-    except OverflowError:
-        raise InputError(
-            f"{name}: the bins would reach beyond the years 1 to 9999; give edges, the last of "
-            "them inf"
-        ) from None
-
-
-def _numbers_by_bin(name: str, numbers: Numbers, bins: Bins) -> list[Numbers]:
-    """The numbers of every bin; all must have one."""
-    parts: list[Numbers] = [[] for _ in range(len(bins))]
-    outside = 0
-    for value, mass in numbers:
-        k = bins.bin_at(value)
-        if k < 0:
-            # Counted and not shown: an error names no individual's value.
-            outside += 1
-        else:
-            parts[k].append((value, mass))
-    if outside:
-        raise InputError(
-            f"{name} has {outside} different value(s) outside the edges {bins.edges[0]} to "
-            f"{bins.edges[-1]}; add an edge below or above them, or -inf and inf"
-        )
-    return parts
 
 
 def _cuts_of_spec(
@@ -197,26 +199,31 @@ def _cuts_of_count(
     return cuts
 
 
-def _cuts_of_width(
-    name: str, spec: str, numbers: Numbers, kind: Kind
-) -> Sequence[Fraction | float]:
-    """Multiples of a width around all numbers."""
-    width = _width(spec, kind, name)
-    least, _ = numbers[0]
-    largest, _ = numbers[-1]
-    # Multiples of the width, not offsets from the smallest value: the edges disclose no record.
-    first = math.floor(least / width)
-    last = math.floor(largest / width) + 1
-    if last - first > MOST_BINS:
-        raise InputError(
-            f"--bin {quoted(spec)} makes more than {MOST_BINS:,} bins of {name}; give a "
-            "larger width"
-        )
-    cuts = [k * width for k in range(first, last + 1)]
-    if kind == "clock":
-        # No time of day lies beyond midnight.
-        cuts[-1] = min(cuts[-1], Fraction(DAY))
-    return cuts
+def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
+    """The roundest number above `low` and at most `high`.
+
+    It is a multiple of the largest possible power of ten, or of the largest possible unit of time.
+    """
+    # The first step with a multiple in (low, high] is the largest such step.
+    for step in _steps(low, high, kind):
+        multiple = math.floor(high / step) * step
+        if multiple > low:
+            return multiple
+    raise AssertionError("the steps never end")
+
+
+def _steps(low: Fraction, high: Fraction, kind: Kind) -> Iterator[Fraction]:
+    """Units of time, then powers of ten, descending without end."""
+    power = 0
+    if kind == "number":
+        # A power of ten above both ends, so that 0 is found first if it lies between them.
+        power = len(str(int(max(abs(low), abs(high), 1))))
+    else:
+        for seconds in UNITS.values():
+            yield Fraction(seconds)
+    while True:
+        yield Fraction(10) ** power
+        power -= 1
 
 
 def _explicit_cuts(spec: str, kind: Kind, name: str) -> list[Fraction | float]:
@@ -239,6 +246,28 @@ def _explicit_cuts(spec: str, kind: Kind, name: str) -> list[Fraction | float]:
                 "before it"
             )
         cuts.append(cut)
+    return cuts
+
+
+def _cuts_of_width(
+    name: str, spec: str, numbers: Numbers, kind: Kind
+) -> Sequence[Fraction | float]:
+    """Multiples of a width around all numbers."""
+    width = _width(spec, kind, name)
+    least, _ = numbers[0]
+    largest, _ = numbers[-1]
+    # Multiples of the width, not offsets from the smallest value: the edges disclose no record.
+    first = math.floor(least / width)
+    last = math.floor(largest / width) + 1
+    if last - first > MOST_BINS:
+        raise InputError(
+            f"--bin {quoted(spec)} makes more than {MOST_BINS:,} bins of {name}; give a "
+            "larger width"
+        )
+    cuts = [k * width for k in range(first, last + 1)]
+    if kind == "clock":
+        # No time of day lies beyond midnight.
+        cuts[-1] = min(cuts[-1], Fraction(DAY))
     return cuts
 
 
@@ -270,31 +299,40 @@ def _width(spec: str, kind: Kind, name: str) -> Fraction:
     return width
 
 
-def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
-    """The roundest number above `low` and at most `high`.
+def _edge_texts(
+    name: str, cuts: Sequence[Fraction | float], kind: Kind
+) -> tuple[str, ...]:
+    """The edges as texts."""
+    # Edges at midnight are written as dates.
+    finite = [cut for cut in cuts if math.isfinite(cut)]
+    if kind == "time" and all(cut % DAY == 0 for cut in finite):
+        kind = "date"
+    try:
+        return tuple(text_of_number(cut, kind) for cut in cuts)
+    except OverflowError:
+        raise InputError(
+            f"{name}: the bins would reach beyond the years 1 to 9999; give edges, the last of "
+            "them inf"
+        ) from None
 
-    It is a multiple of the largest possible power of ten, or of the largest possible unit of time.
-    """
-    # The first step with a multiple in (low, high] is the largest such step.
-    for step in _steps(low, high, kind):
-        multiple = math.floor(high / step) * step
-        if multiple > low:
-            return multiple
-    raise AssertionError("the steps never end")
 
-
-def _steps(low: Fraction, high: Fraction, kind: Kind) -> Iterator[Fraction]:
-    """Units of time, then powers of ten, descending without end."""
-    power = 0
-    if kind == "number":
-        # A power of ten above both ends, so that 0 is found first if it lies between them.
-        power = len(str(int(max(abs(low), abs(high), 1))))
-    else:
-        for seconds in UNITS.values():
-            yield Fraction(seconds)
-    while True:
-        yield Fraction(10) ** power
-        power -= 1
+def _numbers_by_bin(name: str, numbers: Numbers, bins: Bins) -> list[Numbers]:
+    """The numbers of every bin; all must have one."""
+    parts: list[Numbers] = [[] for _ in range(len(bins))]
+    outside = 0
+    for value, mass in numbers:
+        k = bins.bin_at(value)
+        if k < 0:
+            # Counted and not shown: an error names no individual's value.
+            outside += 1
+        else:
+            parts[k].append((value, mass))
+    if outside:
+        raise InputError(
+            f"{name} has {outside} different value(s) outside the edges {bins.edges[0]} to "
+            f"{bins.edges[-1]}; add an edge below or above them, or -inf and inf"
+        )
+    return parts
 
 
 def _thinned(part: Numbers) -> Numbers:
@@ -309,40 +347,10 @@ def _thinned(part: Numbers) -> Numbers:
     sums = list(itertools.accumulate(mass for _, mass in part))
     # A value may be in the middle of several shares, so the shares of each are counted.
     shares: Counter[Fraction] = Counter()
-    # The middle of share k of the mass, (2 k + 1) / (2 MOST_VALUES), in integers.
-    for share in range(MOST_VALUES):
-        middle = sums[-1] * (2 * share + 1) // (2 * MOST_VALUES)
+    # Equal shares k = 0, 1, .. of the mass; the middle of each, in integers, is at
+    # (2 k + 1) / (2 MOST_VALUES) of all mass.
+    for k in range(MOST_VALUES):
+        middle = sums[-1] * (2 * k + 1) // (2 * MOST_VALUES)
         value, _ = part[bisect_right(sums, middle)]
         shares[value] += 1
     return list(shares.items())
-
-
-def specs_by_column(bins: Any, columns: Sequence[str]) -> dict[str, Any]:
-    """Specifications (or `Bins`) by column; a single one belongs to the only useful column.
-
-    Parameters
-    ----------
-    bins : mapping by column, tuple with an entry for each column, or a single specification
-        What the user asks for.
-    columns : sequence of str
-        The useful columns.
-    """
-    if isinstance(bins, tuple):
-        entries = cast("tuple[Any, ...]", bins)
-        # The bins of a channel's variable have an entry for each column.
-        if any(isinstance(entry, Bins) for entry in entries):
-            return dict(zip(columns, entries, strict=True))
-    if not isinstance(bins, Mapping):
-        if len(columns) > 1:
-            raise InputError(
-                f"several columns are crossed: say which one is binned (--bin {columns[0]}=WIDTH), "
-                "for each that is"
-            )
-        return {columns[0]: bins}
-    specs = dict(cast("Mapping[str, Any]", bins))
-    for name in specs:
-        if name not in columns:
-            raise InputError(
-                f"--bin names the column {quoted(name)}, which is not useful: {listed(columns)}"
-            )
-    return specs

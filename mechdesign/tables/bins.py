@@ -2,7 +2,12 @@
 
 Bins are contiguous. A bin includes its lower edge and not its upper one; a finite last edge belongs
 to the last bin. The first edge may be ``-inf`` and the last one ``inf``. A cell outside the edges
-has no bin.
+has no bin. With the edges 0, 10 and inf, the cell ``10.0`` is in the bin ``[10, inf)``.
+
+`Bins.bin_of` decides for one cell, by exact fractions. Columns are long, so `bins_of` (for texts)
+and `sorted_values` (for arrow arrays) first search the edges for the nearest doubles, or for whole
+microseconds, of all cells at once. Only a cell whose rounded number equals a rounded edge is
+decided exactly.
 """
 
 # pyarrow has no complete types.
@@ -35,6 +40,9 @@ OUTSIDE = "outside the edges"
 NO_NUMBER_CODE = -1
 OUTSIDE_CODE = -2
 """The same in the place of the number of a bin."""
+
+_NAN_CODE = -3
+"""The same for NaN, which is a missing cell."""
 
 ORIGIN_MICROSECONDS = int(ORIGIN.timestamp()) * 1_000_000
 """`ORIGIN` in arrow's microseconds since 1970."""
@@ -277,10 +285,6 @@ class Bins(Record):
         """The edges alone, without the values of the table."""
         # A copy would keep the cached properties as well, which are computed from the values.
         return Bins(kind=self.kind, edges=self.edges)
-
-
-_NAN_CODE = -3
-"""The code of NaN, which is a missing cell."""
 
 
 def middle_of(weights: Sequence[int]) -> int:

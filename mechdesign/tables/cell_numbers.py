@@ -1,6 +1,8 @@
 """The numbers, dates and times of cells, as exact rationals.
 
-Times are seconds since `ORIGIN`. ``01``, ``1`` and ``1.0`` are spellings of one number.
+`kind_of` finds the common kind of a column's cells, `number_of` reads a cell of this kind, and
+`text_of_number` writes a number back. Times are seconds since `ORIGIN`: ``1970-01-06 00:00`` is
+86400. ``01``, ``1`` and ``1.0`` are spellings of one number, and only ``1`` is written.
 """
 
 from __future__ import annotations
@@ -49,65 +51,6 @@ _MOMENT = re.compile(
 )
 
 
-def _moment(text: str) -> tuple[Kind, Fraction]:
-    """The kind of a moment, and its seconds.
-
-    Raises
-    ------
-    ValueError
-        If the text is not a moment.
-    """
-    match = _MOMENT.fullmatch(text.strip(" \t"))
-    if match is None:
-        raise ValueError(text)
-    day, clock, fraction, zone = match.groups()
-    # All parts of the pattern are optional.
-    if day is None and clock is None:
-        raise ValueError(text)
-    # A zone may change with the date, so a time of day alone has none.
-    if zone is not None and day is None:
-        raise ValueError(text)
-    if text == MIDNIGHT:
-        return "clock", Fraction(DAY)
-    iso = f"{day or ORIGIN.date()}T{clock or '00:00'}{zone or 'Z'}"
-    try:
-        moment = datetime.fromisoformat(iso).astimezone(UTC)
-    except OverflowError:
-        # The year is 0 or 10000 in UTC.
-        raise ValueError(text) from None
-    # `datetime` ends at microseconds, so the fraction is added exactly.
-    seconds = Fraction((moment - ORIGIN) // timedelta(seconds=1))
-    if fraction is not None:
-        seconds += Fraction(f"0{fraction}")
-    return _kind_of_parts(day, clock, zone), seconds
-
-
-def _kind_of_parts(day: str | None, clock: str | None, zone: str | None) -> Kind:
-    """The kind of a moment by the parts that it has."""
-    if day is None:
-        return "clock"
-    if clock is None:
-        return "date"
-    return "time" if zone is None else "instant"
-
-
-def number_of(text: str, kind: Kind) -> Fraction | None:
-    """The exact number of a cell, in seconds for times; None if it has none of this kind."""
-    if kind == "number":
-        try:
-            return fraction_of_text(text)
-        except InputError:
-            return None
-    try:
-        text_kind, seconds = _moment(text)
-    except ValueError:
-        return None
-    # A date is also the time of its midnight, and a time may stand in a column of dates.
-    if text_kind == kind or {text_kind, kind} == {"date", "time"}:
-        return seconds
-    return None
-
-
 def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
     """The common kind of all texts, None if there is none.
 
@@ -125,15 +68,21 @@ def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
     return kinds[0]
 
 
-def _kind_of(text: str) -> Kind | None:
-    """The kind of one text, None if it has none."""
-    if number_of(text, "number") is not None:
-        return "number"
+def number_of(text: str, kind: Kind) -> Fraction | None:
+    """The exact number of a cell, in seconds for times; None if it has none of this kind."""
+    if kind == "number":
+        try:
+            return fraction_of_text(text)
+        except InputError:
+            return None
     try:
-        kind, _ = _moment(text)
+        text_kind, seconds = _moment(text)
     except ValueError:
         return None
-    return kind
+    # A date is also the time of its midnight, and a time may stand in a column of dates.
+    if text_kind == kind or {text_kind, kind} == {"date", "time"}:
+        return seconds
+    return None
 
 
 def text_of_number(value: Fraction | float, kind: Kind) -> str:
@@ -160,6 +109,60 @@ def text_of_number(value: Fraction | float, kind: Kind) -> str:
     if kind == "instant":
         return f"{day} {clock}+00:00"
     return f"{day} {clock}"
+
+
+def _kind_of(text: str) -> Kind | None:
+    """The kind of one text, None if it has none."""
+    if number_of(text, "number") is not None:
+        return "number"
+    try:
+        kind, _ = _moment(text)
+    except ValueError:
+        return None
+    return kind
+
+
+def _moment(text: str) -> tuple[Kind, Fraction]:
+    """The kind of a moment, and its seconds.
+
+    Raises
+    ------
+    ValueError
+        If the text is not a moment.
+    """
+    match = _MOMENT.fullmatch(text.strip(" \t"))
+    if match is None:
+        raise ValueError(text)
+    day, clock, fraction, zone = match.groups()
+    # All parts of the pattern are optional.
+    if day is None and clock is None:
+        raise ValueError(text)
+    # A zone may change with the date, so a time of day alone has none.
+    if zone is not None and day is None:
+        raise ValueError(text)
+    if text == MIDNIGHT:
+        return "clock", Fraction(DAY)
+    # A time of day is read on the day of `ORIGIN`, so that its seconds count from midnight.
+    iso = f"{day or ORIGIN.date()}T{clock or '00:00'}{zone or 'Z'}"
+    try:
+        moment = datetime.fromisoformat(iso).astimezone(UTC)
+    except OverflowError:
+        # The year is 0 or 10000 in UTC.
+        raise ValueError(text) from None
+    # `datetime` ends at microseconds, so the fraction is added exactly.
+    seconds = Fraction((moment - ORIGIN) // timedelta(seconds=1))
+    if fraction is not None:
+        seconds += Fraction(f"0{fraction}")
+    return _kind_of_parts(day, clock, zone), seconds
+
+
+def _kind_of_parts(day: str | None, clock: str | None, zone: str | None) -> Kind:
+    """The kind of a moment by the parts that it has."""
+    if day is None:
+        return "clock"
+    if clock is None:
+        return "date"
+    return "time" if zone is None else "instant"
 
 
 def _decimal(value: Fraction | int) -> str:

@@ -1,4 +1,9 @@
-"""Records as positions of symbols, and the error about a record that has no symbol."""
+"""Records as positions of symbols, and the error about a record that has no symbol.
+
+A channel is applied in two steps: `values_of` (or `encode_for`, for one column with bins) makes
+texts of the cells, and `positions_of` looks the texts up among the variable's symbols. A record
+without a symbol gets `UNKNOWN` or `MISSING` there; `unknown_at` explains such a record.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,9 @@ more. The shares P(s) are bounded alike, or known, or not needed. Rows of few re
 large probability spend more of 1 - level than others, by rules fixed before the sample.
 
 Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can recompute them.
+
+`confidence_set` computes the set of a table, and `set_of_record` that of a channel file, which must
+equal it. The rest checks what users give: the level, known shares, the kind of the table.
 """
 
 from __future__ import annotations
@@ -91,9 +94,7 @@ class ConfidenceSet:
     @property
     def _shares_are_free(self) -> bool:
         """Whether P(s) was left open."""
-        return all(end == 0 for end in self.share_lower) and all(
-            end == 1 for end in self.share_upper
-        )
+        return set(self.share_lower) == {0} and set(self.share_upper) == {1}
 
     def to_record(self) -> dict[str, Any]:
         """The set as the channel file writes it; ends are texts "p/q"."""
@@ -123,6 +124,173 @@ class ConfidenceSet:
             "shares": shares,
             "unseen": self.unseen,
         }
+
+
+@dataclass(frozen=True)
+class _Level:
+    """The probability with which an end may be false, ``constant + slope p`` for a cell of
+    probability p.
+    """
+
+    constant: Fraction
+    slope: Fraction
+
+    @classmethod
+    def of_row(cls, spent: Fraction, n: int) -> _Level:
+        """The level of each of the 2 n ends of a distribution on n symbols, which spend `spent`.
+
+        Half is spread equally, half in proportion to p, where p is that of the hypothesis under
+        test and not of the sample. Over the n cells these levels sum to spent / 2 on either side,
+        because the p of a distribution sum to one: a true distribution is rejected with
+        probability `spent` at most.
+        """
+        return cls(spent / (4 * n), spent / 4)
+
+    def lower_end(self, count: int, total: int) -> int:
+        """The lower end for `count` of `total` records, in units of 1 / `SCALE`."""
+        return lower_end(count, total, self.constant, self.slope)
+
+    def upper_end(self, count: int, total: int) -> int:
+        """The lower end for the complement 1 - p, whose level falls with it."""
+        # With q = 1 - p the level constant + slope p is (constant + slope) - slope q.
+        constant = self.constant + self.slope
+        return SCALE - lower_end(total - count, total, constant, -self.slope)
+
+    def ends(self, counts: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Lower and upper ends for all counts of a row."""
+        total = sum(counts)
+        # Tables have many equal counts, and an end takes a millisecond.
+        lower_ends: dict[int, int] = {}
+        upper_ends: dict[int, int] = {}
+        for count in set(counts):
+            lower_ends[count] = self.lower_end(count, total)
+            upper_ends[count] = self.upper_end(count, total)
+        lower = tuple(lower_ends[count] for count in counts)
+        upper = tuple(upper_ends[count] for count in counts)
+        return lower, upper
+
+
+def confidence_set(
+    joint: Joint,
+    level: float = DEFAULT_LEVEL,
+    *,
+    shares: Mapping[Any, Any] | None = None,
+    estimate_shares: bool = True,
+    unseen: int = 0,
+) -> ConfidenceSet:
+    """The Clopper-Pearson set of a table of counts.
+
+    All ends together fail with probability 1 - level at most. Each of the |X| cells of a row and,
+    where P(s) is estimated, all shares together take the same part of it. `_row_parts` and `_Level`
+    spread it over rows and cells.
+
+    Parameters
+    ----------
+    joint : Joint
+        The table.
+    level : float
+        The confidence level, from 0.5 to below 1.
+    shares : mapping, optional
+        Known P(s).
+    estimate_shares : bool
+        Whether unknown P(s) are bounded; otherwise they are left open.
+    unseen : int
+        The number of useful symbols of which the table has no record.
+    """
+    check_counts(joint)
+    # The level as it is written: 0.95 is 19/20, and not the double next to it.
+    spent = 1 - Fraction(repr(check_level(level)))
+    known_shares = None
+    if shares is not None:
+        known_shares = check_shares(shares, joint)
+    _check_unseen(unseen)
+    n = len(joint.counts[0]) + unseen
+    # Where P(s) is estimated, its intervals take as much of the error as one cell of a row does.
+    for_shares = Fraction(0)
+    if known_shares is None and estimate_shares:
+        for_shares = spent / (n + 1)
+    totals = joint.sensitive_counts
+    row_levels: list[_Level] = []
+    for part in _row_parts(totals):
+        row_levels.append(_Level.of_row(part * (spent - for_shares), n))
+    lower, upper = _cell_ends(joint.counts, row_levels)
+    share_lower, share_upper = _share_ends(totals, known_shares, for_shares)
+    return ConfidenceSet(
+        level=float(level),
+        lower=lower,
+        upper=upper,
+        share_lower=share_lower,
+        share_upper=share_upper,
+        unseen=unseen,
+        rest=_rest_ends(totals, row_levels, unseen),
+    )
+
+
+def _check_unseen(unseen: object) -> None:
+    """Refuse a number of unseen symbols that is no integer or negative."""
+    if type(unseen) is not int or unseen < 0:
+        raise InputError(
+            f"the number of unseen symbols ({quoted(unseen)}) must be an integer of at "
+            "least 0"
+        )
+
+
+def _row_parts(totals: Sequence[int]) -> list[Fraction]:
+    """The part of the probability of failure that each row spends.
+
+    Half is spread equally, half in proportion to 1 / N_s: rows of few records need more. The parts
+    may depend on N_s, because every row is considered given all N_s.
+    """
+    inverse = [Fraction(1, total) for total in totals]
+    whole = sum(inverse)
+    return [(Fraction(1, len(totals)) + part / whole) / 2 for part in inverse]
+
+
+def _cell_ends(
+    counts: Sequence[Sequence[int]], row_levels: Sequence[_Level]
+) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """Lower and upper ends of all cells.
+
+    A union bound over rows: given the row sums, each row is a sample of P(.|s), whatever P(s) is.
+    """
+    lower: list[tuple[int, ...]] = []
+    upper: list[tuple[int, ...]] = []
+    for row, row_level in zip(counts, row_levels, strict=True):
+        row_lower, row_upper = row_level.ends(row)
+        lower.append(row_lower)
+        upper.append(row_upper)
+    return tuple(lower), tuple(upper)
+
+
+def _share_ends(
+    totals: Sequence[int], known: tuple[Fraction, ...] | None, error: Fraction
+) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+    """Lower and upper ends of every P(s): known, estimated at this error, or open where it is 0."""
+    if known is not None:
+        return known, known
+    size = len(totals)
+    if not error:
+        return (Fraction(0),) * size, (Fraction(1),) * size
+    low, high = _Level.of_row(error, size).ends(totals)
+    # The ends are integers over SCALE, rounded outwards, so the fractions enclose the exact ends.
+    lower = tuple(Fraction(end, SCALE) for end in low)
+    upper = tuple(Fraction(end, SCALE) for end in high)
+    return lower, upper
+
+
+def _rest_ends(
+    totals: Sequence[int], row_levels: Sequence[_Level], unseen: int
+) -> tuple[int, ...]:
+    """Upper ends of the mass of all unseen symbols in each row; empty if there is none."""
+    if not unseen:
+        return ()
+    rest: list[int] = []
+    for total, row_level in zip(totals, row_levels, strict=True):
+        # A symbol without a record has the count 0 in every row, and the upper end of that count.
+        # All of them together have at most the sum, because all their ends are true at once.
+        one_symbol = row_level.upper_end(0, total)
+        rest.append(min(unseen * one_symbol, SCALE))
+    return tuple(rest)
 
 
 def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
@@ -175,6 +343,15 @@ def check_level(level: Any) -> float:
             "but not including, 1"
         )
     return float(level)
+
+
+def check_counts(joint: Joint | Records) -> None:
+    """Refuse a table that does not count records."""
+    if not joint.is_counts:
+        raise InputError(
+            "confidence needs counts of records: probabilities do not say how many records they "
+            "come from, and weighted records are not a sample of independent ones"
+        )
 
 
 def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
@@ -272,177 +449,3 @@ def scope_of(record: Mapping[str, Any], records: int | None = None) -> list[str]
         )
     sentences.append(uncovered_sentence(record["level"], records))
     return sentences
-
-
-def check_counts(joint: Joint | Records) -> None:
-    """Refuse a table that does not count records."""
-    if not joint.is_counts:
-        raise InputError(
-            "confidence needs counts of records: probabilities do not say how many records they "
-            "come from, and weighted records are not a sample of independent ones"
-        )
-
-
-@dataclass(frozen=True)
-class _Level:
-    """The probability with which an end may be false, ``constant + slope p`` for a cell of
-    probability p.
-    """
-
-    constant: Fraction
-    slope: Fraction
-
-    @classmethod
-    def of_row(cls, spent: Fraction, n: int) -> _Level:
-        """The level of each of the 2 n ends of a distribution on n symbols, which spend `spent`.
-
-        Half is spread equally, half in proportion to p, where p is that of the hypothesis under
-        test and not of the sample. Over the n cells these levels sum to spent / 2 on either side,
-        because the p of a distribution sum to one: a true distribution is rejected with
-        probability `spent` at most.
-        """
-        return cls(spent / (4 * n), spent / 4)
-
-    def lower_end(self, count: int, total: int) -> int:
-        """The lower end for `count` of `total` records, in units of 1 / `SCALE`."""
-        return lower_end(count, total, self.constant, self.slope)
-
-    def upper_end(self, count: int, total: int) -> int:
-        """The lower end for the complement 1 - p, whose level falls with it."""
-        # With q = 1 - p the level constant + slope p is (constant + slope) - slope q.
-        constant = self.constant + self.slope
-        return SCALE - lower_end(total - count, total, constant, -self.slope)
-
-    def ends(self, counts: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Lower and upper ends for all counts of a row."""
-        total = sum(counts)
-        # Tables have many equal counts, and an end takes a millisecond.
-        lower = {count: self.lower_end(count, total) for count in set(counts)}
-        upper = {count: self.upper_end(count, total) for count in set(counts)}
-        return (
-            tuple(lower[count] for count in counts),
-            tuple(upper[count] for count in counts),
-        )
-
-
-def confidence_set(
-    joint: Joint,
-    level: float = DEFAULT_LEVEL,
-    *,
-    shares: Mapping[Any, Any] | None = None,
-    estimate_shares: bool = True,
-    unseen: int = 0,
-) -> ConfidenceSet:
-    """The Clopper-Pearson set of a table of counts.
-
-    All ends together fail with probability 1 - level at most. Each of the |X| cells of a row and,
-    where P(s) is estimated, all shares together take the same part of it. `_row_parts` and `_Level`
-    spread it over rows and cells.
-
-    Parameters
-    ----------
-    joint : Joint
-        The table.
-    level : float
-        The confidence level, from 0.5 to below 1.
-    shares : mapping, optional
-        Known P(s).
-    estimate_shares : bool
-        Whether unknown P(s) are bounded; otherwise they are left open.
-    unseen : int
-        The number of useful symbols of which the table has no record.
-    """
-    check_counts(joint)
-    # The level as it is written: 0.95 is 19/20, and not the double next to it.
-    spent = 1 - Fraction(repr(check_level(level)))
-    known_shares = None
-    if shares is not None:
-        known_shares = check_shares(shares, joint)
-    _check_unseen(unseen)
-    n = len(joint.counts[0]) + unseen
-    # Where P(s) is estimated, its intervals take as much of the error as one cell of a row does.
-    for_shares = Fraction(0)
-    if known_shares is None and estimate_shares:
-        for_shares = spent / (n + 1)
-    totals = joint.sensitive_counts
-    row_levels = [
-        _Level.of_row(part * (spent - for_shares), n) for part in _row_parts(totals)
-    ]
-    lower, upper = _cell_ends(joint.counts, row_levels)
-    share_lower, share_upper = _share_ends(totals, known_shares, for_shares)
-    return ConfidenceSet(
-        level=float(level),
-        lower=lower,
-        upper=upper,
-        share_lower=share_lower,
-        share_upper=share_upper,
-        unseen=unseen,
-        rest=_rest_ends(totals, row_levels, unseen),
-    )
-
-
-def _check_unseen(unseen: object) -> None:
-    """Refuse a number of unseen symbols that is no integer or negative."""
-    if type(unseen) is not int or unseen < 0:
-        raise InputError(
-            f"the number of unseen symbols ({quoted(unseen)}) must be an integer of at "
-            "least 0"
-        )
-
-
-def _cell_ends(
-    counts: Sequence[Sequence[int]], row_levels: Sequence[_Level]
-) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-    """Lower and upper ends of all cells.
-
-    A union bound over rows: given the row sums, each row is a sample of P(.|s), whatever P(s) is.
-    """
-    lower: list[tuple[int, ...]] = []
-    upper: list[tuple[int, ...]] = []
-    for row, row_level in zip(counts, row_levels, strict=True):
-        row_lower, row_upper = row_level.ends(row)
-        lower.append(row_lower)
-        upper.append(row_upper)
-    return tuple(lower), tuple(upper)
-
-
-def _share_ends(
-    totals: Sequence[int], known: tuple[Fraction, ...] | None, error: Fraction
-) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Lower and upper ends of every P(s): known, estimated at this error, or open where it is 0."""
-    if known is not None:
-        return known, known
-    size = len(totals)
-    if not error:
-        return (Fraction(0),) * size, (Fraction(1),) * size
-    low, high = _Level.of_row(error, size).ends(totals)
-    # The ends are integers over SCALE, rounded outwards, so the fractions enclose the exact ends.
-    lower = tuple(Fraction(end, SCALE) for end in low)
-    upper = tuple(Fraction(end, SCALE) for end in high)
-    return lower, upper
-
-
-def _rest_ends(
-    totals: Sequence[int], row_levels: Sequence[_Level], unseen: int
-) -> tuple[int, ...]:
-    """Upper ends of the mass of all unseen symbols in each row; empty if there is none."""
-    if not unseen:
-        return ()
-    rest: list[int] = []
-    for total, row_level in zip(totals, row_levels, strict=True):
-        # A symbol without a record has the count 0 in every row, and the upper end of that count.
-        # All of them together have at most the sum, because all their ends are true at once.
-        one_symbol = row_level.upper_end(0, total)
-        rest.append(min(unseen * one_symbol, SCALE))
-    return tuple(rest)
-
-
-def _row_parts(totals: Sequence[int]) -> list[Fraction]:
-    """The part of the probability of failure that each row spends.
-
-    Half is spread equally, half in proportion to 1 / N_s: rows of few records need more. The parts
-    may depend on N_s, because every row is considered given all N_s.
-    """
-    inverse = [Fraction(1, total) for total in totals]
-    whole = sum(inverse)
-    return [(Fraction(1, len(totals)) + part / whole) / 2 for part in inverse]

@@ -1,4 +1,9 @@
-"""Small CSV files that a promise with confidence needs: known shares, and a list of symbols."""
+"""Small CSV files that a promise with confidence needs: known shares, and a list of symbols.
+
+A list has the header of its columns and a symbol a line. It must be made without looking at the
+records, because intervals hold for a set of symbols that was fixed before the sample; so a list
+that lacks a symbol of the table is refused.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +15,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.tables.confidence import unprotected
 from mechdesign.tables.joint import Joint
-
-
-def _rows(path: str, header: Sequence[str]) -> list[list[str]]:
-    """The rows of a file that must have this header."""
-    with open_source(path) as source:
-        if list(source.header) != list(header):
-            raise FileError(
-                path, f"{path} must begin with the header {','.join(header)}"
-            )
-        return all_rows(source)
+from mechdesign.tables.variable import Symbol, Variable
 
 
 def unseen_symbols(path: str, joint: Joint) -> int:
@@ -43,16 +39,7 @@ def unseen_symbols(path: str, joint: Joint) -> int:
         raise FileError(
             path, f"{path}: the symbol {quoted(', '.join(twice))} is listed twice"
         )
-    known = set(symbols)
-    absent = [
-        ", ".join(symbol) for symbol in joint.useful.symbols if symbol not in known
-    ]
-    if absent:
-        raise FileError(
-            path,
-            f"{path} does not list {listed(absent)}, which the table has: confidence needs a list "
-            "that was made without looking at the records",
-        )
+    _require_listed(path, symbols, joint.useful)
     # A column of zeros in the table is listed, too.
     names = {", ".join(symbol) for symbol in symbols}
     empty = [name for name in joint.empty_useful if name not in names]
@@ -75,16 +62,8 @@ def check_secrets(path: str, joint: Joint) -> None:
         If the list lacks a value of the table, or names a value of which the table has no record.
     """
     symbols = [tuple(row) for row in _rows(path, joint.sensitive.columns)]
-    present = set(joint.sensitive.symbols)
-    absent = [
-        ", ".join(symbol) for symbol in joint.sensitive.symbols if symbol not in symbols
-    ]
-    if absent:
-        raise FileError(
-            path,
-            f"{path} does not list {listed(absent)}, which the table has: confidence needs a list "
-            "that was made without looking at the records",
-        )
+    _require_listed(path, symbols, joint.sensitive)
+    present = joint.sensitive.index
     without_records = [", ".join(symbol) for symbol in symbols if symbol not in present]
     if without_records:
         raise FileError(path, f"{path}: {unprotected(without_records)}")
@@ -100,3 +79,28 @@ def read_shares(path: str) -> dict[str, str]:
     if twice is not None:
         raise FileError(path, f"{path}: the share of {quoted(twice)} is given twice")
     return {row[0]: row[1] for row in rows}
+
+
+def _rows(path: str, header: Sequence[str]) -> list[list[str]]:
+    """The rows of a file that must have this header."""
+    with open_source(path) as source:
+        if list(source.header) != list(header):
+            raise FileError(
+                path, f"{path} must begin with the header {','.join(header)}"
+            )
+        return all_rows(source)
+
+
+def _require_listed(path: str, symbols: Sequence[Symbol], variable: Variable) -> None:
+    """Refuse a list that lacks a symbol of the table."""
+    on_list = set(symbols)
+    absent: list[str] = []
+    for symbol in variable.symbols:
+        if symbol not in on_list:
+            absent.append(", ".join(symbol))
+    if absent:
+        raise FileError(
+            path,
+            f"{path} does not list {listed(absent)}, which the table has: confidence needs a list "
+            "that was made without looking at the records",
+        )

@@ -1,4 +1,10 @@
-"""Tables of counts, weights or probabilities as labelled exact integers."""
+"""Tables of counts, weights or probabilities as labelled exact integers.
+
+`exact_table` takes a wide table in four steps: cells and labels from any container
+(`table_layout`), each cell as an exact fraction (``0.25`` is 1/4), all fractions times their common
+denominator (`scaled`), and rows and columns of zeros dropped (`without_empty`). Counts skip the
+fractions. A row or column that is the sum of the others is refused: it would count everybody twice.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +61,6 @@ class ExactTable(NamedTuple):
     empty_useful: tuple[str, ...] = ()
 
 
-def cell_name(sensitive: Variable, useful: Variable, s: int, x: int) -> str:
-    """A cell in messages, by the labels of its row and column."""
-    return f"row {quoted(sensitive.names[s])}, column {quoted(useful.names[x])}"
-
-
 def exact_table(
     array: Any,
     labels: tuple[Sequence[Any] | None, Sequence[Any] | None],
@@ -86,6 +87,7 @@ def exact_table(
     column_labels = layout.column_labels if labels[1] is None else labels[1]
     sensitive = _variable(row_labels, layout.row_title, len(cells), "row")
     useful = _variable(column_labels, layout.column_title, len(cells[0]), "column")
+    # The usual case needs no fractions.
     if what == "count" and _are_counts(cells):
         return without_empty(sensitive, useful, cells)
     values: list[list[Fraction]] = []
@@ -99,34 +101,6 @@ def exact_table(
     if what == "probability":
         notices = _check_sum(values)
     return without_empty(sensitive, useful, scaled(values, sensitive, useful), notices)
-
-
-def _are_counts(cells: Sequence[Sequence[Any]]) -> bool:
-    """Whether all entries are Python integers in range, which is the usual case."""
-    # Three passes in C, without a fraction and a name for every cell.
-    for row in cells:
-        if set(map(type, row)) != {int}:
-            return False
-        if min(row) < 0 or max(row) >= LARGEST_ENTRY:
-            return False
-    return True
-
-
-def _check_sum(values: Sequence[Sequence[Fraction]]) -> tuple[str, ...]:
-    """Refuse probabilities that do not sum to 1; return a notice if they do not exactly."""
-    total = Fraction(0)
-    for row in values:
-        total += sum(row)
-    if abs(total - 1) > SUM_TOLERANCE:
-        raise InputError(
-            f"the probabilities sum to {float(total):.9g} and not to 1 (within "
-            f"{float(SUM_TOLERANCE):g}); correct them, or give counts"
-        )
-    if abs(total - 1) > SUM_WORTH_A_NOTICE:
-        return (
-            f"the probabilities summed to {float(total):.12g}; they were normalised",
-        )
-    return ()
 
 
 def scaled(
@@ -159,23 +133,6 @@ def scaled(
     return counts
 
 
-def _smallest_entry(values: Sequence[Sequence[Fraction | int]]) -> str:
-    """The smallest positive entry, as a part of a message."""
-    positive: list[float] = []
-    for row in values:
-        positive += [float(value) for value in row if value]
-    return f"; the smallest entry is {min(positive):.3g}"
-
-
-def _in_lowest_terms(counts: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The counts without their greatest common divisor."""
-    divisor = math.gcd(*(math.gcd(*row) for row in counts)) or 1
-    reduced: list[list[int]] = []
-    for row in counts:
-        reduced.append([entry // divisor for entry in row])
-    return reduced
-
-
 def without_empty(
     sensitive: Variable,
     useful: Variable,
@@ -195,7 +152,10 @@ def without_empty(
     if len(rows) < len(sensitive) or len(columns) < len(useful):
         sensitive = sensitive.select(rows)
         useful = useful.select(columns)
-        counts = [[counts[s][x] for x in columns] for s in rows]
+        with_mass: list[list[int]] = []
+        for s in rows:
+            with_mass.append([counts[s][x] for x in columns])
+        counts = with_mass
     if len(useful) == 1:
         raise InputError(
             f"the useful column {quoted(','.join(useful.columns))} has a single symbol "
@@ -210,19 +170,6 @@ def without_empty(
         empty_sensitive,
         empty_useful,
     )
-
-
-def _names_without(variable: Variable, kept: Sequence[int]) -> tuple[str, ...]:
-    """The names of the symbols that are not kept."""
-    dropped = sorted(set(range(len(variable))) - set(kept))
-    return tuple(variable.names[i] for i in dropped)
-
-
-def _notice_of_dropped(names: Sequence[str], what: str) -> tuple[str, ...]:
-    """The notice of dropped symbols, if there are any."""
-    if not names:
-        return ()
-    return (f"dropped {len(names)} {what} symbol(s) of zero mass: {listed(names)}",)
 
 
 def refuse_margins(
@@ -242,36 +189,9 @@ def refuse_margins(
     _refuse_margin("column", useful, columns, unnamed)
 
 
-def _refuse_margin(
-    what: str, variable: Variable, lines: Sequence[Sequence[int]], unnamed: bool
-) -> None:
-    """Refuse a margin among some lines, the rows or the columns of a table."""
-    # With a margin among them, the lines add up to twice the margin, entry by entry.
-    totals = [sum(line) for line in zip(*lines, strict=True)]
-    for name, line in zip(variable.names, lines, strict=True):
-        if MARGINS.fullmatch(name.strip().lower()) is not None:
-            tolerance = NEARLY
-            remedy = "of this name needs another"
-        elif unnamed and len(lines) >= FEWEST:
-            tolerance = 0.0
-            remedy = "needs the long form, --weight"
-        else:
-            continue
-        if _is_sum_of_others(line, totals, tolerance):
-            raise InputError(
-                f"the {what} {quoted(name)} is the sum of the other {what}s, a margin that would "
-                f"count everybody twice; remove it (a symbol {remedy})"
-            )
-
-
-def _is_sum_of_others(
-    line: Sequence[int], totals: Sequence[int], tolerance: float
-) -> bool:
-    """Whether a line is half of the totals, which include it."""
-    for entry, total in zip(line, totals, strict=True):
-        if abs(2 * entry - total) > tolerance * entry:
-            return False
-    return True
+def cell_name(sensitive: Variable, useful: Variable, s: int, x: int) -> str:
+    """A cell in messages, by the labels of its row and column."""
+    return f"row {quoted(sensitive.names[s])}, column {quoted(useful.names[x])}"
 
 
 def _variable(
@@ -309,6 +229,17 @@ def _symbol(label: Any, what: str) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def _are_counts(cells: Sequence[Sequence[Any]]) -> bool:
+    """Whether all entries are Python integers in range, which is the usual case."""
+    # Three passes in C, without a fraction and a name for every cell.
+    for row in cells:
+        if set(map(type, row)) != {int}:
+            return False
+        if min(row) < 0 or max(row) >= LARGEST_ENTRY:
+            return False
+    return True
+
+
 def _value(cell: Any, what: Entry, place: str) -> Fraction:
     """The exact entry of a cell."""
     subject = f"the {what} at {place} is"
@@ -325,3 +256,82 @@ def _value(cell: Any, what: Entry, place: str) -> Fraction:
             "(--probabilities)"
         )
     return value
+
+
+def _check_sum(values: Sequence[Sequence[Fraction]]) -> tuple[str, ...]:
+    """Refuse probabilities that do not sum to 1; return a notice if they do not exactly."""
+    total = Fraction(0)
+    for row in values:
+        total += sum(row)
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError(
+            f"the probabilities sum to {float(total):.9g} and not to 1 (within "
+            f"{float(SUM_TOLERANCE):g}); correct them, or give counts"
+        )
+    if abs(total - 1) > SUM_WORTH_A_NOTICE:
+        return (
+            f"the probabilities summed to {float(total):.12g}; they were normalised",
+        )
+    return ()
+
+
+def _in_lowest_terms(counts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The counts without their greatest common divisor."""
+    divisor = math.gcd(*(math.gcd(*row) for row in counts)) or 1
+    reduced: list[list[int]] = []
+    for row in counts:
+        reduced.append([entry // divisor for entry in row])
+    return reduced
+
+
+def _smallest_entry(values: Sequence[Sequence[Fraction | int]]) -> str:
+    """The smallest positive entry, as a part of a message."""
+    positive: list[float] = []
+    for row in values:
+        positive += [float(value) for value in row if value]
+    return f"; the smallest entry is {min(positive):.3g}"
+
+
+def _names_without(variable: Variable, kept: Sequence[int]) -> tuple[str, ...]:
+    """The names of the symbols that are not kept."""
+    dropped = sorted(set(range(len(variable))) - set(kept))
+    return tuple(variable.names[i] for i in dropped)
+
+
+def _notice_of_dropped(names: Sequence[str], what: str) -> tuple[str, ...]:
+    """The notice of dropped symbols, if there are any."""
+    if not names:
+        return ()
+    return (f"dropped {len(names)} {what} symbol(s) of zero mass: {listed(names)}",)
+
+
+def _refuse_margin(
+    what: str, variable: Variable, lines: Sequence[Sequence[int]], unnamed: bool
+) -> None:
+    """Refuse a margin among some lines, the rows or the columns of a table."""
+    # With a margin among them, the lines add up to twice the margin, entry by entry.
+    totals = [sum(line) for line in zip(*lines, strict=True)]
+    for name, line in zip(variable.names, lines, strict=True):
+        if MARGINS.fullmatch(name.strip().lower()) is not None:
+            tolerance = NEARLY
+            remedy = "of this name needs another"
+        elif unnamed and len(lines) >= FEWEST:
+            tolerance = 0.0
+            remedy = "needs the long form, --weight"
+        else:
+            continue
+        if _is_sum_of_others(line, totals, tolerance):
+            raise InputError(
+                f"the {what} {quoted(name)} is the sum of the other {what}s, a margin that would "
+                f"count everybody twice; remove it (a symbol {remedy})"
+            )
+
+
+def _is_sum_of_others(
+    line: Sequence[int], totals: Sequence[int], tolerance: float
+) -> bool:
+    """Whether a line is half of the totals, which include it."""
+    for entry, total in zip(line, totals, strict=True):
+        if abs(2 * entry - total) > tolerance * entry:
+            return False
+    return True

@@ -2,6 +2,11 @@
 
 Theory: P_SX has full support on its symbols (rows and columns of zero mass are dropped, with a
 notice); single cells may be zero. The table is ``counts / total``, exactly.
+
+A table is read by `exact_table` (wide tables) or counted by `tally` (records), and `Joint` keeps
+the result: labels, integers, notices. It never changes; `binned`, `releasing` and `protecting_each`
+return new tables. The integers decide everything that must be exact. The arrays `p`, `p_s`, `p_x`
+and `lift` are their correctly rounded doubles, for searches.
 """
 
 from __future__ import annotations
@@ -84,7 +89,7 @@ class Joint(Displayed):
         counts = tuple(tuple(row) for row in self.counts)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "notices", tuple(self.notices))
-        # Such a column would be released as it is.
+        # A column that is both would be released as it is, whatever the channel does.
         both = set(self.sensitive.columns) & set(self.useful.columns)
         if both:
             raise InputError(
@@ -213,14 +218,14 @@ class Joint(Displayed):
     @cached_property
     def lift(self) -> Array:
         """(|S|, |X|) array of P(s|x) / P(s), the lift matrix A, each entry correctly rounded."""
-        # A(s, x) = P(s, x) / (P(s) P(x)) = count n / (row sum column sum), all integers.
-        n = self.total
+        # A(s, x) = P(s, x) / (P(s) P(x)) = N(s, x) N / (N(s) N(x)), all integers.
+        total = self.total
         rows = self.sensitive_counts
         columns = self.useful_counts
-        if n * n <= EXACT_DOUBLE:
-            # All products are at most n^2, so they are exact as doubles and the quotient is rounded
+        if total * total <= EXACT_DOUBLE:
+            # All products are at most N^2, so they are exact as doubles and the quotient is rounded
             # once.
-            values = np.array(self.counts, dtype=np.float64) * float(n)
+            values = np.array(self.counts, dtype=np.float64) * float(total)
             values /= np.outer(
                 np.array(rows, dtype=np.float64), np.array(columns, dtype=np.float64)
             )
@@ -228,8 +233,10 @@ class Joint(Displayed):
             # Python divides integers of any size with correct rounding.
             lines: list[list[float]] = []
             for counts, row in zip(self.counts, rows, strict=True):
-                cells = zip(counts, columns, strict=True)
-                lines.append([count * n / (row * column) for count, column in cells])
+                line: list[float] = []
+                for count, column in zip(counts, columns, strict=True):
+                    line.append(count * total / (row * column))
+                lines.append(line)
             values = np.array(lines)
         values.setflags(write=False)
         return values
@@ -469,6 +476,9 @@ def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
         # Both sides are exact as doubles, so numpy's division rounds once, too.
         values = np.array(rows, dtype=np.float64) / float(total)
     else:
-        values = np.array([[entry / total for entry in row] for row in rows])
+        lines: list[list[float]] = []
+        for row in rows:
+            lines.append([entry / total for entry in row])
+        values = np.array(lines)
     values.setflags(write=False)
     return values

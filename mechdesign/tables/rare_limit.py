@@ -50,20 +50,25 @@ def rare_limit(
         The confidence.
     """
     total = sum(count for _, count in counts)
+    # With 2 delta of 1 or more eta is 0 or less, and the inequality says nothing.
     if not math.isfinite(eps_u) or 2.0 * (1.0 - level) >= 1.0:
         return None
-    factor = math.exp(eps_u)
+    # b, delta and p_s of the inequality above; p_s is the share among the records.
+    b = math.exp(eps_u)
+    delta = 1.0 - level
     best: RareLimit | None = None
     for name, count in counts:
-        room = 1.0 - factor * count / total
+        room = 1.0 - b * count / total
         if count == 0 or room <= 0.0:
             continue
-        eta = -math.expm1(math.log(2.0 * (1.0 - level)) / count)
-        limit = math.log(factor / (eta * room))
+        # 1 - (2 delta)^(1 / N_s), without the loss of digits where it is small.
+        eta = -math.expm1(math.log(2.0 * delta) / count)
+        limit = math.log(b / (eta * room))
         if best is None or limit < best.information:
             best = RareLimit(name, count, limit)
     return best
 
 
 def _records(count: int) -> str:
+    """``1 record``, ``12 records``."""
     return "1 record" if count == 1 else f"{count:,} records"

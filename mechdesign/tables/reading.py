@@ -1,7 +1,9 @@
 """Joint tables from CSV and Parquet files.
 
 A file is microdata (one record a row, or counts in long form with a weight column), or a wide table
-with the sensitive symbols in its first column and the useful symbols in its header.
+with the sensitive symbols in its first column and the useful symbols in its header. `read_joint`
+reads either. Microdata is counted batch by batch (`tally`), a wide table is read whole
+(`exact_table`). Where a file looks like the other kind, the error or a notice says so.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from mechdesign.tables.table_guesses import (
 )
 from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell, check_missing
 
-# Hints that end messages and notices.
+# Hints that end messages and notices: what the file may be instead.
 WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
 LONG = "for one record a row leave --contingency out and name the columns (--sensitive, --useful)"
 HEADLESS = "if the first row is data, put a line with the names of the columns above it"
@@ -44,24 +46,6 @@ WEIGHTS = (
 )
 
 ColumnNames = str | Sequence[str] | None
-
-
-def _check_form(
-    contingency: bool, probabilities: bool, weighted: bool, weight: str | None
-) -> None:
-    """Refuse options of a wide and of a long table together."""
-    if contingency and probabilities:
-        raise InputError(
-            "--contingency reads counts and --probabilities probabilities: give one of them"
-        )
-    if (contingency or probabilities) and weight is not None:
-        raise InputError(
-            "--weight belongs to a long table; --contingency and --probabilities have none"
-        )
-    if weighted and not contingency and weight is None:
-        raise InputError(
-            "--weighted says what counts are: give --contingency or --weight COL too"
-        )
 
 
 def read_joint(
@@ -120,6 +104,54 @@ def read_joint(
     return _joint_of_records(records, bins)
 
 
+def columns_named(
+    names: str | Sequence[str], available: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns of `names`, all of which must be available.
+
+    A sequence stays as it is. A text is one column if there is such a column; otherwise it is split
+    at its commas.
+    """
+    if not isinstance(names, str):
+        columns = tuple(names)
+    elif names in available:
+        columns = (names,)
+    else:
+        columns = tuple(names.split(","))
+    for column in columns:
+        require_column(column, available)
+    return columns
+
+
+def coded_columns(source: Source, batch: Batch, names: Sequence[str]) -> list[Encoded]:
+    """Columns of a batch as codes into texts.
+
+    An empty cell of a CSV is a missing one; in Parquet that is a null.
+    """
+    columns = [encode(batch.column(name), name) for name in names]
+    if source.kind == "Parquet":
+        return columns
+    return [empty_as_missing(column) for column in columns]
+
+
+def _check_form(
+    contingency: bool, probabilities: bool, weighted: bool, weight: str | None
+) -> None:
+    """Refuse options of a wide and of a long table together."""
+    if contingency and probabilities:
+        raise InputError(
+            "--contingency reads counts and --probabilities probabilities: give one of them"
+        )
+    if (contingency or probabilities) and weight is not None:
+        raise InputError(
+            "--weight belongs to a long table; --contingency and --probabilities have none"
+        )
+    if weighted and not contingency and weight is None:
+        raise InputError(
+            "--weighted says what counts are: give --contingency or --weight COL too"
+        )
+
+
 @dataclass(frozen=True)
 class _CountedRecords:
     """The counted records of a file or folder; `spare` are its other columns."""
@@ -165,62 +197,6 @@ def _count_files(
     return _CountedRecords(tally, name, folder, spare)
 
 
-def _joint_of_records(records: _CountedRecords, bins: Any) -> Joint:
-    """The joint table of counted records, with notices about what they may be instead."""
-    tally = records.tally
-    weight = tally.roles.weight
-    with errors_naming(records.name):
-        if not tally.records:
-            subject = "the file has a header"
-            if records.is_folder:
-                subject = "the files have headers"
-            raise InputError(f"{subject} but no records")
-        joint = Joint.from_tally(tally)
-        # Before bins merge symbols.
-        pairs = sum(count > 0 for row in joint.counts for count in row)
-        if bins is not None:
-            joint = joint.binned(bins)
-        guesses = notices_of((joint.sensitive, joint.useful), joint.records)
-        notices = [*joint.notices, *guesses]
-        if weight is None and records.spare and is_grid(joint.counts):
-            hint = COUNTED.format(listed(records.spare))
-            notices.append(f"no two rows have the same symbols: {hint}")
-        # A count table has each pair of symbols in one row; survey records repeat them.
-        if weight is not None and tally.is_counts and tally.records > pairs:
-            notices.append(WEIGHTS.format(quoted(weight), joint.total))
-        return replace(joint, notices=tuple(notices))
-
-
-def columns_named(
-    names: str | Sequence[str], available: Sequence[str]
-) -> tuple[str, ...]:
-    """The columns of `names`, all of which must be available.
-
-    A sequence stays as it is. A text is one column if there is such a column; otherwise it is split
-    at its commas.
-    """
-    if not isinstance(names, str):
-        columns = tuple(names)
-    elif names in available:
-        columns = (names,)
-    else:
-        columns = tuple(names.split(","))
-    for column in columns:
-        require_column(column, available)
-    return columns
-
-
-def coded_columns(source: Source, batch: Batch, names: Sequence[str]) -> list[Encoded]:
-    """Columns of a batch as codes into texts.
-
-    An empty cell of a CSV is a missing one; in Parquet that is a null.
-    """
-    columns = [encode(batch.column(name), name) for name in names]
-    if source.kind == "Parquet":
-        return columns
-    return [empty_as_missing(column) for column in columns]
-
-
 def _roles(
     sensitive: str | Sequence[str],
     useful: str | Sequence[str],
@@ -259,6 +235,32 @@ def _count(source: Source, tally: Tally) -> None:
             place = source.where(before + error.position)
             raise FileError(source.name, f"{place}: {error}") from None
         before += batch.num_rows
+
+
+def _joint_of_records(records: _CountedRecords, bins: Any) -> Joint:
+    """The joint table of counted records, with notices about what they may be instead."""
+    tally = records.tally
+    weight = tally.roles.weight
+    with errors_naming(records.name):
+        if not tally.records:
+            subject = "the file has a header"
+            if records.is_folder:
+                subject = "the files have headers"
+            raise InputError(f"{subject} but no records")
+        joint = Joint.from_tally(tally)
+        # The pairs of symbols that occur, before bins merge some of them.
+        pairs = sum(count > 0 for row in joint.counts for count in row)
+        if bins is not None:
+            joint = joint.binned(bins)
+        guesses = notices_of((joint.sensitive, joint.useful), joint.records)
+        notices = [*joint.notices, *guesses]
+        if weight is None and records.spare and is_grid(joint.counts):
+            hint = COUNTED.format(listed(records.spare))
+            notices.append(f"no two rows have the same symbols: {hint}")
+        # A count table has each pair of symbols in one row; survey records repeat them.
+        if weight is not None and tally.is_counts and tally.records > pairs:
+            notices.append(WEIGHTS.format(quoted(weight), joint.total))
+        return replace(joint, notices=tuple(notices))
 
 
 def _read_wide(

@@ -1,4 +1,9 @@
-"""Released labels in the same kind of container as the column that they replace."""
+"""Released labels in the same kind of container as the column that they replace.
+
+`rebuild` chooses by the container: NumPy array, list, arrow array or table, and Series of pandas or
+polars. The few distinct labels are converted to the type of the column first and then repeated by
+their codes, so that a column of ten million records converts only its symbols.
+"""
 
 # pyarrow, pandas, polars and narwhals have no complete types.
 # pyright: basic
@@ -13,54 +18,6 @@ from numpy.typing import NDArray
 from mechdesign.formats.arrow_arrays import arrow_integers, arrow_texts
 from mechdesign.formats.cells import encode
 from mechdesign.tables.cell_numbers import Kind, number_of
-
-
-def own_values(labels: Sequence[str], kind: Any) -> Any:
-    """Labels as values of the arrow type that they were the text of; the empty text is null.
-
-    Returns None if the type is not one of integers, floats, truth values, dates or moments, or if
-    a label is another spelling of its value than that of `cells`.
-    """
-    import pyarrow as pa
-
-    types = pa.types
-    plain = (
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_date32(kind)
-        or types.is_timestamp(kind)
-    )
-    if not plain:
-        return None
-    try:
-        values = pa.array([label or None for label in labels], pa.string()).cast(kind)
-    except pa.ArrowException:
-        return None
-    return values if _have_texts(values, labels) else None
-
-
-def _have_texts(values: Any, labels: Sequence[str]) -> bool:
-    """Whether the texts of arrow values are the labels, or are equal as numbers or times."""
-    import pyarrow as pa
-
-    written = encode(values, "the symbols")
-    # Integers have one text. Floats and moments have several: 1 and 1.0.
-    kind: Kind | None = None
-    if pa.types.is_floating(values.type):
-        kind = "number"
-    elif pa.types.is_timestamp(values.type):
-        kind = "time"
-    for code, label in zip(written.codes.tolist(), labels, strict=True):
-        text = "" if code < 0 else written.texts[code]
-        if text == label:
-            continue
-        if kind is None:
-            return False
-        number = number_of(label, kind)
-        if number is None or number_of(text, kind) != number:
-            return False
-    return True
 
 
 def rebuild(
@@ -109,6 +66,31 @@ def rebuild(
     return _series(column, codes, labels, name, own)
 
 
+def own_values(labels: Sequence[str], kind: Any) -> Any:
+    """Labels as values of the arrow type that they were the text of; the empty text is null.
+
+    Returns None if the type is not one of integers, floats, truth values, dates or moments, or if
+    a label is another spelling of its value than that of `cells`.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    plain = (
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_date32(kind)
+        or types.is_timestamp(kind)
+    )
+    if not plain:
+        return None
+    try:
+        values = pa.array([label or None for label in labels], pa.string()).cast(kind)
+    except pa.ArrowException:
+        return None
+    return values if _have_texts(values, labels) else None
+
+
 def arrow_type(kind: Any) -> Any:
     """The arrow type of labels that take the place of a column of type `kind`."""
     import pyarrow as pa
@@ -147,6 +129,29 @@ def _arrow_array(
     return array if array.type == kind else array.cast(kind)
 
 
+def _have_texts(values: Any, labels: Sequence[str]) -> bool:
+    """Whether the texts of arrow values are the labels, or are equal as numbers or times."""
+    import pyarrow as pa
+
+    written = encode(values, "the symbols")
+    # Integers have one text. Floats and moments have several: 1 and 1.0.
+    kind: Kind | None = None
+    if pa.types.is_floating(values.type):
+        kind = "number"
+    elif pa.types.is_timestamp(values.type):
+        kind = "time"
+    for code, label in zip(written.codes.tolist(), labels, strict=True):
+        text = "" if code < 0 else written.texts[code]
+        if text == label:
+            continue
+        if kind is None:
+            return False
+        number = number_of(label, kind)
+        if number is None or number_of(text, kind) != number:
+            return False
+    return True
+
+
 def _series(
     column: Any,
     codes: NDArray[np.integer[Any]],
@@ -182,20 +187,6 @@ def _series_values(series: Any, labels: Sequence[str]) -> list[Any] | None:
     if values is None or values.null_count:
         return None
     return values.to_pylist()
-
-
-def _are_categories(parts: Sequence[Any]) -> bool:
-    """Whether all columns are of categories."""
-    import narwhals as nw
-
-    return all(part.dtype in (nw.Categorical, nw.Enum) for part in parts)
-
-
-def _are_texts(parts: Sequence[Any]) -> bool:
-    """Whether all columns are of text."""
-    import narwhals as nw
-
-    return all(part.dtype == nw.String for part in parts)
 
 
 def _polars_series(
@@ -242,3 +233,17 @@ def _pandas_series(
     # Without a type pandas would guess that objects are strings.
     kind = object if released.dtype == object else released.dtype
     return type(first)(released, index=first.index, name=title, dtype=kind)
+
+
+def _are_categories(parts: Sequence[Any]) -> bool:
+    """Whether all columns are of categories."""
+    import narwhals as nw
+
+    return all(part.dtype in (nw.Categorical, nw.Enum) for part in parts)
+
+
+def _are_texts(parts: Sequence[Any]) -> bool:
+    """Whether all columns are of text."""
+    import narwhals as nw
+
+    return all(part.dtype == nw.String for part in parts)

@@ -4,6 +4,9 @@ A joint table crosses all useful columns into one variable. A release of rows ne
 with one code for every *group* of columns: first the given columns, then the levels of the release,
 each a column or several crossed ones. Counting, missing cells, weights and bins are those of
 `tables.joint`: the rows are read as one crossed variable and then taken apart.
+
+For example, four records with the groups (age,) and (sex,) and the sensitive column race may become
+three rows: ``codes`` [[0, 0], [0, 1], [1, 0]], ``secrets`` [1, 0, 0] and ``counts`` (2, 1, 1).
 """
 
 from __future__ import annotations
@@ -121,13 +124,9 @@ class Records:
         """
         _, place = np.unique(self.codes[rows][:, first:], axis=0, return_inverse=True)
         table = [[0] * (int(place.max()) + 1) for _ in self.sensitive.symbols]
-        chosen = zip(
-            self.secrets[rows].tolist(),
-            place.ravel().tolist(),
-            rows.tolist(),
-            strict=True,
-        )
-        for secret, column, row in chosen:
+        secrets = self.secrets[rows].tolist()
+        columns = place.ravel().tolist()
+        for secret, column, row in zip(secrets, columns, rows.tolist(), strict=True):
             table[secret][column] += self.counts[row]
         return table
 
@@ -153,10 +152,9 @@ class Records:
         )
         # In Python's integers, because counts may exceed those of machines.
         table = [[0] * len(symbols) for _ in self.sensitive.symbols]
-        places: list[int] = place.ravel().tolist()
-        for secret, column, count in zip(
-            self.secrets.tolist(), places, self.counts, strict=True
-        ):
+        secrets: list[int] = self.secrets.tolist()
+        columns: list[int] = place.ravel().tolist()
+        for secret, column, count in zip(secrets, columns, self.counts, strict=True):
             table[secret][column] += count
         return Joint(
             self.sensitive,
@@ -197,7 +195,10 @@ class Records:
         """
         named = checked_groups(groups)
         secret = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
-        roles = Roles(secret, tuple(name for group in named for name in group), weight)
+        released: list[str] = []
+        for group in named:
+            released += group
+        roles = Roles(secret, tuple(released), weight)
         tally = Tally(roles, missing)
         for columns, times in counted_columns(frame, roles.columns):
             tally.add_columns(columns, times)
@@ -231,7 +232,7 @@ class Records:
             # Bins and the order of symbols are those of the group released by itself.
             variable = joint.releasing(group).useful
             places = [whole.columns.index(name) for name in group]
-            symbols = [tuple(symbol[i] for i in places) for symbol in whole.symbols]
+            symbols = whole.parts_of_symbols(places)
             variables.append(variable)
             codes.append([variable.index[symbol] for symbol in symbols])
         table = np.array(codes, dtype=np.int64).T

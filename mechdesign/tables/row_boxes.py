@@ -9,6 +9,13 @@ outside of the slice are independent draws over fixed boxes (docs/explanation/po
 A split is worth H(split) - c I(S; split) times the mass of its leaf: large parts that say little
 about S. A robust channel can then release the box nearly as it is (measured:
 docs/explanation/population.md, 'Rows').
+
+`BoxTree` grows greedily: it finds the best split of every leaf (`best_set`, a local search over
+sets of symbols for each column) and splits the leaf whose split is worth most, until there are
+enough boxes. `BoxTree.boxes(n)` gives the first n of them as `Boxes`, which sorts rows of codes
+into boxes. For example, the splits ``(column 0, {2, 3}, -1, 1)`` and ``(column 1, {0}, -2, -3)``
+make three boxes: rows with the code 2 or 3 in column 0 are in box 0; of the others, those with the
+code 0 in column 1 are in box 1, and the rest are in box 2.
 """
 
 from __future__ import annotations
@@ -37,6 +44,10 @@ LEAST_SLICE = 5
 """Fewest records of the slice on either side of a split: some 45 others then decide the interval of
 a box, and a box without any of them is as good as impossible.
 """
+
+
+LEAST_GAIN = 1e-9
+"""Nats, times records, by which a move of one symbol must be better."""
 
 
 def box_name(box: int) -> str:
@@ -115,7 +126,8 @@ def boxes_merging_rare(codes: Integers, counts: Integers, least: float) -> Boxes
         return None
     splits: list[BoxSplit] = []
     for place, symbol in enumerate(common):
-        # The last split leads to the box of all other symbols.
+        # A chain: each split takes one symbol out and leads to the next split, the last one to
+        # the box of all other symbols.
         after = place + 1
         if after == len(common):
             after = -len(common) - 1
@@ -138,6 +150,19 @@ class BoxTree:
 
     The splits of `most` boxes begin with those of fewer boxes, so `boxes(n)` for several n costs
     one growth.
+
+    Parameters
+    ----------
+    codes : (rows, columns) array
+        The distinct rows of the slice, as positions of symbols.
+    secrets : (rows,) array
+        The position of each row's sensitive symbol.
+    counts : (rows,) array
+        The records of each row.
+    most : int
+        The largest number of boxes.
+    penalty : float
+        Weight of I(S; split) in the worth of a split.
     """
 
     def __init__(
@@ -166,6 +191,7 @@ class BoxTree:
     def boxes(self, count: int) -> Boxes:
         """The first `count` boxes (or all, where fewer were grown)."""
         grown = self._grown[: max(count - 1, 0)]
+        # First the splits below other splits, by their places; then the boxes below splits.
         children = [[0, 0] for _ in grown]
         for place, (parent, is_first, _, _) in enumerate(grown):
             if parent >= 0:
@@ -182,7 +208,8 @@ class BoxTree:
         return Boxes(tuple(splits))
 
     def _grow(self, most: int) -> None:
-        # The leaf of most worth first; the counter breaks ties in the order of growth.
+        """Split the leaf of most worth, until there are `most` boxes or no split is worth it."""
+        # The leaf of most worth first; the number of its place breaks ties in the order of growth.
         heap: list[tuple[float, int, int, bool, _Leaf]] = []
         self._push(heap, -1, False, np.arange(len(self._codes)))
         while heap and len(self._grown) < most - 1:
@@ -200,6 +227,7 @@ class BoxTree:
         is_first: bool,
         rows: Integers,
     ) -> None:
+        """Put a new leaf on the heap, unless no split of it is worth anything."""
         leaf = self._best(rows)
         if leaf is not None:
             entry = (-leaf.worth, 2 * parent + int(is_first), parent, is_first, leaf)
@@ -210,6 +238,7 @@ class BoxTree:
         best: _Leaf | None = None
         counts = self._counts[rows]
         for column, size in enumerate(self._sizes):
+            # The table of S by the symbols of this column, among the rows of the leaf.
             keys = self._secrets[rows] * size + self._codes[rows, column]
             table = np.bincount(keys, counts, minlength=self._size * size)
             joint = table.astype(np.float64).reshape(self._size, size)
@@ -226,7 +255,10 @@ class BoxTree:
 def best_set(
     joint: Floats, penalty: float = PENALTY
 ) -> tuple[NDArray[np.bool_], float]:
-    """The set of symbols whose split is worth most, by local search: moves of one symbol.
+    """The set of symbols whose split is worth most, by local search.
+
+    From three starts (`_starts`) symbols are moved to the other side, one at a time, as long as
+    that is worth more (`_climbed`).
 
     Parameters
     ----------
@@ -249,6 +281,7 @@ def best_set(
 
 
 def _starts(joint: Floats) -> Sequence[NDArray[np.bool_]]:
+    """Three sets: about half of the mass, the largest symbol alone, and every second symbol."""
     masses = joint.sum(axis=0)
     order = np.argsort(-masses, kind="stable")
     balanced = np.zeros(len(masses), dtype=np.bool_)
@@ -260,8 +293,8 @@ def _starts(joint: Floats) -> Sequence[NDArray[np.bool_]]:
             sum_inside += masses[x]
     alone = np.zeros(len(masses), dtype=np.bool_)
     alone[order[0]] = True
-    # Symbols in the order of what they say about S, cut in the middle of the mass: two alike halves
-    # are made of every second symbol.
+    # In the order of P(s = 0 | x), every second symbol: two sides with nearly the same S, so their
+    # I(S; split) is small.
     rates = joint[0] / masses
     by_rate = np.argsort(rates, kind="stable")
     alternate = np.zeros(len(masses), dtype=np.bool_)
@@ -278,11 +311,13 @@ def _climbed(
     first = joint[:, inside].sum(axis=1, keepdims=True)
     worth = float(_worth(first, totals, penalty)[0])
     while True:
+        # Column x of `moved` has the counts inside after symbol x has changed sides.
         signs = np.where(inside, -1.0, 1.0)
         moved = first + signs * joint
         values = _worth(moved, totals, penalty)
         x = int(np.argmax(values))
-        if not values[x] > worth + 1e-9:
+        # More than rounding, so that the search ends.
+        if not values[x] > worth + LEAST_GAIN:
             return inside, worth
         worth = float(values[x])
         first = moved[:, x : x + 1]
@@ -297,7 +332,9 @@ def _worth(first: Floats, totals: Floats, penalty: float) -> Floats:
     left = first.sum(axis=0)
     right = second.sum(axis=0)
     total = left + right
-    # Records times H(split) and I(S; split): sums of c log c.
+    # With L(c) = c log c and N records, of which N_k are on side k and N_sk of these have s:
+    #   N H(split)    = L(N) - sum_k L(N_k),
+    #   N I(S; split) = sum_sk L(N_sk) - sum_k L(N_k) - sum_s L(N_s) + L(N).
     sides = _c_log_c(left) + _c_log_c(right)
     entropy = _c_log_c(total) - sides
     cells = (_c_log_c(first) + _c_log_c(second)).sum(axis=0)
@@ -308,5 +345,6 @@ def _worth(first: Floats, totals: Floats, penalty: float) -> Floats:
 
 def _c_log_c(counts: Floats) -> Floats:
     """c log c, and 0 at 0."""
+    # Counts are whole, so 0.5 tells 0 from the rest even after rounding; `maximum` avoids log 0.
     positive = np.maximum(counts, 1e-300)
     return np.where(counts > 0.5, counts * np.log(positive), 0.0)

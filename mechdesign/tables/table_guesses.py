@@ -1,4 +1,8 @@
-"""Guesses at what a table is, for hints in messages: records, counts, or a missing header."""
+"""Guesses at what a table is, for hints in messages: records, counts, or a missing header.
+
+A guess decides nothing. It adds a sentence to an error or a notice, so each test here may be wrong
+about an unusual file.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,6 @@ FEWEST_RECORDS = 20
 """Fewest records of a suspected identifier: in fewer ones all values may differ by chance."""
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
-
-
-def _is_number(text: str) -> bool:
-    """Whether a text is a number, with a point or a comma."""
-    return _NUMBER.fullmatch(text) is not None
 
 
 def is_grid(counts: Sequence[Sequence[int]]) -> bool:
@@ -102,3 +101,8 @@ def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str,
             "or groups are more useful"
         )
     return tuple(notices)
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number, with a point or a comma."""
+    return _NUMBER.fullmatch(text) is not None

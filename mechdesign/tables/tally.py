@@ -1,4 +1,11 @@
-"""Counting records: from batches of cells to the exact joint table of the chosen columns."""
+"""Counting records: from batches of cells to the exact joint table of the chosen columns.
+
+A `Tally` is made once for the `Roles` of the columns. `add_columns` is called for every batch: it
+treats missing cells, turns weights into exact fractions, numbers the symbols in the order in which
+they come (`formats.distinct.Numbering`), and adds the mass of each pair of symbols to a dictionary.
+`table`, at the end, sorts the symbols by text and scales the masses to integers. So the result
+depends neither on the order of the records nor on how they are cut into batches.
+"""
 
 from __future__ import annotations
 
@@ -172,6 +179,7 @@ class Tally:
         useful = self._useful.number(columns[split:])
         # One integer for each pair of symbols, small enough to be counted by position.
         width = len(self._useful)
+        # `pairs` are the distinct ones, `inverse` the place of each record's pair among them.
         pairs, inverse = distinct_numbers(
             sensitive * width + useful, len(self._sensitive) * width
         )
@@ -183,7 +191,8 @@ class Tally:
             # Unlike `bincount`, which adds in doubles, this is exact.
             masses = np.zeros(len(pairs), weights.units.dtype)
             np.add.at(masses, inverse, weights.units)
-        # The number of useful symbols may still grow, so the kept key does not depend on it.
+        # The number of useful symbols may still grow with later batches, so the key of a pair in
+        # `_mass` does not depend on it, as the pair's number here does.
         keys: list[int] = (pairs // width * MOST_SYMBOLS + pairs % width).tolist()
         for key, mass in zip(keys, masses.tolist(), strict=True):
             exact = mass if unit == 1 else Fraction(mass, unit)
@@ -248,7 +257,7 @@ class Tally:
         The first invalid one in the order of records is refused.
         """
         name = f"the weight column {quoted(self.roles.weight)}"
-        # In the order of records, so that the error names the first faulty line.
+        # Codes by their first record, so that the error names the first faulty line.
         codes, first = np.unique(column.codes, return_index=True)
         order = np.argsort(first)
         weights: dict[int, Fraction] = {}
@@ -283,6 +292,7 @@ class Tally:
             notices.append(
                 f"dropped {self.dropped} of {self.records} record(s) with an empty cell"
             )
+        # What the notices explain is the cause, if nothing is left.
         if not self._mass:
             cause = f" left: {notices[0]}" if notices else ""
             raise InputError(f"there are no records{cause}")

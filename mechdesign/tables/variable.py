@@ -1,4 +1,10 @@
-"""A variable: the columns that it comes from and its symbols, as text."""
+"""A variable: the columns that it comes from and its symbols, as text.
+
+A symbol is a tuple with a text for each column: ``('Husband',)``, or ``('White', 'Male')`` where
+race and sex are crossed. Everything else refers to symbols by their positions. `names` are their
+texts for people. Sensitive variables may protect each of their columns for itself: `secrets` are
+then the variables of the single columns, and `protected` are all symbols of all secrets.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +142,7 @@ class Variable:
 
     @property
     def brief(self) -> str:
-        """``occupation (15)``."""
+        """The columns and the number of symbols: ``occupation (15)``."""
         return f"{' x '.join(self.columns)} ({len(self):,})"
 
     @cached_property
