@@ -217,7 +217,7 @@ def scope_items(
 
 def _covered(sentence: str) -> str:
     """The sentence on values without a record, as an item of a list of what is not covered."""
-    start = "It does not cover sensitive values"
+    start = "The promise does not cover sensitive values"
     return sentence.replace(start, "Sensitive values", 1)
 
 

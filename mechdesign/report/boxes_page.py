@@ -252,7 +252,7 @@ def _cards(report: BoxReport) -> tuple[tuple[str, str], ...]:
         cards += [
             (f"Population, {level} confidence", _times(audit.achieved, audit.notion)),
             ("Table", _times(audit.on_table, audit.notion)),
-            ("Promise", audit.notion.text),
+            ("Privacy notion", audit.notion.text),
             ("Verified", "yes, exactly" if audit.satisfied else "VIOLATED"),
         ]
     cards.append(("Information kept", w.percent_at_least(report.utility.nmi)))

@@ -18,7 +18,7 @@ from mechdesign.report.channel_section import channel_blocks, codebook_blocks
 from mechdesign.report.content import names_of, protected
 from mechdesign.report.least_section import least_blocks, number_blocks
 from mechdesign.report.lift_maps import lift_blocks
-from mechdesign.report.record import Asked, Kept, Promise, Report
+from mechdesign.report.record import Asked, Kept, Population, Promise, Report
 
 BANNERS = {
     "internal": "Internal report: the table can be computed from it. Do not publish.",
@@ -91,8 +91,12 @@ def summary_sections(report: Report) -> list[b.Section]:
     promise = _promise_blocks(report.promise, report.asked.notion_text, sensitive)
     if report.population is not None:
         # Beside the figure of the table, which comes first.
-        changes = _population_range(report)
-        likely = f"For the population behind the records: {changes} times as likely."
+        level = percent_of(report.population.level)
+        changes = _population_range(report.population)
+        likely = (
+            f"For the population behind the records ({level} confidence): {changes} times as "
+            "likely."
+        )
         promise.insert(1, b.Text(likely))
 
     return [
@@ -162,8 +166,10 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
         high = "any" if promise.high is None else w.at_most(promise.high)
         cards.append(("Times as likely as before", f"{low} to {high}"))
     if report.population is not None:
-        cards.append(("The same for the population", _population_range(report)))
-    cards.append(("Promise", report.asked.notion_text))
+        level = percent_of(report.population.level)
+        title = f"The same for the population ({level} confidence)"
+        cards.append((title, _population_range(report.population)))
+    cards.append(("Privacy notion", report.asked.notion_text))
     cards.append(("Verified", VERIFIED[promise.satisfied]))
     if report.least is not None and report.least.truth is not None:
         truth = w.percent_at_least(report.least.truth)
@@ -180,14 +186,11 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     return tuple(cards)
 
 
-def _population_range(report: Report) -> str:
-    """The extreme lifts that hold for the population, with their level."""
-    population = report.population
-    if population is None:
-        raise TypeError("the report has no population")
+def _population_range(population: Population) -> str:
+    """The extreme lifts that hold for the population."""
     low = w.factor_text(population.eps_l, upper=False)
     high = w.factor_text(population.eps_u, upper=True)
-    return f"{low} to {high} (with {percent_of(population.level)} confidence)"
+    return f"{low} to {high}"
 
 
 def _promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[b.Block]:

@@ -78,7 +78,7 @@ def _cards(
     return (
         (f"Population, {percent_of(channel.level)} confidence", _factors(notion)),
         ("Table", "not promised"),
-        ("Promise", notion.text),
+        ("Privacy notion", notion.text),
         ("Verified", VERIFIED[satisfied]),
     )
 

@@ -61,7 +61,7 @@ def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Documen
         highlights=(
             ("Times as likely as before", _factors(channel, " to ")),
             POPULATION_CARD,
-            ("Promise", channel.notion.text),
+            ("Privacy notion", channel.notion.text),
             ("Verified", VERIFIED[satisfied]),
         ),
         sections=sections,

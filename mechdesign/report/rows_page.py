@@ -349,7 +349,7 @@ def _cards(report: RowReport) -> tuple[tuple[str, str], ...]:
     cards = [
         ("Times as likely as before", _factors(achieved.eps_l, achieved.eps_u)),
         POPULATION_CARD,
-        ("Promise", report.audit.notion.text),
+        ("Privacy notion", report.audit.notion.text),
         ("Verified", verified),
     ]
     if report.nmi is not None:
@@ -428,12 +428,14 @@ def _worst_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
     """The worst rows, with every secret's probability before and after."""
     names = report.channel.sensitive.names
     header = ["released row", "share of rows"]
-    header += [f"{b.short(name)}: before, after" for name in names]
+    header += [f"{b.short(name)}: before \N{RIGHTWARDS ARROW} after" for name in names]
     rows: list[tuple[b.Cell, ...]] = []
     for worst in report.worst:
         texts = [b.short(", ".join(worst.row)), w.percent(worst.share)]
         for before, after in zip(worst.prior, worst.posterior, strict=True):
-            texts.append(f"{w.percent(before)}, {w.percent(after)}")
+            prior = w.percent(before, step=w.TENTH)
+            posterior = w.percent(after, step=w.TENTH)
+            texts.append(f"{prior} \N{RIGHTWARDS ARROW} {posterior}")
         rows.append(b.cells(*texts))
     caption = f"The released rows that move the belief about {sensitive} most"
     return b.grid(caption, tuple(header), rows, "rows")

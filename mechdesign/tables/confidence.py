@@ -435,9 +435,8 @@ def scope_of(record: Mapping[str, Any], records: int | None = None) -> list[str]
         shares = "their shares estimated along"
     sentences = [
         "It holds for the population that the records of its table are a sample of, with "
-        f"{percent_of(record['level'])} confidence ({shares}), if they are independent draws from "
-        "it and the list of symbols was made without looking at them; it speaks of a fresh record "
-        "of that population."
+        f"{percent_of(record['level'])} confidence ({shares}). It assumes independent records and "
+        "a list of symbols that was made without looking at them. It applies to a new record."
     ]
     unseen = record.get("unseen", 0)
     if unseen:

@@ -55,7 +55,9 @@ def uncovered_sentence(level: float, records: int | None = None) -> str:
 
     Without the number of records, as in a public file, the sentence has no share.
     """
-    sentence = "It does not cover sensitive values of which the table has no record"
+    sentence = (
+        "The promise does not cover sensitive values of which the table has no record"
+    )
     if records is None:
         return f"{sentence}."
     share = _rounded_up(100 * largest_uncovered_share(records, level))

@@ -124,8 +124,8 @@ def test_a_plain_design_says_two_numbers_for_the_population(
 ) -> None:
     assert main(["design", table, *BASE, "--full"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "with 95 % confidence: at most" in said
-    assert "The largest comes from the output" in said
+    assert "(95 % confidence): at most" in said
+    assert "Largest increase: the output" in said
     assert main(["design", table, *BASE, "--json"]) == 0
     record = _json(capsys)
     assert record["confidence"] is None

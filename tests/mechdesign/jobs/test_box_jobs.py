@@ -226,7 +226,7 @@ def test_manifests_and_codebook(stratified, channel, frame, tmp_path):
     public = json.loads((tmp_path / "public.json").read_text())
     told = " ".join(public["covers"])
     assert "a sample of, with 90 % confidence" in told
-    assert "It does not cover sensitive values" in told
+    assert "The promise does not cover sensitive values" in told
     assert "levels" not in public["released"][0]
     internal = json.loads((tmp_path / "internal.json").read_text())
     figures = " ".join(internal["covers"])
