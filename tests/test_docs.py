@@ -130,6 +130,16 @@ def test_the_readme_is_short_and_shows_commands_and_python():
     assert "md.design" in "".join(blocks(README, "python"))
 
 
+def test_each_common_job_takes_at_most_three_commands():
+    page = ROOT / "docs" / "how-to" / "five-jobs.md"
+    assert "docs/how-to/five-jobs.md" in text_of(README)
+    sections = re.split(r"^## \d\. ", text_of(page), flags=re.MULTILINE)[1:]
+    assert len(sections) == 5
+    for section in sections:
+        commands = re.findall(r"^\$ mechdesign ", section, flags=re.MULTILINE)
+        assert 1 <= len(commands) <= 3, section
+
+
 def test_every_page_is_in_the_navigation():
     """A page that the site does not list is never found, and one that is listed must be there."""
     listed = re.findall(

@@ -170,6 +170,36 @@ def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path
     assert page.problems == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("population", [False, True])
+def test_a_channel_takes_at_most_five_choices_and_clicks(
+    served, people, page, tmp_path, population
+):
+    """The file is open, as after `mechdesign app people.csv`."""
+    _, address = served
+    open_by_keyboard(page, address, people)
+    steps = [
+        lambda: page.get_by_label("Role of illness").select_option("protect"),
+        lambda: page.get_by_label("Role of job").select_option("release"),
+        lambda: page.get_by_role("button", name="Design the channel").click(),
+    ]
+    if population:
+        steps.insert(2, lambda: page.get_by_label("Holds for").select_option(index=1))
+    for step in steps:
+        step()
+    heading_with_focus(page, "4. A channel for job")
+    text = page.inner_text("main")
+    assert "verified exactly" in text
+    with page.expect_download() as download:
+        page.get_by_role("link", name="(channel.json)").click()
+    assert len(steps) + 1 <= 5
+    target = tmp_path / "downloaded.json"
+    download.value.save_as(target)
+    record = json.loads(target.read_text())
+    assert (record.get("confidence") is not None) == population
+    assert page.problems == []
+
+
 def test_every_control_has_an_accessible_name(served, people, page):
     _, address = served
     open_by_keyboard(page, address, people)
