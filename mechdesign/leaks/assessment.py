@@ -5,6 +5,9 @@ A released column can be made private by a channel, but the columns beside it ar
 are. This module measures what they say: each column by itself, every pair of columns, and all
 columns of a row together. All lifts are exact figures of the table, P(s | value) / P(s), not
 estimates for a population.
+
+Every column becomes integer codes (`coded_table`). A column, a pair or a whole row is then one code
+a record (`_combined`), and all its figures come from its table of counts with S (`_disclosure`).
 """
 
 from __future__ import annotations
@@ -178,21 +181,24 @@ def assess(
     _check(coded, secret, others)
     measured = [_assessed(coded.columns[name], secret) for name in others]
     measured.sort(key=lambda column: _severity(column.disclosure), reverse=True)
+    # A column with a value for each record tells nothing of others, and makes every row unique.
     telling = [column.name for column in measured if not column.identifier]
     row = _joined(coded, telling, secret.codes)
     counts = np.bincount(secret.codes)
+    shares: dict[str, float] = {}
+    rare_secrets: list[str] = []
+    for symbol, count in zip(secret.symbols, counts.tolist(), strict=True):
+        shares[symbol] = count / coded.records
+        if count < RARE:
+            rare_secrets.append(symbol)
+    unreadable: tuple[str, ...] = ()
+    if columns is None:
+        unreadable = tuple(coded.unreadable)
     return Assessment(
         records=coded.records,
         sensitive=secret.names,
-        shares={
-            symbol: int(count) / coded.records
-            for symbol, count in zip(secret.symbols, counts, strict=True)
-        },
-        rare_secrets=tuple(
-            symbol
-            for symbol, count in zip(secret.symbols, counts, strict=True)
-            if count < RARE
-        ),
+        shares=shares,
+        rare_secrets=tuple(rare_secrets),
         guessed_without=float(counts.max() / coded.records),
         columns=tuple(measured),
         pairs=_worst_pairs(coded, telling, secret),
@@ -201,7 +207,7 @@ def assess(
         guess=guess_from_rows(
             [coded.columns[name] for name in telling], secret.codes, secret.symbols
         ),
-        unreadable=tuple(name for name in coded.unreadable if columns is None),
+        unreadable=unreadable,
     )
 
 
@@ -259,16 +265,20 @@ def _check(coded: CodedTable, secret: _Secret, others: Sequence[str]) -> None:
         raise InputError("there is no column beside the sensitive one to look at")
 
 
+def identifies_records(column: CodedColumn) -> bool:
+    """Whether nearly every record has a value of its own, so that the column names records."""
+    records = len(column.codes)
+    if records < IDENTIFIER_RECORDS:
+        return False
+    return len(column.values) >= IDENTIFIER_SHARE * records
+
+
 def _assessed(column: CodedColumn, secret: _Secret) -> ColumnAssessment:
     counts = np.bincount(column.codes, minlength=len(column.values))
-    records = len(column.codes)
     rare = counts[counts < RARE]
     return ColumnAssessment(
         disclosure=_disclosure((column.name,), column.codes.astype(np.int64), secret),
-        identifier=(
-            records >= IDENTIFIER_RECORDS
-            and len(column.values) >= IDENTIFIER_SHARE * records
-        ),
+        identifier=identifies_records(column),
         rare_values=len(rare),
         rare_records=int(rare.sum()),
     )
@@ -277,17 +287,24 @@ def _assessed(column: CodedColumn, secret: _Secret) -> ColumnAssessment:
 def _disclosure(
     columns: tuple[str, ...], codes: Integers, secret: _Secret
 ) -> Disclosure:
-    """Measure the table of counts n(value, s)."""
+    """Measure the table of counts n(value, s), of which only the cells with records are listed."""
     width = len(secret.symbols)
     pairs, counts = np.unique(codes * width + secret.codes, return_counts=True)
     value = pairs // width
     symbol = pairs % width
+    # Cells of one value stand together: `starts` are the first ones, `sizes` the values' records.
     starts = np.flatnonzero(np.diff(value, prepend=-1))
-    sizes = np.add.reduceat(counts, starts) if len(starts) else np.zeros(0, np.int64)
-    size = np.repeat(sizes, np.diff(np.append(starts, len(value))))
+    cells_of_value = np.diff(np.append(starts, len(value)))
+    sizes = np.zeros(0, np.int64)
+    if len(starts):
+        sizes = np.add.reduceat(counts, starts)
+    size = np.repeat(sizes, cells_of_value)
     total = int(counts.sum())
     mass = np.bincount(secret.codes, minlength=width)
+    # P(s | value) / P(s) = (n(value, s) / n(value)) / (n(s) / N).
     lifts = counts * total / (size * mass[symbol])
+
+    # A value of a single record has extreme lifts in every table, so it counts for none.
     repeated = size > 1
     largest: float | None = None
     smallest: float | None = None
@@ -296,13 +313,14 @@ def _disclosure(
         at = int(np.argmax(np.where(repeated, lifts, -1.0)))
         largest = float(lifts[at])
         largest_at = secret.symbols[int(symbol[at])]
-        # A value that lacks a symbol of S has the lift 0 there.
-        present = np.diff(np.append(starts, len(value)))
-        if (present[sizes > 1] < width).any():
+        if (cells_of_value[sizes > 1] < width).any():
+            # A value that lacks a symbol of S has the lift 0 there, and no cell in the list.
             smallest = 0.0
         else:
             smallest = float(lifts[repeated].min())
+
     information = _information(counts, size, mass[symbol], total, mass)
+    # All records of the value have one symbol of S.
     pinned = counts[repeated & (counts == size)].sum() / total
     return Disclosure(
         columns=columns,
@@ -337,7 +355,7 @@ def _guessed(value: Integers, counts: Integers, starts: Integers, total: int) ->
     A record is guessed right if its symbol is still the most frequent one once the record itself is
     taken out. So a value that one record has alone says nothing.
     """
-    right = 0
+    # Within each value, the most frequent symbol first.
     order = np.lexsort((-counts, value))
     ranked = counts[order]
     ends = np.append(starts[1:], len(value))
@@ -345,6 +363,7 @@ def _guessed(value: Integers, counts: Integers, starts: Integers, total: int) ->
     second = np.zeros_like(most)
     several = ends - starts > 1
     second[several] = ranked[starts[several] + 1]
+    # Only records with the most frequent symbol can be right, and a tie is not.
     right = int(most[most - 1 > second].sum())
     return right / total
 
@@ -382,12 +401,12 @@ def _worst_pairs(
     step = max(1, -(-coded.records // PAIR_RECORDS))
     sample = slice(None, None, step)
     part = _Secret(secret.names, secret.codes[sample], secret.symbols)
-    found: list[Disclosure] = []
+    pairs: list[Disclosure] = []
     for first, second in combinations(names[:MOST_PAIR_COLUMNS], 2):
         left = coded.columns[first]
         right = coded.columns[second]
         codes = left.codes[sample].astype(np.int64) * len(right.values)
         codes = codes + right.codes[sample]
-        found.append(_disclosure((first, second), codes, part))
-    found.sort(key=_severity, reverse=True)
-    return tuple(found[:SHOWN_PAIRS])
+        pairs.append(_disclosure((first, second), codes, part))
+    pairs.sort(key=_severity, reverse=True)
+    return tuple(pairs[:SHOWN_PAIRS])

@@ -17,7 +17,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.assessment import IDENTIFIER_RECORDS, IDENTIFIER_SHARE
+from mechdesign.leaks.assessment import identifies_records
 from mechdesign.leaks.coded_table import CodedColumn, TableBuilder
 from mechdesign.leaks.row_guess import MOST_RECORDS, RowGuess, guess_from_rows
 
@@ -50,6 +50,8 @@ def guess_from_kept(
     with open_source(path, text) as table, errors_naming(table.name):
         if not sensitive or any(name not in table.header for name in sensitive):
             return None
+        # A sample of at most 2 MOST_RECORDS records in one pass over a file of unknown length. It
+        # begins with every record, and drops every second one whenever it is full.
         builder = TableBuilder([*sensitive, *kept])
         step = 1
         position = 0
@@ -72,11 +74,11 @@ def guess_from_kept(
         coded = builder.table()
     if any(name not in coded.columns for name in sensitive):
         return None
-    columns = [
-        coded.columns[name]
-        for name in kept
-        if name in coded.columns and not _identifies(coded.columns[name])
-    ]
+    columns: list[CodedColumn] = []
+    for name in kept:
+        column = coded.columns.get(name)
+        if column is not None and not identifies_records(column):
+            columns.append(column)
     if not columns or not coded.records:
         return None
     codes, symbols = _crossed([coded.columns[name] for name in sensitive])
@@ -93,13 +95,6 @@ def kept_note(guess: RowGuess, *, sensitive: Sequence[str]) -> str:
         f"{guess.right:.1%} of the records{figure}, where {guess.right_without:.1%} are right "
         "without them: no budget bounds this; release these columns too (design --release)"
     )
-
-
-def _identifies(column: CodedColumn) -> bool:
-    records = len(column.codes)
-    if records < IDENTIFIER_RECORDS:
-        return False
-    return len(column.values) >= IDENTIFIER_SHARE * records
 
 
 def _crossed(
