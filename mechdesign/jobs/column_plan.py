@@ -127,11 +127,13 @@ def make_plan(
     # A copy of a given column tells what is released in any case.
     hidden = [name for name in useful if name not in given]
     _refuse_lookalikes(kept, hidden, private, [*given, *options.kept], options)
+    columns = _layout(header, kept, groups, inputs, options)
+    _refuse_replaced(options.kept, columns)
     protected = {*private, *options.correlated}
     return Plan(
         inputs=tuple(tuple(header.index(name) for name in names) for names in inputs),
         identity=tuple(header.index(name) for name in options.identifiers),
-        columns=_layout(header, kept, groups, inputs, options),
+        columns=columns,
         kept_private=tuple(name for name in kept if name in protected),
         sensitive=tuple(private),
         notices=tuple(_notices(groups, useful, options)),
@@ -285,6 +287,17 @@ def _refuse_lookalikes(
             f"the column {quoted(name)} looks like the {kind} column {quoted(like)} and would stay "
             "in the output; leave it out (--drop), or keep it knowingly by its name (--keep)"
         )
+
+
+def _refuse_replaced(kept: Sequence[str], columns: Sequence[OutputColumn]) -> None:
+    """Refuse to keep a column in whose place a column of another name is released."""
+    names = {column.name for column in columns}
+    for name in kept:
+        if name not in names:
+            raise InputError(
+                f"the column {quoted(name)} cannot be kept (--keep): the channel releases it as "
+                "part of another column; leave the option out"
+            )
 
 
 def _notices(
