@@ -1,4 +1,11 @@
-"""The state of the page: one user, one table, one choice, at most one task."""
+"""The state of the page: one user, one table, one choice, at most one task.
+
+The server calls `open_path` or `open_upload` once, and then `act` for every button. `act` reads the
+choice from the form, drops the results that belong to another choice, and starts the task of the
+button in a process of its own (`Work`). The page asks again and again whether the session is
+`running`; the first time that it is not, the answer of the task becomes part of the state. The page
+is drawn from this state alone.
+"""
 
 from __future__ import annotations
 
