@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli import released as f
+from mechdesign.cli import table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
@@ -160,7 +161,7 @@ class SideOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputFormat(o.TextFormat):
+class OutputFormat(table_options.TextFormat):
     """How a CSV file is written"""
 
     compress: str | None = option(

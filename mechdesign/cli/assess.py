@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
-from mechdesign.cli import parsing
+from mechdesign.cli import parsing, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, command_line, option
 from mechdesign.core.errors import InputError
@@ -47,7 +47,7 @@ class AssessOptions:
 def assess(
     reporter: Reporter,
     asked: AssessOptions,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> None:

@@ -1,4 +1,10 @@
-"""`mechdesign audit CHANNEL`: the exact verdict on a channel file or on any outside matrix."""
+"""`mechdesign audit CHANNEL`: the exact verdict on a channel file or on any outside matrix.
+
+What the argument names decides the way: a matrix from elsewhere (`_audit_matrix`), a mechanism of
+`quantize`, a channel of rows (`_audit_rows`) or of boxes (`_audit_boxes`), or a channel of one
+column (`_audit_channel`). Each way reads the table that the promise is about, calls the audit of
+its kind, and answers with the same exit codes: 0 if the notion holds, 1 if not.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.measure import AllMeasures
@@ -50,7 +57,7 @@ class Verdict(NamedTuple):
 def audit(
     reporter: Reporter,
     what: AuditOptions,
-    table: o.OtherTable,
+    table: table_options.OtherTable,
     budget: o.MaybeBudget,
     after: o.AfterOptions,
     measures: AllMeasures,
@@ -87,8 +94,8 @@ def audit(
             _refuse_measures(measures, "several releases together (--after)")
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
         if measures.all_measures:
-            found = measures.of(loaded, verdict.joint)
-            verdict = verdict._replace(measures=found)
+            all_of_them = measures.of(loaded, verdict.joint)
+            verdict = verdict._replace(measures=all_of_them)
     return _answer(reporter, verdict, matrix or str(channel), table, measures, common)
 
 
@@ -105,7 +112,7 @@ def _answer(
     reporter: Reporter,
     verdict: Verdict,
     name: str,
-    table: o.OtherTable,
+    table: table_options.OtherTable,
     measures: AllMeasures,
     common: o.CommonOptions,
 ) -> int:
@@ -117,29 +124,37 @@ def _answer(
     if table.table is not None:
         reporter.notices(verdict.joint.notices)
     satisfied = verdict.audit.satisfied
-    result = "keeps" if satisfied else "violates"
-    reporter.done("audited", f"{name} {result} the notion", satisfied=satisfied)
-    found = verdict.measures
+    _report_verdict(reporter, name, satisfied)
+    channel_measures = verdict.measures
 
     def record() -> dict[str, Any]:
         answer = dict(audit_record(verdict.audit, verdict.population))
-        if found is not None:
-            answer["measures"] = asdict(found)
+        if channel_measures is not None:
+            answer["measures"] = asdict(channel_measures)
         return answer
 
     def text() -> str:
         averages = audit_average_texts(verdict.audit.averages)
         answer = audit_text(verdict.audit, [*averages, *verdict.sentences])
-        if found is not None:
-            answer += "\n\n" + measures_text(found, measures.per_output)
+        if channel_measures is not None:
+            answer += "\n\n" + measures_text(channel_measures, measures.per_output)
         return answer
 
     common.answer(record, text)
     return 0 if satisfied else NO
 
 
+def _report_verdict(reporter: Reporter, name: str, satisfied: bool) -> None:
+    """The line of a log on an audit."""
+    verb = "keeps" if satisfied else "violates"
+    reporter.done("audited", f"{name} {verb} the notion", satisfied=satisfied)
+
+
 def _audit_matrix(
-    reporter: Reporter, matrix: str, table: o.OtherTable, budget: o.MaybeBudget
+    reporter: Reporter,
+    matrix: str,
+    table: table_options.OtherTable,
+    budget: o.MaybeBudget,
 ) -> Verdict:
     """The verdict on an outside matrix."""
     from mechdesign.auditing.matrix import audit_file
@@ -163,7 +178,7 @@ def _audit_channel(
     reporter: Reporter,
     channel: md.Channel,
     path: str,
-    table: o.OtherTable,
+    table: table_options.OtherTable,
     budget: o.MaybeBudget,
     after: o.AfterOptions,
 ) -> Verdict:
@@ -196,7 +211,7 @@ def _audit_channel(
 class _RowsAsked(NamedTuple):
     """What is asked of a channel of rows."""
 
-    table: o.OtherTable
+    table: table_options.OtherTable
     budget: o.MaybeBudget
     after: o.AfterOptions
     measures: AllMeasures
@@ -222,26 +237,26 @@ def _audit_rows(
     notion: md.Notion | None = None
     if asked.budget != o.MaybeBudget():
         notion = asked.budget.notion_or(channel.notion.name)
-    found: ChannelMeasures | None = None
+    row_measures: ChannelMeasures | None = None
     with reporter.work("auditing"):
         records = asked.table.rows_of(channel)
         result = audit_rows(channel, records, notion)
         if asked.measures.all_measures:
-            found = asked.measures.of_rows(channel, records)
-    verdict = "keeps" if result.satisfied else "violates"
-    reporter.done("audited", f"{path} {verdict} the notion", satisfied=result.satisfied)
+            row_measures = asked.measures.of_rows(channel, records)
+    _report_verdict(reporter, path, result.satisfied)
 
     def record() -> dict[str, Any]:
         answer = row_audit_record(result)
-        if found is not None:
-            answer["measures"] = asdict(found)
+        if row_measures is not None:
+            answer["measures"] = asdict(row_measures)
         return answer
 
     def text() -> str:
         answer = row_audit_text(result)
-        if found is not None:
+        if row_measures is not None:
             per_output = asked.measures.per_output
-            answer += "\n\n" + row_measures_text(channel, found, per_output=per_output)
+            measured = row_measures_text(channel, row_measures, per_output=per_output)
+            answer += "\n\n" + measured
         return answer
 
     common.answer(record, text)
@@ -252,7 +267,7 @@ def _audit_boxes(
     reporter: Reporter,
     channel: md.BoxChannel,
     path: str,
-    table: o.OtherTable,
+    table: table_options.OtherTable,
     budget: o.MaybeBudget,
     after: o.AfterOptions,
     common: o.CommonOptions,
@@ -268,8 +283,7 @@ def _audit_boxes(
         notion = budget.notion_or("alip")
     with reporter.work("auditing"):
         result = md.audit(channel, None, notion)
-    verdict = "keeps" if result.satisfied else "violates"
-    reporter.done("audited", f"{path} {verdict} the notion", satisfied=result.satisfied)
+    _report_verdict(reporter, path, result.satisfied)
     common.answer(lambda: result.to_record(), lambda: result.summary())
     return 0 if result.satisfied else NO
 
@@ -312,7 +326,9 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
         )
     strange = len(given - named)
     if strange:
+        verb = "is" if strange == 1 else "are"
         sentences.append(
-            f"{strange} of these is not among the {len(named)} that the channel was designed after."
+            f"{strange} of these {verb} not among the {len(named)} that the channel was designed "
+            "after."
         )
     return sentences

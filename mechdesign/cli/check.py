@@ -10,6 +10,7 @@ import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli import released as f
+from mechdesign.cli import table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import names, number
@@ -48,7 +49,7 @@ def check(
     columns: f.PrivateColumns,
     published: f.PolicyOptions,
     reading: f.ReleaseReading,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     numbers: m.MechanismOptions,
     compared: CheckOptions,
     common: o.CommonOptions,
@@ -116,7 +117,7 @@ class Release:
     columns: f.PrivateColumns
     published: f.PolicyOptions
     reading: f.ReleaseReading
-    text: o.TextFormat
+    text: table_options.TextFormat
 
 
 def _check_channel(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import mechdesign as md
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.compare_average import answer_average_comparison
 from mechdesign.cli.compare_purpose import answer_purpose_comparison
 from mechdesign.cli.compare_rows import answer_row_comparison, refuse_without_rows
@@ -157,7 +158,7 @@ class OutputOptions:
 
 def compare(
     reporter: Reporter,
-    table: o.InputTable,
+    table: table_options.InputTable,
     grid: GridOptions,
     budgets: o.BudgetOptions,
     rows: RowColumns,
@@ -217,7 +218,7 @@ def compare(
 class Asked:
     """What stands on the command line of a comparison of mechanisms, in its groups."""
 
-    table: o.InputTable
+    table: table_options.InputTable
     grid: GridOptions
     budgets: o.BudgetOptions
     confidence: o.ConfidenceOptions
@@ -276,7 +277,7 @@ def _compared(
     asked: Asked,
     joint: md.Joint,
     grid: _Grid,
-    population: o.Population,
+    population: o.AskedPopulation,
     unseen: int,
 ) -> md.Comparison:
     """Every mechanism at every budget."""

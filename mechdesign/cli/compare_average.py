@@ -5,13 +5,13 @@ privacy funnel. `compare` hands over to it.
 from __future__ import annotations
 
 from mechdesign.cli import options as o
-from mechdesign.cli import parsing
+from mechdesign.cli import parsing, table_options
 from mechdesign.cli.console import Reporter
 
 
 def answer_average_comparison(
     reporter: Reporter,
-    table: o.InputTable,
+    table: table_options.InputTable,
     average: str,
     search: o.SearchOptions,
     common: o.CommonOptions,

@@ -5,13 +5,14 @@ those made for information. `compare` hands over to it.
 from __future__ import annotations
 
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_options import ObjectiveOptions
 
 
 def answer_purpose_comparison(
     reporter: Reporter,
-    table: o.InputTable,
+    table: table_options.InputTable,
     objective: ObjectiveOptions,
     budget: o.BudgetOptions,
     search: o.SearchOptions,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mechdesign.cli import options as o
-from mechdesign.cli import parsing
+from mechdesign.cli import parsing, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_rows import RowColumns, read_rows
 from mechdesign.core.errors import InputError
@@ -29,7 +29,7 @@ def refuse_without_rows(rows: RowColumns, budget: o.BudgetOptions) -> None:
 
 def answer_row_comparison(
     reporter: Reporter,
-    table: o.InputTable,
+    table: table_options.InputTable,
     rows: RowColumns,
     budget: o.BudgetOptions,
     common: o.CommonOptions,

@@ -11,6 +11,7 @@ import typer
 import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.core.errors import InputError
 
@@ -33,7 +34,7 @@ ChannelPaths = Annotated[
 def compose(
     reporter: Reporter,
     channels: ChannelPaths,
-    table: o.OtherTable,
+    table: table_options.OtherTable,
     common: o.CommonOptions,
 ) -> None:
     """Compute the joint leakage of several releases of one record, drawn independently.

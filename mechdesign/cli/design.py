@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.cli import options as o
-from mechdesign.cli import parsing
+from mechdesign.cli import parsing, table_options
 from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_options import (
@@ -69,7 +69,7 @@ LOGGED = (
 class Asked:
     """What stands on the command line of `design`, in its groups; they travel together."""
 
-    table: o.InputTable
+    table: table_options.InputTable
     budget: DesignBudget
     confidence: o.ConfidenceOptions
     after: o.AfterOptions
@@ -95,7 +95,7 @@ class Asked:
 
 def design(
     reporter: Reporter,
-    table: o.InputTable,
+    table: table_options.InputTable,
     budget: DesignBudget,
     confidence: o.ConfidenceOptions,
     after: o.AfterOptions,
@@ -143,7 +143,9 @@ def design(
     return _design_column(reporter, asked, population)
 
 
-def _design_column(reporter: Reporter, asked: Asked, population: o.Population) -> int:
+def _design_column(
+    reporter: Reporter, asked: Asked, population: o.AskedPopulation
+) -> int:
     """Design a channel for the useful column, write it and its reports, print its promise."""
     table, search = asked.table, asked.search
 
@@ -170,7 +172,10 @@ def _design_column(reporter: Reporter, asked: Asked, population: o.Population) -
 
 
 def _searched(
-    reporter: Reporter, asked: Asked, request: DesignRequest, population: o.Population
+    reporter: Reporter,
+    asked: Asked,
+    request: DesignRequest,
+    population: o.AskedPopulation,
 ) -> tuple[md.Design, MergeProposals]:
     """The design of a request, and what merging would keep, within one time limit."""
     seconds = asked.search.seconds
@@ -468,7 +473,7 @@ def _check_listed(secrets: str | None, joint: md.Joint) -> None:
 
 
 def _after(
-    request: DesignRequest, table: o.InputTable, earlier: list[md.Channel]
+    request: DesignRequest, table: table_options.InputTable, earlier: list[md.Channel]
 ) -> DesignRequest:
     """The request with the earlier releases, on the table with their useful columns."""
     if not earlier:
@@ -490,7 +495,7 @@ def _with_command(result: md.Design, line: str) -> md.Design:
 
 
 def with_columns(
-    joint: md.Joint, table: o.InputTable, earlier: list[md.Channel]
+    joint: md.Joint, table: table_options.InputTable, earlier: list[md.Channel]
 ) -> md.Joint:
     """The table with the useful columns of earlier channels too, where it lacks some of them."""
     columns = list(joint.useful.columns)
@@ -504,7 +509,7 @@ def with_columns(
             "--after a channel of another column reads the table twice: give a file, not -"
         )
     return replace(table, useful=None).joint(
-        table.table, (joint.sensitive.columns, tuple(columns))
+        table.table, sensitive=joint.sensitive.columns, useful=tuple(columns)
     )
 
 

@@ -8,6 +8,7 @@ import typer
 
 import mechdesign as md
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_options import (
     DesignBudget,
@@ -28,7 +29,7 @@ MOST = {"keep": "0.9"}
 
 def advise(
     reporter: Reporter,
-    table: o.InputTable,
+    table: table_options.InputTable,
     budget: DesignBudget,
     confidence: o.ConfidenceOptions,
     search: DesignOptions,

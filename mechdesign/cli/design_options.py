@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options as o
-from mechdesign.cli import parsing
+from mechdesign.cli import parsing, table_options
 from mechdesign.cli.line import flag, option
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError
@@ -185,14 +185,16 @@ class ObjectiveOptions(o.KeptOptions):
         """As a line that everybody may read has them: without the place of a file."""
         return self if self.named else replace(self, objective="COSTS.csv")
 
-    def task_of(self, table: o.InputTable) -> md.Joint | None:
+    def task_of(self, table: table_options.InputTable) -> md.Joint | None:
         """The table of the task column and the useful one, read like the table itself."""
         columns = self.task_table(table)
         if columns is None:
             return None
         return columns.joint(columns.table)
 
-    def task_table(self, table: o.InputTable) -> o.InputTable | None:
+    def task_table(
+        self, table: table_options.InputTable
+    ) -> table_options.InputTable | None:
         """The options of the table with the task in the place of the sensitive column; None without
         a task.
         """
@@ -207,7 +209,7 @@ class ObjectiveOptions(o.KeptOptions):
         return replace(table, sensitive=self.task, protect_each=False)
 
     def on(
-        self, request: DesignRequest, table: o.InputTable, text: TextOptions
+        self, request: DesignRequest, table: table_options.InputTable, text: TextOptions
     ) -> DesignRequest:
         """The request with these options; `text` is how a file of costs or queries is written."""
         from mechdesign.mechanisms.least_cost_objective import read_costs

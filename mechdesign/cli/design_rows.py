@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mechdesign.cli import options as o
-from mechdesign.cli import parsing
+from mechdesign.cli import parsing, table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.design_options import OutputOptions
 from mechdesign.cli.line import COMMAND, command_line, flag, option
@@ -174,7 +174,7 @@ class RowOptions(RowColumns):
             ) from None
 
 
-def read_rows(table: o.InputTable, rows: RowColumns) -> Joint:
+def read_rows(table: table_options.InputTable, rows: RowColumns) -> Joint:
     """The table of all columns of the release, crossed."""
     if table.contingency or table.probabilities:
         raise InputError(
@@ -204,7 +204,7 @@ def read_rows(table: o.InputTable, rows: RowColumns) -> Joint:
         )
     # Its bins are applied by the design, which knows the levels.
     whole = replace(table, bins=None)
-    return whole.joint(table.table, (None, tuple(columns)))
+    return whole.joint(table.table, useful=tuple(columns))
 
 
 def designed(

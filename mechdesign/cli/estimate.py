@@ -12,6 +12,7 @@ import typer
 import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli import released as f
+from mechdesign.cli import table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import number
@@ -62,7 +63,7 @@ def estimate(
     columns: f.FileColumns,
     published: f.PublishedForm,
     reading: f.ReleaseReading,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     asked: EstimateOptions,
     common: o.CommonOptions,
     as_csv: o.AsCsv = False,
@@ -130,7 +131,7 @@ def _estimate_boxes(
     reporter: Reporter,
     released: str,
     channel: md.BoxChannel,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     asked: EstimateOptions,
     reading: dict[str, Any],
     common: o.CommonOptions,
@@ -189,7 +190,7 @@ def _estimate_rows(
     reporter: Reporter,
     released: str,
     channel: md.RowChannel,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     asked: EstimateOptions,
     common: o.CommonOptions,
 ) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mechdesign.cli import options as o
 from mechdesign.cli import released as f
+from mechdesign.cli import table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, command_line, option
 from mechdesign.cli.parsing import names
@@ -66,7 +67,7 @@ def inspect(
     reporter: Reporter,
     asked: Inspected,
     channel: f.ChannelOption,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import flag, option
 from mechdesign.core.errors import InputError
@@ -87,7 +88,7 @@ class AllMeasures:
 def measure(
     reporter: Reporter,
     channel: o.ChannelPath,
-    table: o.OtherTable,
+    table: table_options.OtherTable,
     asked: MeasureOptions,
     common: o.CommonOptions,
 ) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
@@ -141,7 +142,7 @@ def check_mechanism(
     path: str,
     released: str,
     numbers: MechanismOptions,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     *,
     name: str,
     original: str | None,

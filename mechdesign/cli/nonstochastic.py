@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import (
     PlainCommand,
@@ -116,7 +117,10 @@ MEASURE_EXAMPLE = (
 
 
 def measure(
-    reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common: o.CommonOptions
+    reporter: Reporter,
+    asked: RangeOptions,
+    text: table_options.TextFormat,
+    common: o.CommonOptions,
 ) -> int:
     """Measure the leakage of released columns about private ones, without probabilities (bits)."""
     private = columns("--x", asked.x)
@@ -168,7 +172,10 @@ HYPOTHESIS_EXAMPLE = (
 
 
 def hypothesis(
-    reporter: Reporter, asked: Tested, text: o.TextFormat, common: o.CommonOptions
+    reporter: Reporter,
+    asked: Tested,
+    text: table_options.TextFormat,
+    common: o.CommonOptions,
 ) -> None:
     """Find the best test of a hypothesis on a release, and the privacy of the release against
     it.
@@ -204,7 +211,7 @@ POLICY_EXAMPLE = (
 def policy(
     reporter: Reporter,
     asked: PolicyOptions,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     common: o.CommonOptions,
 ) -> None:
     """Find the nearest reports of numbers of which few settle a hypothesis."""
@@ -237,7 +244,7 @@ PARTITION_EXAMPLE = (
 def partition(
     reporter: Reporter,
     asked: PartitionOptions,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     common: o.CommonOptions,
 ) -> None:
     """Partition a column of numbers into epsilon-identifiable cells of least mean squared error."""

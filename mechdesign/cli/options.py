@@ -12,14 +12,11 @@ import typer
 
 import mechdesign as md
 from mechdesign.cli import parsing
-from mechdesign.cli.line import argument, flag, option
+from mechdesign.cli.line import flag, option
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
-    from mechdesign.formats.text_options import TextOptions
     from mechdesign.mechanisms.request import DesignRequest
-    from mechdesign.tables.records import Records
 
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
@@ -74,206 +71,6 @@ class CommonOptions(ConsoleOptions):
             typer.echo(to_json(record()))
         else:
             typer.echo(text())
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextFormat:
-    """CSV format"""
-
-    delimiter: str = option("CHAR", "Between cells; tab may be written so.", ",")
-    quote: str = option("CHAR", "Around cells; none if there are no quotes.", '"')
-    encoding: str = option("NAME", "Of the text.", "utf-8")
-
-    def text(self) -> TextOptions:
-        """As the readers take it."""
-        from mechdesign.formats.text_options import TextOptions
-
-        return TextOptions(
-            delimiter="\t" if self.delimiter in ("tab", "\\t") else self.delimiter,
-            quote=None if self.quote == "none" else self.quote,
-            encoding=self.encoding,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """The table"""
-
-    sensitive: str | None = option(
-        "COL[,COL..]", "Column to protect; several are crossed."
-    )
-    protect_each: bool = flag(
-        "Protect each of several sensitive columns for itself, not their combinations."
-    )
-    useful: str | None = option(
-        "COL[,COL..]",
-        "Column to release; several are crossed. With --contingency, the name that `apply` "
-        "will look for.",
-    )
-    weight: str | None = option(
-        "COL",
-        "Column with the count of each row; or its survey weight, with --weighted.",
-    )
-    contingency: bool = flag(
-        "The table is one of counts: sensitive symbols down the first column, useful ones along "
-        "the header."
-    )
-    probabilities: bool = flag("A wide table of probabilities instead of counts.")
-    weighted: bool = flag(
-        "With --contingency or --weight: survey weights (fractions too), not records."
-    )
-    missing: str = option(
-        "WHAT",
-        "Treatment of empty cells: refuse (an error), symbol (a symbol of their own), drop (leave "
-        "the record out).",
-        "refuse",
-    )
-    bins: list[str] | None = option(
-        "[COL=]BINS",
-        "Sort numbers, dates or times into bins: a width (10, 0.5, 7d, "
-        "1h), quantiles:N, auto:N, or edges with commas (-inf and inf, too); `design` has "
-        "auto. Repeat it for crossed columns.",
-        names="--bin",
-    )
-
-    def joint(
-        self,
-        path: str,
-        known: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None),
-        bins: Any = None,
-    ) -> md.Joint:
-        """Read a table; `known` are the columns that no option names, `bins` those in
-        the place of the option's.
-        """
-        hidden = parsing.columns("--sensitive", self.sensitive)
-        shown = parsing.columns("--useful", self.useful)
-        # A wide table is read by its layout, not by names of columns.
-        if not (self.contingency or self.probabilities):
-            hidden = known[0] if hidden is None else hidden
-            shown = known[1] if shown is None else shown
-        from mechdesign.tables.reading import read_joint
-
-        shared = ("weight", "contingency", "probabilities", "weighted", "missing")
-        same = {name: getattr(self, name) for name in shared}
-        bins = parsing.bins_of(self.bins) if bins is None else bins
-        text = self.text() if isinstance(self, TextFormat) else None
-        joint = read_joint(
-            path, sensitive=hidden, useful=shown, bins=bins, text=text, **same
-        )
-        return joint.protecting_each() if self.protect_each else joint
-
-
-@dataclass(frozen=True, kw_only=True)
-class InputTable(TextFormat, TableOptions):
-    """The table that a command works on."""
-
-    table: str = argument(
-        "TABLE",
-        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table "
-        "(--contingency). Records and long counts may be many files: a folder, or a glob in "
-        "quotes.",
-        public=PUBLIC_TABLE,
-    )
-
-    def read_before_auto(self) -> tuple[md.Joint, Any]:
-        """The table without the bins that only a budget can decide (``auto``), and what
-        asks for these.
-        """
-        bins = parsing.bins_of(self.bins)
-        by_column: dict[str, Any] = (
-            {"": bins} if bins is None or isinstance(bins, str) else bins
-        )
-        free = {name: text for name, text in by_column.items() if text == "auto"}
-        if not free:
-            return self.joint(self.table), None
-        others = {name: text for name, text in by_column.items() if name not in free}
-        return replace(self, bins=None).joint(
-            self.table, bins=others or None
-        ), free.get("", free)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OtherTable(TextFormat, TableOptions):
-    """The table"""
-
-    table: str | None = option(
-        "TABLE", "The table to check against: CSV or Parquet.", public=PUBLIC_TABLE
-    )
-
-    def read(
-        self, path: str, *channels: md.Channel | md.RowChannel, together: bool = False
-    ) -> md.Joint | None:
-        """The table given, None if none is; columns and bins that no option names are those of the
-        channels.
-
-        `path` is the file of the channels, for messages. What they tell `together` must be about
-        what all protect.
-        """
-        if self.table is None:
-            if self != type(self)():
-                raise InputError(
-                    "--sensitive, --useful and so on describe a table: give --table TABLE too"
-                )
-            return None
-        hidden = [each.sensitive for each in channels if each.sensitive is not None]
-        secrets = {",".join(each.columns) for each in hidden}
-        if together and self.sensitive is None and len(secrets) > 1:
-            raise InputError(
-                f"the channels protect different columns ({listed(sorted(secrets))}): say "
-                f"about which you ask "
-                "(--sensitive COL, or several with --protect-each)"
-            )
-        from mechdesign.auditing.common_table import variables_of
-
-        read = [variable for each in channels for variable in variables_of(each)]
-        shown = tuple(
-            dict.fromkeys(column for variable in read for column in variable.columns)
-        )
-        bins: dict[str, Any] = {}
-        for variable in read:
-            # A variable without bins has an empty list of them.
-            for column, edges in zip(variable.columns, variable.bins, strict=False):
-                if edges is not None:
-                    bins[column] = edges
-        if bins and self.bins:
-            raise InputError(
-                f"{path} has its own bins, and the table is sorted into them: leave --bin out"
-            )
-        # Channels that protect each of several columns read the table in this way, too.
-        apart = (
-            self.sensitive is None
-            and len(hidden) == len(channels)
-            and all(column.protects_columns for column in hidden)
-        )
-        asked = replace(
-            self, protect_each=self.protect_each or (bool(hidden) and apart)
-        )
-        return asked.joint(
-            self.table, (hidden[0].columns if hidden else None, shown), bins or None
-        )
-
-    def read_for(self, channel: md.Channel, path: str) -> md.Joint:
-        """The table given, or that of the channel, which was read from `path`."""
-        joint = self.read(path, channel)
-        joint = channel.joint if joint is None else joint
-        if joint is None:
-            raise InputError(
-                f"{path} is a public channel without its table: give --table TABLE"
-            )
-        return joint
-
-    def rows_of(self, channel: md.RowChannel) -> Records | None:
-        """The rows of the table given over the columns of a row channel, None if none is given."""
-        from mechdesign.tables.records import Records, bins_by_column
-
-        if self.table is None:
-            return None
-        groups = [variable.columns for variable in channel.groups]
-        columns = channel.released_columns
-        whole = replace(self, bins=None)
-        joint = whole.joint(self.table, (channel.sensitive.columns, columns))
-        bins = bins_by_column(channel.groups)
-        return Records.from_joint(joint, groups, bins=bins or None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -367,7 +164,7 @@ class ConfidenceOptions:
         public="SECRETS.csv",
     )
 
-    def read(self) -> Population:
+    def read(self) -> AskedPopulation:
         """The level and the known shares, as far as they go without the table."""
         from mechdesign.tables.confidence import check_level
         from mechdesign.tables.confidence_files import read_shares
@@ -379,14 +176,14 @@ class ConfidenceOptions:
                 self._refuse_without_level("--symbols")
             if self.secrets is not None:
                 self._refuse_without_level("--secrets")
-            return Population()
+            return AskedPopulation()
         level = parsing.any_number(
             "--confidence", self.confidence, "from 0.5 up to, but not including, 1"
         )
         shares = None
         if self.known_shares is not None:
             shares = read_shares(self.known_shares)
-        return Population(level=check_level(level), known_shares=shares)
+        return AskedPopulation(level=check_level(level), known_shares=shares)
 
     def unseen(self, joint: md.Joint) -> int:
         """How many listed symbols occur in no record; checks the list of sensitive values, too."""
@@ -407,7 +204,7 @@ class ConfidenceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Population:
+class AskedPopulation:
     """The population for which a promise is to hold; the table itself where there is no level."""
 
     level: float | None = None

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.apply import KeptOptions, LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
@@ -130,7 +131,7 @@ def quantize(
     asked: QueryOptions,
     kept: KeptOptions,
     draws: LedgerOption,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> int:
@@ -262,7 +263,7 @@ def _compare(
     reporter: Reporter,
     files: QueryFiles,
     options: QuantizeOptions,
-    text: o.TextFormat,
+    text: table_options.TextFormat,
     common: o.CommonOptions,
     force: bool,
 ) -> None:

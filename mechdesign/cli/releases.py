@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options as o
+from mechdesign.cli import table_options
 from mechdesign.cli.apply import LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, option
@@ -38,7 +39,10 @@ class Asked(LedgerOption):
 
 
 def releases(
-    reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.CommonOptions
+    reporter: Reporter,
+    asked: Asked,
+    table: table_options.OtherTable,
+    common: o.CommonOptions,
 ) -> None:
     """List past releases, or total their leakage for one data set.
 
@@ -94,7 +98,7 @@ def _total(
     path: Path,
     asked: Asked,
     data: str,
-    table: o.OtherTable,
+    table: table_options.OtherTable,
     common: o.CommonOptions,
 ) -> None:
     """Print the releases of one data set, and the joint budget of all its draws."""

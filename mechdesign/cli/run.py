@@ -25,6 +25,7 @@ from mechdesign.cli import apply as a
 from mechdesign.cli import design as d
 from mechdesign.cli import options as o
 from mechdesign.cli import report as r
+from mechdesign.cli import table_options
 from mechdesign.cli.audit import audit
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import (
@@ -417,7 +418,7 @@ def _verify(
     if isinstance(loaded, BoxChannel):
         # Its counts are its own: the records that its boxes were not learned on.
         return _called(audit, reporter, common, table)
-    for group in (o.OtherTable, o.AfterOptions):
+    for group in (table_options.OtherTable, o.AfterOptions):
         for member in fields(group):
             if member.name in values and member.name != "bins":
                 table[member.name] = values[member.name]

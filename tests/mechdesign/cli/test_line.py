@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from mechdesign.cli.design_options import DesignOptions, OutputOptions
 from mechdesign.cli.line import command_line, recorded_line
-from mechdesign.cli.options import BudgetOptions, InputTable
+from mechdesign.cli.options import BudgetOptions
+from mechdesign.cli.table_options import InputTable
 
 COLUMN = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1).filter(
     lambda text: not text.startswith("-")

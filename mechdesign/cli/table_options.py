@@ -1,0 +1,295 @@
+"""The options that describe a table, and the table that they lead to.
+
+`TableOptions.joint` reads a table as the options say. `InputTable` is the table of a command that
+starts from one. `OtherTable` is a table given beside a channel file: what no option says of it, the
+channel says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import mechdesign as md
+from mechdesign.cli import parsing
+from mechdesign.cli.line import argument, flag, option
+from mechdesign.cli.options import PUBLIC_TABLE
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed
+
+if TYPE_CHECKING:
+    from mechdesign.formats.text_options import TextOptions
+    from mechdesign.tables.records import Records
+    from mechdesign.tables.tally import Missing
+    from mechdesign.tables.variable import Variable
+
+AUTO = "auto"
+"""Bins that `design` chooses for the budget."""
+
+Columns: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFormat:
+    """CSV format"""
+
+    delimiter: str = option("CHAR", "Between cells; tab may be written so.", ",")
+    quote: str = option("CHAR", "Around cells; none if there are no quotes.", '"')
+    encoding: str = option("NAME", "Of the text.", "utf-8")
+
+    def text(self) -> TextOptions:
+        """As the readers take it."""
+        from mechdesign.formats.text_options import TextOptions
+
+        delimiter = self.delimiter
+        if delimiter in ("tab", "\\t"):
+            delimiter = "\t"
+        quote: str | None = self.quote
+        if quote == "none":
+            quote = None
+        return TextOptions(delimiter=delimiter, quote=quote, encoding=self.encoding)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """The table"""
+
+    sensitive: str | None = option(
+        "COL[,COL..]", "Column to protect; several are crossed."
+    )
+    protect_each: bool = flag(
+        "Protect each of several sensitive columns for itself, not their combinations."
+    )
+    useful: str | None = option(
+        "COL[,COL..]",
+        "Column to release; several are crossed. With --contingency, the name that `apply` "
+        "will look for.",
+    )
+    weight: str | None = option(
+        "COL",
+        "Column with the count of each row; or its survey weight, with --weighted.",
+    )
+    contingency: bool = flag(
+        "The table is one of counts: sensitive symbols down the first column, useful ones along "
+        "the header."
+    )
+    probabilities: bool = flag("A wide table of probabilities instead of counts.")
+    weighted: bool = flag(
+        "With --contingency or --weight: survey weights (fractions too), not records."
+    )
+    missing: str = option(
+        "WHAT",
+        "Treatment of empty cells: refuse (an error), symbol (a symbol of their own), drop (leave "
+        "the record out).",
+        "refuse",
+    )
+    bins: list[str] | None = option(
+        "[COL=]BINS",
+        "Sort numbers, dates or times into bins: a width (10, 0.5, 7d, "
+        "1h), quantiles:N, auto:N, or edges with commas (-inf and inf, too); `design` has "
+        "auto. Repeat it for crossed columns.",
+        names="--bin",
+    )
+
+    def joint(
+        self,
+        path: str,
+        *,
+        sensitive: Columns | None = None,
+        useful: Columns | None = None,
+        bins: Any = None,
+    ) -> md.Joint:
+        """Read a table as the options say.
+
+        Parameters
+        ----------
+        path : str
+            The table.
+        sensitive, useful : tuple of str, optional
+            The columns where no option names them.
+        bins : optional
+            Bins that take the place of those of the options.
+        """
+        from mechdesign.tables.reading import read_joint
+
+        sensitive_columns = parsing.columns("--sensitive", self.sensitive)
+        useful_columns = parsing.columns("--useful", self.useful)
+        # A wide table is read by its layout, not by names of columns.
+        is_wide = self.contingency or self.probabilities
+        if not is_wide and sensitive_columns is None:
+            sensitive_columns = sensitive
+        if not is_wide and useful_columns is None:
+            useful_columns = useful
+        if bins is None:
+            bins = parsing.bins_of(self.bins)
+        text: TextOptions | None = None
+        if isinstance(self, TextFormat):
+            text = self.text()
+        joint = read_joint(
+            path,
+            sensitive=sensitive_columns,
+            useful=useful_columns,
+            weight=self.weight,
+            contingency=self.contingency,
+            probabilities=self.probabilities,
+            weighted=self.weighted,
+            # Other words are refused there.
+            missing=cast("Missing", self.missing),
+            bins=bins,
+            text=text,
+        )
+        if self.protect_each:
+            return joint.protecting_each()
+        return joint
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputTable(TextFormat, TableOptions):
+    """The table that a command works on."""
+
+    table: str = argument(
+        "TABLE",
+        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table "
+        "(--contingency). Records and long counts may be many files: a folder, or a glob in "
+        "quotes.",
+        public=PUBLIC_TABLE,
+    )
+
+    def read_before_auto(self) -> tuple[md.Joint, Any]:
+        """The table without the bins that only a budget can decide (``auto``), and what asks for
+        these: the text ``auto``, texts by column, or None where nothing does.
+        """
+        bins = parsing.bins_of(self.bins)
+        if bins == AUTO:
+            return replace(self, bins=None).joint(self.table), AUTO
+        if bins is None or isinstance(bins, str):
+            return self.joint(self.table), None
+        undecided: dict[str, Any] = {}
+        decided: dict[str, Any] = {}
+        for column, text in bins.items():
+            if text == AUTO:
+                undecided[column] = text
+            else:
+                decided[column] = text
+        if not undecided:
+            return self.joint(self.table), None
+        table = replace(self, bins=None).joint(self.table, bins=decided or None)
+        return table, undecided
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherTable(TextFormat, TableOptions):
+    """The table"""
+
+    table: str | None = option(
+        "TABLE", "The table to check against: CSV or Parquet.", public=PUBLIC_TABLE
+    )
+
+    def read(
+        self, path: str, *channels: md.Channel | md.RowChannel, together: bool = False
+    ) -> md.Joint | None:
+        """The table of `--table` as the channels read it; None if the option is not given.
+
+        Columns and bins that no option names are those of the channels.
+
+        Parameters
+        ----------
+        path : str
+            The file of the channels, for messages.
+        channels : Channel or RowChannel
+        together : bool
+            Whether the channels are judged together, so that all must protect the same column.
+        """
+        from mechdesign.auditing.common_table import variables_of
+
+        if self.table is None:
+            if self != type(self)():
+                raise InputError(
+                    "--sensitive, --useful and so on describe a table: give --table TABLE too"
+                )
+            return None
+        protected: list[Variable] = []
+        for channel in channels:
+            if channel.sensitive is not None:
+                protected.append(channel.sensitive)
+        if together and self.sensitive is None:
+            _refuse_different_secrets(protected)
+        read: list[Variable] = []
+        for channel in channels:
+            read += variables_of(channel)
+        bins = _bins_by_column(read)
+        if bins and self.bins:
+            raise InputError(
+                f"{path} has its own bins, and the table is sorted into them: leave --bin out"
+            )
+        sensitive: Columns | None = None
+        if protected:
+            sensitive = protected[0].columns
+        # A column that two channels read is read once.
+        useful = dict.fromkeys(name for variable in read for name in variable.columns)
+        options = self
+        if self.sensitive is None and _protect_each_of_several(protected, channels):
+            options = replace(self, protect_each=True)
+        return options.joint(
+            self.table, sensitive=sensitive, useful=tuple(useful), bins=bins or None
+        )
+
+    def read_for(self, channel: md.Channel, path: str) -> md.Joint:
+        """The table given, or that of the channel, which was read from `path`."""
+        joint = self.read(path, channel)
+        if joint is None:
+            joint = channel.joint
+        if joint is None:
+            raise InputError(
+                f"{path} is a public channel without its table: give --table TABLE"
+            )
+        return joint
+
+    def rows_of(self, channel: md.RowChannel) -> Records | None:
+        """The rows of the table given over the columns of a row channel, None if none is given."""
+        from mechdesign.tables.records import Records, bins_by_column
+
+        if self.table is None:
+            return None
+        groups = [variable.columns for variable in channel.groups]
+        columns = channel.released_columns
+        whole = replace(self, bins=None)
+        joint = whole.joint(
+            self.table, sensitive=channel.sensitive.columns, useful=columns
+        )
+        bins = bins_by_column(channel.groups)
+        return Records.from_joint(joint, groups, bins=bins or None)
+
+
+def _refuse_different_secrets(protected: Sequence[Variable]) -> None:
+    """Refuse to judge channels together that protect different columns."""
+    secrets = {",".join(variable.columns) for variable in protected}
+    if len(secrets) > 1:
+        raise InputError(
+            f"the channels protect different columns ({listed(sorted(secrets))}): say about which "
+            "you ask (--sensitive COL, or several with --protect-each)"
+        )
+
+
+def _bins_by_column(variables: Sequence[Variable]) -> dict[str, Any]:
+    """The bins that the channels sort numbers into, by column."""
+    bins: dict[str, Any] = {}
+    for variable in variables:
+        # A variable without bins has an empty list of them.
+        for column, edges in zip(variable.columns, variable.bins, strict=False):
+            if edges is not None:
+                bins[column] = edges
+    return bins
+
+
+def _protect_each_of_several(
+    protected: Sequence[Variable], channels: Sequence[md.Channel | md.RowChannel]
+) -> bool:
+    """Whether every channel protects each of several columns for itself, not their combinations.
+
+    The table must then be read in this way, too.
+    """
+    if not protected or len(protected) < len(channels):
+        return False
+    return all(variable.protects_columns for variable in protected)
