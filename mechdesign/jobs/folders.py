@@ -130,18 +130,9 @@ def sanitise_path(
         warn=warn,
     )
     if is_folder(source):
-        if is_url(target):
-            raise InputError(
-                f"{target}: of URLs, single files are written; release the files one by one"
-            )
-        if ledger is None or recipe.options.fresh_draw or sides.paths:
-            raise InputError(
-                "the files of a folder are kept apart by their ledger, and each has its manifest "
-                "in OUT/_manifests: leave --insecure-seed, --fresh-draw, --manifest, "
-                "--internal-manifest and --codebook out"
-            )
+        book_of_folder = _ledger_of_folder(recipe, target, ledger, sides)
         folder = _FolderRelease(
-            recipe, source, target, ledger, key_from, sides, files, dry_run
+            recipe, source, target, book_of_folder, key_from, sides, files, dry_run
         )
         return folder.write()
     if not dry_run:
@@ -153,6 +144,23 @@ def sanitise_path(
         raise InputError("--dry-run asks the ledger: leave --insecure-seed out")
     with opened_ledger(ledger, key_from, rehearsal=True) as rehearsal:
         return _released(recipe, source, target, rehearsal, sides, files)
+
+
+def _ledger_of_folder(
+    recipe: FileRecipe, target: PathLike, ledger: PathLike | None, sides: Sides
+) -> PathLike:
+    """The ledger of the release of a folder; refuses options that belong to single files."""
+    if is_url(target):
+        raise InputError(
+            f"{target}: of URLs, single files are written; release the files one by one"
+        )
+    if ledger is None or recipe.options.fresh_draw or sides.paths:
+        raise InputError(
+            "the files of a folder are kept apart by their ledger, and each has its manifest in "
+            "OUT/_manifests: leave --insecure-seed, --fresh-draw, --manifest, --internal-manifest "
+            "and --codebook out"
+        )
+    return ledger
 
 
 def _released(
@@ -174,7 +182,13 @@ def _released(
 
 
 class _FolderRelease:
-    """The release of all files of a folder."""
+    """The release of all files of a folder, made for one call of `write`.
+
+    What has to agree with itself is fixed when it is made: the files of the source, the names of
+    the outputs, and the stage beside the target. `write` then goes the way of every release: draw
+    into the stage, refuse what discloses, publish by renaming. Until the last step a failure leaves
+    the target as it was, and takes its entries out of the ledger.
+    """
 
     def __init__(
         self,
@@ -212,6 +226,7 @@ class _FolderRelease:
         notes = name_notes(self.recipe, self.names, strict=self.files.strict)
         results: dict[str, Released] = {}
         with self._staged() as (ledger, held):
+            # Another set of files is no repetition of the job that is there: before drawing.
             if held and not self.files.force and {*self.outputs} != {*held}:
                 raise self._exists()
             leaving = self._leaving_notes(held)
@@ -221,9 +236,12 @@ class _FolderRelease:
                 keep_stoppable()
             digests = {name: result.sha256 or "" for name, result in results.items()}
             marker = ReleasedFolder(files=digests, voids=notes)
+            # The same bytes as those that are there: the job is done, and nothing new is disclosed.
             already = marker.files == held and all(
                 result.already for result in results.values()
             )
+            # After all files are drawn, for only then their symbols are counted; before anything
+            # takes its name.
             if not (already or self.dry_run):
                 self._refuse_disclosure(ledger, results)
             if not already:
@@ -400,9 +418,12 @@ class _FolderRelease:
             elif path.relative_to(self.stage).as_posix() not in marker.names:
                 # Left by a run that was killed.
                 path.unlink()
+        # The marker comes after all files: a folder that has one is complete.
         write_document(self.stage / MARKER, marker, overwrite=True)
         with uninterrupted():
             try:
+                # No file system replaces a folder in one step. A run that is killed between these
+                # two renames is finished by `_mend` of the next one.
                 if self.final.exists():
                     self.final.rename(self._aside)
                 with on_failure(self._put_back):
@@ -411,6 +432,7 @@ class _FolderRelease:
                 raise InputError(
                     f"{self.final} cannot be given its name: {reason(error)}"
                 ) from None
+            # From here on the entries are true: a later failure must not withdraw them.
             ledger.entered.clear()
             sync_folder(self.final.parent)
         shutil.rmtree(self._aside, ignore_errors=True)
