@@ -111,6 +111,13 @@ def check_treatment(old: Use, use: Use) -> None:
 class Job:
     """A job that is ready to draw, with `keys`, one for each use of a channel.
 
+    Its methods are called in this order (`keyed_recipe.write_file`). `finished` asks whether the
+    work has been done already. `prepare` loads the symbols of identified records, and the records
+    are drawn. Now that their content is known, `met` looks for earlier releases of them, and
+    `renewed` for the same records under other identifiers. `commit` enters the release with the
+    state FINISHING, gives the files their names, and enters it as DONE. So whatever has a name is
+    in the ledger, also if the run is killed between any two steps.
+
     Parameters
     ----------
     ledger : Ledger
@@ -341,6 +348,7 @@ class Job:
     def _met(
         self, db: Connection, content: Content, *, budget: bool = True
     ) -> Earlier | None:
+        """As `met`, without taking other draws on; `budget` asks for the joint budget, too."""
         drawn = {mine.use.channel: mine for mine in self.drawn}
         view = LedgerView()
         for entry in self.ledger.releases(db):
@@ -354,12 +362,14 @@ class Job:
                 and self._draws_of(db, content) != self.drawn
             ):
                 return None
+        # Other jobs that released these records through the same channels: a second draw.
         foreign = releases_of(db, view.foreign, content, self._file)
         before = [*view.redrawn]
         if foreign.share >= KNOWN:
             if not self._fresh_draw and not self._repeats(view, content):
                 raise self._second_draw(foreign.share, foreign.entries, content)
             before += foreign.entries
+        # Releases of these records through other channels: allowed, and said.
         beside = releases_of(db, view.others, content, self._file)
         other_channels = beside.share >= KNOWN
         draws = other_draws(before, drawn)
@@ -374,12 +384,13 @@ class Job:
             notices.append(OTHER_CHANNELS)
         if self.identity and any(self._has_no_symbols(entry) for entry in view.own):
             notices.append(SYMBOLS_UNKNOWN)
-        joint = None
+        joint: Mapping[str, Any] | None = None
         if self._fresh_draw and draws and budget:
-            met = [*before]
+            # Several draws of a record promise what they leak together, not what each does.
+            entries = [*before]
             if other_channels:
-                met += beside.entries
-            total = joint_budget([*self.drawn, *drawn_uses(met)], self._channels)
+                entries += beside.entries
+            total = joint_budget([*self.drawn, *drawn_uses(entries)], self._channels)
             joint = total.budget
             notices.append(total.sentence)
         return Earlier(draws, tuple(before), other_channels, joint, tuple(notices))
@@ -432,8 +443,8 @@ class Job:
             if release.earlier.full:
                 continue
             wanted = Wanted(drawn, self.identity, content, self._file)
-            found = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
-            notices |= dict.fromkeys(found)
+            texts = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
+            notices |= dict.fromkeys(texts)
         return tuple(notices)
 
     def finish(
@@ -446,6 +457,7 @@ class Job:
         """Enter that a release is about to be made: its data are on disk, and files are about to
         get their names.
         """
+        # All checks and the entry are one transaction: nothing can be released between them.
         with self.ledger.changing() as db:
             # Another process may have released something since this job looked.
             if content is not None and self._met(db, content, budget=False) is None:
@@ -505,6 +517,7 @@ class Job:
         where the content of the records is known, and too many of their identifiers are not.
         """
         for release, drawn in zip(releases, self.drawn, strict=True):
+            # Two spellings of one identifier, such as 7 and 007, are two records to the hash.
             spellings = release.spellings
             plain, written = self.ledger.spellings(db, drawn)
             if (
@@ -522,6 +535,7 @@ class Job:
                 if old is not None and (old.job, old.draw) == (drawn.job, drawn.draw):
                     earlier.append(entry)
             same = releases_of(db, earlier, content, self._file)
+            # Without a common release, or with more identifiers than are kept, nothing is compared.
             if not same.entries or release.seen.full:
                 continue
             known = FirstSymbols()
@@ -532,6 +546,7 @@ class Job:
             for hashes, codes in release.seen.entries():
                 records += len(hashes)
                 new += int(np.count_nonzero(known.find(hashes, codes)[0]))
+            # A share 1 - `same.share` of the records is new, and may have new identifiers.
             if new > (1 - same.share + UNCERTAIN) * records:
                 last = same.entries[-1]
                 raise InputError(

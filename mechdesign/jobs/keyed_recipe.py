@@ -197,6 +197,7 @@ class KeyedRecipe(FileRecipe):
         place = os.fspath(ledger.path)
         finished = job.finished(run.target, run.sides.paths)
         if finished is not None:
+            # The data file is there. The side files may have been written with other options.
             output = finished.output or ""
             codebook = None
             if run.sides.codebook is not None:
@@ -209,6 +210,8 @@ class KeyedRecipe(FileRecipe):
         ) as out:
             drawn = self._drawn_by_job(run, job, out)
             drawer = drawn.drawer
+            # The complete output is hashed before the ledger holds the hash, and the ledger holds
+            # it before the file has its name.
             sha256 = self._seal(run, out, drawer, drawn.records, drawn.earlier)
             entry = job.entry(
                 run.target, sha256, drawn.records, drawn.content, drawn.earlier.joint
@@ -245,6 +248,7 @@ class KeyedRecipe(FileRecipe):
         which happens when it was released from a file with other bytes, everything is drawn again.
         """
         hasher = job.ledger.hasher
+        # Usually not more than twice: `met` has taken the keys of this content on.
         while True:
             census = RecordCensus(hasher)
             drawer = self.with_keys(job.keys).drawer(run.table.header)
