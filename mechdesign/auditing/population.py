@@ -137,9 +137,9 @@ class Population:
         scaled = [end.numerator * (self._unit // end.denominator) for end in ends]
         size = len(self._lower)
         self._share_lower = scaled[:size]
-        self._share_spread = [
-            high - low for low, high in zip(scaled[:size], scaled[size:], strict=True)
-        ]
+        self._share_spread: list[int] = []
+        for low, high in zip(scaled[:size], scaled[size:], strict=True):
+            self._share_spread.append(high - low)
         self._share_room = self._unit - sum(self._share_lower)
 
     def output(self, column: Entries) -> tuple[list[int], list[int]]:
@@ -147,6 +147,9 @@ class Population:
         denominator.
         """
         inputs, values = self._with_rest(column)
+        # A fractional knapsack for every s. Each P(x|s) begins at its lower end, and the room that
+        # is left to 1 is shared out: where P(y|x) is largest for the maximum, and where it is
+        # smallest for the minimum. One order of the symbols serves all s.
         order = sorted(range(len(inputs)), key=values.__getitem__, reverse=True)
         where = [inputs[i] for i in order]
         w = [values[i] for i in order]
@@ -157,6 +160,7 @@ class Population:
         ):
             free = [spread[x] for x in where]
             base = sum(map(mul, [lower[x] for x in where], w))
+            # masses[i] and worth[i]: the mass that the first i symbols take, and what it adds.
             masses = list(accumulate(free, initial=0))
             worth = list(accumulate(map(mul, free, w), initial=0))
             mass = min(room, masses[-1])
@@ -188,6 +192,8 @@ class Population:
         highs: list[Bound] = []
         lows: list[Bound] = []
         for s in symbols:
+            # The lift of s is P(y|s) / sum_t P(t) P(y|t): largest with P(y|s) at its most, all
+            # others at their least, and P(S) at the shares with the least mean.
             smallest_mean = self._mean(least, s, most[s], 1)
             highs.append(Bound(most[s] * self._unit, smallest_mean, s, y))
             largest_mean = self._mean(most, s, least[s], -1)
@@ -216,14 +222,15 @@ class Population:
         """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the shares, with `own`
         for s.
         """
-        c = list(values)
-        c[s] = own
-        mean = sum(map(mul, self._share_lower, c))
+        terms = list(values)
+        terms[s] = own
+        mean = sum(map(mul, self._share_lower, terms))
+        # The same knapsack over the box of P(S): what is left of 1 goes to the best terms first.
         room = self._share_room
         if room:
-            for t in sorted(range(len(c)), key=lambda t: sign * c[t]):
+            for t in sorted(range(len(terms)), key=lambda t: sign * terms[t]):
                 taken = min(room, self._share_spread[t])
-                mean += taken * c[t]
+                mean += taken * terms[t]
                 room -= taken
         return mean
 
