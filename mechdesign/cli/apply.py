@@ -135,7 +135,7 @@ class JobOptions(LedgerOption):
     )
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
     insecure_seed: int | None = option(
-        "N", "Draws without a ledger, for tests: whoever knows N undoes them."
+        "N", "Draws without a ledger, for tests: anybody who knows N can undo them."
     )
 
 

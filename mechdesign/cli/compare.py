@@ -236,7 +236,7 @@ def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
     population = asked.confidence.read()
     if files.recommend and asked.budgets.budget:
         raise InputError(
-            "--recommend speaks of all sensitive symbols alike: leave out --budget"
+            "--recommend treats all sensitive symbols alike: leave out --budget"
         )
     files.check((asked.table.table,), force=asked.force)
     with reporter.work("reading the table"):

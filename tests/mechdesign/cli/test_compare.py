@@ -321,6 +321,6 @@ def test_budgets_of_single_symbols_hold_at_every_epsilon(folder, run):
     refused = run(*typed, "--budget", "a=0.1,0.1", "--recommend")
     assert refused.code == 2
     assert (
-        "--recommend speaks of all sensitive symbols alike: leave out --budget"
+        "--recommend treats all sensitive symbols alike: leave out --budget"
         in refused.err
     )
