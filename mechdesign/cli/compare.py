@@ -277,7 +277,7 @@ def _compared(
     asked: Asked,
     joint: md.Joint,
     grid: _Grid,
-    population: o.AskedPopulation,
+    population: o.PopulationRequest,
     unseen: int,
 ) -> md.Comparison:
     """Every mechanism at every budget."""

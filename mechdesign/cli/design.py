@@ -144,7 +144,7 @@ def design(
 
 
 def _design_column(
-    reporter: Reporter, asked: Asked, population: o.AskedPopulation
+    reporter: Reporter, asked: Asked, population: o.PopulationRequest
 ) -> int:
     """Design a channel for the useful column, write it and its reports, print its promise."""
     table, search = asked.table, asked.search
@@ -175,7 +175,7 @@ def _searched(
     reporter: Reporter,
     asked: Asked,
     request: DesignRequest,
-    population: o.AskedPopulation,
+    population: o.PopulationRequest,
 ) -> tuple[md.Design, MergeProposals]:
     """The design of a request, and what merging would keep, within one time limit."""
     seconds = asked.search.seconds

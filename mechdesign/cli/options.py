@@ -164,7 +164,7 @@ class ConfidenceOptions:
         public="SECRETS.csv",
     )
 
-    def read(self) -> AskedPopulation:
+    def read(self) -> PopulationRequest:
         """The level and the known shares, as far as they go without the table."""
         from mechdesign.tables.confidence import check_level
         from mechdesign.tables.confidence_files import read_shares
@@ -176,14 +176,14 @@ class ConfidenceOptions:
                 self._refuse_without_level("--symbols")
             if self.secrets is not None:
                 self._refuse_without_level("--secrets")
-            return AskedPopulation()
+            return PopulationRequest()
         level = parsing.any_number(
             "--confidence", self.confidence, "from 0.5 up to, but not including, 1"
         )
         shares = None
         if self.known_shares is not None:
             shares = read_shares(self.known_shares)
-        return AskedPopulation(level=check_level(level), known_shares=shares)
+        return PopulationRequest(level=check_level(level), known_shares=shares)
 
     def unseen(self, joint: md.Joint) -> int:
         """How many listed symbols occur in no record; checks the list of sensitive values, too."""
@@ -204,7 +204,7 @@ class ConfidenceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedPopulation:
+class PopulationRequest:
     """The population for which a promise is to hold; the table itself where there is no level."""
 
     level: float | None = None
