@@ -1,4 +1,9 @@
-"""The master program over posteriors, with a row for every average budget."""
+"""The master program over posteriors, with a row for every average budget.
+
+It is solved again and again while `average_search` adds columns. The basis of the last solution
+starts the next one. Columns are scaled by powers of two, which changes no digit, so that the
+tolerances of the solver mean the same for all of them.
+"""
 
 from __future__ import annotations
 

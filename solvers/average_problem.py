@@ -1,4 +1,9 @@
-"""What a search for averages knows: the table, what is measured, and where posteriors may lie."""
+"""What a search for averages knows: the table, what is measured, and where posteriors may lie.
+
+Everything that a search needs to evaluate is here: the entropy of a posterior v, the leakage L_j(v)
+of each measure with a subgradient, and membership in the polytopes. The searches (`average_pairs`,
+`average_tangents`, `average_search`) add no formula of their own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Results of an envelope computation, its progress reports, and the bound that prices prove."""
+"""Results of an envelope computation, its progress reports, and the bound that prices prove.
+
+A status never weakens a result: whatever ended the search, `Envelope.points` are feasible and
+`Envelope.bound` is valid. `envelope_bound` rounds down, so that the bound survives floating point.
+"""
 
 from __future__ import annotations
 

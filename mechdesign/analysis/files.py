@@ -1,6 +1,9 @@
 """Checks of released files against their channel, and estimates from them.
 
-Every file is read once, in batches.
+`check_release` reads a release once, alone or beside its original, and counts what `checking` then
+judges: labels that the channel cannot have written, labels that a symbol cannot have led to, and
+frequencies. `estimate_file` counts the labels and hands them to `frequencies`. Files of whole rows
+go to `row_checking` and `row_frequencies`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""The linear functionals of P_X to estimate: single symbols, groups of them, or the user's own."""
+"""The linear functionals of P_X to estimate: single symbols, groups of them, or the user's own.
+
+A functional is sum_x P(x) c(x): with c = 1 at one symbol it is the frequency of that symbol. The
+released labels identify it only if c lies in the row space of the channel. Where that fails for
+single symbols, `choose_cells` joins those that no label tells apart into groups.
+"""
 
 from __future__ import annotations
 

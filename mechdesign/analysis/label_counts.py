@@ -1,4 +1,9 @@
-"""Counts of the labels in a released column, alone or together with another column."""
+"""Counts of the labels in a released column, alone or together with another column.
+
+Every entry of the column becomes the position of its label (`label_codes`), or of the bin that it
+lies in. Counts are then those of the positions. Counts that somebody has made already are taken as
+a mapping, and must be whole numbers that a double holds exactly.
+"""
 
 from __future__ import annotations
 

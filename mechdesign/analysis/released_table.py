@@ -1,4 +1,9 @@
-"""A released file for its checks: its columns, its possible labels, its records in batches."""
+"""A released file for its checks: its columns, its possible labels, its records in batches.
+
+What a file must look like follows from its channel: which columns it has, and which labels each can
+hold. A `Released` states this, also where formulas were escaped. `slices` gives the records batch
+by batch, without those of other columns.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 """Released rows as paths in the tree of a row channel: which slot of every level each record went
 through.
+
+The given symbols of a record choose its stratum, where the tree begins. The output of each level
+then leads from one node to the next. A record whose text is no output, or whose output has no child
+there, cannot come from the channel; from there on its slots are `IMPOSSIBLE`.
 """
 
 from __future__ import annotations

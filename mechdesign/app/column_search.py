@@ -1,4 +1,9 @@
-"""The channel of one released column: its search, and the result in words and files."""
+"""The channel of one released column: its search, and the result in words and files.
+
+The search runs in a process of its own (`Work`), so all that it returns is plain: texts and numbers
+for the page, and files as bytes. Every figure is one that the design or its exact audit has;
+nothing is computed here but roundings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The table of the page: read once, kept in memory, every cell as text."""
+"""The table of the page: read once, kept in memory, every cell as text.
+
+A file of the command line and an upload end in the same `MemoryTable`: a pyarrow table whose cells
+are texts, or what Parquet has stored. The bytes are never written anywhere, so nothing is left when
+the page ends.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The page as HTML, from its template; every text is escaped."""
+"""The page as HTML, from its template; every text is escaped.
+
+One template draws the whole page from the state of the session. It gets texts and numbers alone, so
+what the page shows can be read off `rendered`.
+"""
 
 from __future__ import annotations
 

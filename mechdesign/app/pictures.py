@@ -1,4 +1,9 @@
-"""Bars of the values of a column, and the points of the trade-off curve, as numbers to draw."""
+"""Bars of the values of a column, and the points of the trade-off curve, as numbers to draw.
+
+A `Bar` has the width of its picture in per cent of the longest bar, so the template needs no
+arithmetic. Rare values share one bar. The curve is drawn on a logarithmic axis of factors, because
+a factor of 2 up is as far as one of 1/2 down.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The script, the command and the job file that design the same channel as the page."""
+"""The script, the command and the job file that design the same channel as the page.
+
+They say the same choice in three languages, so each option of the page has one place here for each:
+`_option_words` for a shell, `_option_keys` for a job file, and the calls of a script.
+"""
 
 from __future__ import annotations
 

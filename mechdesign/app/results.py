@@ -1,4 +1,8 @@
-"""What the buttons of the page lead to, as plain texts and numbers, which the page shows."""
+"""What the buttons of the page lead to, as plain texts and numbers, which the page shows.
+
+These classes travel from the process of a search to the session, and from there into the template.
+They hold no objects of the mathematics, so the page can neither change nor recompute a figure.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The channel of whole rows: its search, and the result in words and files."""
+"""The channel of whole rows: its search, and the result in words and files.
+
+It is built like `column_search`. The promise comes from the exact audit of the whole tree of
+channels. The worst rows and the true values behind each output are the first ones of a list, so
+that the page stays short.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What the searches for channels of every kind share: the table, progress, words, downloads."""
+"""What the searches for channels of every kind share: the table, progress, words, downloads.
+
+`column_search`, `row_search` and `box_search` are alike in three things, which are here: they count
+the chosen columns of the table, report progress to the page, and offer the script, the command and
+the job file as downloads.
+"""
 
 from __future__ import annotations
 

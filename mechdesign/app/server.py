@@ -1,4 +1,9 @@
-"""The server of the page: addresses, the token, and headers that keep data on this machine."""
+"""The server of the page: addresses, the token, and headers that keep data on this machine.
+
+Three walls stand around the data. The server listens on 127.0.0.1 alone. Every address begins with
+a random token, without which nothing is answered. And the headers forbid the browser to load from,
+or send to, any other place, and to keep anything on disk.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The trade-off curve: what the best channel keeps at several budgets."""
+"""The trade-off curve: what the best channel keeps at several budgets.
+
+A column is one comparison of the optimum at all budgets, which shares its tables. Rows and boxes
+are designed once for each budget, each with an equal share of the time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Readable, unique names for the outputs of a channel, made of the symbols behind them."""
+"""Readable, unique names for the outputs of a channel, made of the symbols behind them.
+
+An output that only one symbol leads to has the name of that symbol. One that several symbols become
+with equal probability is called after all of them, ``{a, b}``. Any other is a mixture, ``mix-1``.
+Then names that are in use, or that would be taken for a symbol, get numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Open a channel file of any kind: of one column, of rows, or of boxes of rows."""
+"""Open a channel file of any kind: of one column, of rows, or of boxes of rows.
+
+Every kind of file names its format near its beginning. So the first bytes decide which reader opens
+it, before the whole is parsed. Commands that have no answer for some kind open with `load_single`
+or `load_without_boxes`, which say so in one sentence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The record of a channel's design, which goes into its file: the request and the results."""
+"""The record of a channel's design, which goes into its file: the request and the results.
+
+The models are strict: a type or a range that is wrong is refused when the file is read.
+`ChannelRecord.public` leaves out whatever was computed from the table, and so decides what a public
+file can disclose.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Columns and symbols of a variable in channel files of every kind: models, writer and reader."""
+"""Columns and symbols of a variable in channel files of every kind: models, writer and reader.
+
+A symbol of crossed columns is one text for each column. What most files do not have, such as bins,
+is written only where it is there.
+"""
 
 from __future__ import annotations
 

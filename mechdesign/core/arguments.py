@@ -1,4 +1,9 @@
-"""Checks of arguments, which callers and the command line give in many forms."""
+"""Checks of arguments, which callers and the command line give in many forms.
+
+A function here takes what a caller has given and returns it in the one form that the rest of the
+code uses, or raises `InputError` with the name of the argument. Budgets in words become nats,
+rounded towards less leakage.
+"""
 
 from __future__ import annotations
 

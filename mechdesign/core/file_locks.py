@@ -1,4 +1,9 @@
-"""Advisory locks of the operating system on files; they vanish when their holder dies."""
+"""Advisory locks of the operating system on files; they vanish when their holder dies.
+
+A lock belongs to an open descriptor, so a process that is killed cannot leave one behind. The file
+is opened without following links, and must be an ordinary file of this user: in a folder that
+others can write to, nothing of theirs is locked or truncated.
+"""
 
 from __future__ import annotations
 

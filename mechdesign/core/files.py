@@ -1,4 +1,9 @@
-"""Checking, reading and replacing files: a file is replaced whole or not at all."""
+"""Checking, reading and replacing files: a file is replaced whole or not at all.
+
+A writer fills a temporary file beside its target (`part_file`), flushes it to disk, and renames it.
+A rename within a folder is atomic, so at every moment the target is the old file or the new one.
+The folder is flushed too, because the name is an entry of it.
+"""
 
 from __future__ import annotations
 

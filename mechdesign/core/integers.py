@@ -1,4 +1,9 @@
-"""An immutable sparse matrix of non-negative integers that reads like a tuple of tuples."""
+"""An immutable sparse matrix of non-negative integers that reads like a tuple of tuples.
+
+Rows are stored as in a compressed sparse matrix: where each row ends, the columns of its positive
+entries, and their values. Channels of many symbols are mostly zeros, so this takes a fraction of
+the memory, and audits visit positive entries alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The pydantic models of the package's files: exact types, and errors in plain sentences."""
+"""The pydantic models of the package's files: exact types, and errors in plain sentences.
+
+`Record` is what all models inherit: no conversion of types, no unknown key. `explained` turns the
+first fault that pydantic found into one sentence with its place in the file, such as
+``rows[3].name``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Write a channel for a database, for R, or as a plain lookup table."""
+"""Write a channel for a database, for R, or as a plain lookup table.
+
+`lookup` cuts the interval [0, 2^53) into one piece for each output of every symbol. The exported
+script hashes the key with what identifies the record, takes 53 bits of the hash, and looks up whose
+piece they fall in. So every tool draws the same output for a record.
+"""
 
 from __future__ import annotations
 

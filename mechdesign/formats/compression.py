@@ -1,4 +1,9 @@
-"""Gzip and zstd: recognising, reading and writing compressed files."""
+"""Gzip and zstd: recognising, reading and writing compressed files.
+
+The first bytes of a file tell its kind, whatever its name. `Decompressed` gives the content in
+pieces, and turns every fault of the library into one sentence about the file, also where the data
+end too soon.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Reading CSV files as batches of records."""
+"""Reading CSV files as batches of records.
+
+`csv_blocks` cuts the file into blocks of complete rows and finds where every cell begins and ends.
+A `CsvBatch` keeps the bytes and these places; texts are made only of the columns that are asked
+for. So a column that stays is copied as it was written, byte for byte.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A CSV file in blocks of complete rows, each as long as the header."""
+"""A CSV file in blocks of complete rows, each as long as the header.
+
+A scanner in C finds the cells of as many complete rows as the text in memory has. What is left, the
+beginning of a row, goes before the next piece. A row with too many or too few cells, or bytes that
+are no text, end the reading with the number of the line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Writing a CSV source with some columns exchanged, so that kept cells stay byte for byte."""
+"""Writing a CSV source with some columns exchanged, so that kept cells stay byte for byte.
+
+The exchanges are the same in every row (`edits_of`): which cells go, and which written columns come
+in their place. For every block the places of these cuts are computed, and a function in C copies
+what lies between them and puts the new texts in.
+"""
 
 from __future__ import annotations
 

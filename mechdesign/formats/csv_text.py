@@ -1,4 +1,9 @@
-"""Cells and lines of CSV text as they are written: quotes where needed, encoding, compression."""
+"""Cells and lines of CSV text as they are written: quotes where needed, encoding, compression.
+
+A cell gets quotes where it would be read as something else without them, for example if it holds
+the delimiter or a line break. Text is written as UTF-8 and recoded at the end, so only `TextStream`
+knows of encodings and compression.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The distinct combinations of cells in several columns, and numbers for them."""
+"""The distinct combinations of cells in several columns, and numbers for them.
+
+The codes of all columns become one integer for each record, in mixed radix. The distinct integers
+number the combinations. Where the product of the sizes does not fit into 64 bits, whole rows are
+sorted in their place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Folders and globs of data files: their names, and all of them as one table."""
+"""Folders and globs of data files: their names, and all of them as one table.
+
+Names that begin with a dot or an underscore are no data, as in Spark and Hive. A `FolderSource`
+reads the files one after the other; all must have the same header, and a record is named by its
+file and line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The columns of an output: those of the source that are kept, and those that are written anew."""
+"""The columns of an output: those of the source that are kept, and those that are written anew.
+
+A job says once what its output consists of, as a list of these. Each sink then writes it in its own
+way: a CSV by exchanging cells, Parquet by assembling columns.
+"""
 
 from __future__ import annotations
 

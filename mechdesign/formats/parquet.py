@@ -1,4 +1,9 @@
-"""Reading Parquet files as batches of records."""
+"""Reading Parquet files as batches of records.
+
+A batch never spans two row groups, so that memory is bounded by one of them. Where a row group has
+very many columns, their readers alone would take too much; then its columns are read in slices, one
+slice after the other.
+"""
 
 from __future__ import annotations
 

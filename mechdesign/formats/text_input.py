@@ -1,4 +1,9 @@
-"""The text of a file as UTF-8, whatever its encoding and compression."""
+"""The text of a file as UTF-8, whatever its encoding and compression.
+
+A byte-order mark decides the encoding, if there is one. UTF-8 is passed on as it is; anything else
+is decoded and encoded again piece by piece. Binary files are refused by their first bytes, because
+they would be read as text.
+"""
 
 from __future__ import annotations
 

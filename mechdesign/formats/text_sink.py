@@ -1,4 +1,9 @@
-"""Writing a Parquet source as CSV text."""
+"""Writing a Parquet source as CSV text.
+
+Every column is cast to text as a whole, by the same rules by which the cells of Parquet become
+symbols. A null becomes an empty cell. Columns of lists or structures have no text, and are refused
+before anything is written.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Relations of DuckDB, released batch by batch."""
+"""Relations of DuckDB, released batch by batch.
+
+The relation is read twice and compared (`readings`), and then handed to DuckDB as a stream that
+draws whenever it is read. The draw of a record depends on its place or identifier alone, so every
+reading gives the same release.
+"""
 
 # duckdb and pyarrow have no complete types.
 # pyright: basic, reportMissingImports=false

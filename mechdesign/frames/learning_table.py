@@ -1,4 +1,9 @@
-"""Tables as scikit-learn hands them on: data frames, or arrays whose columns have no names."""
+"""Tables as scikit-learn hands them on: data frames, or arrays whose columns have no names.
+
+A `LearningTable` gives both the same names and methods, so that `transformer` need not ask which it
+has. The columns of an array get names here, and released symbols become numbers again where the
+input had numbers.
+"""
 
 # pandas, polars and numpy have no complete types.
 from __future__ import annotations

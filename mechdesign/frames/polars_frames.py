@@ -1,4 +1,8 @@
-"""DataFrames of polars, in memory."""
+"""DataFrames of polars, in memory.
+
+Text and integers are handed over as arrow arrays, which drawing reads soonest. An enumeration keeps
+only the values of its own records: the others would tell what the whole table had.
+"""
 
 # polars has no complete types.
 from __future__ import annotations

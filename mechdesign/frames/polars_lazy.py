@@ -1,4 +1,9 @@
-"""LazyFrames of polars, released batch by batch."""
+"""LazyFrames of polars, released batch by batch.
+
+The query is collected in batches twice and compared (`readings`). The released LazyFrame is a
+source that draws each time it is collected, with the same draws: they depend on the place or the
+identifier of a record alone.
+"""
 
 # polars has no complete types.
 from __future__ import annotations

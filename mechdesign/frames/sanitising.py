@@ -1,4 +1,9 @@
-"""`sanitise`: the release of a table of any library or engine, with the draws of files."""
+"""`sanitise`: the release of a table of any library or engine, with the draws of files.
+
+The type of the table decides the adapter. A frame in memory is drawn at once, entered in the
+ledger, and returned. A table of an engine is read twice for comparison and comes back lazy, so that
+it draws whenever it is computed.
+"""
 
 # The tables are those of seven libraries, which have no type in common.
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Counts of the symbols in each partition of a data frame of Spark."""
+"""Counts of the symbols in each partition of a data frame of Spark.
+
+Spark counts inside its executors: a function on batches of arrow adds up what each partition holds,
+and only the counts come back to the driver. The batches of several partitions may come to one call,
+so every record has the number of its partition.
+"""
 
 # pyspark and pyarrow have no complete types.
 # pyright: basic, reportMissingImports=false

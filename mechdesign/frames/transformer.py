@@ -1,4 +1,9 @@
-"""A release as a step of a scikit-learn pipeline, which hands on data frames or arrays."""
+"""A release as a step of a scikit-learn pipeline, which hands on data frames or arrays.
+
+`fit` counts the table and designs a channel, or takes the one given. `transform` draws. On the data
+of `fit` it repeats the draws of `fit_transform`, which a hash of the symbols recognises; on other
+data the draws are new.
+"""
 
 # pandas, polars and numpy have no complete types.
 # pyright: basic

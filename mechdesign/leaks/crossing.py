@@ -1,4 +1,9 @@
-"""How often each value of one column came with each symbol of another, and whether it copies it."""
+"""How often each value of one column came with each symbol of another, and whether it copies it.
+
+A `Crossing` counts batch by batch. In the end three figures decide (`determines`): enough records
+share a value, guessing from the value removes nearly all errors, and chance does not explain that
+(`evidence`). Columns with thousands of values are given up, since they rather name individuals.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 """Before a release: what each other column of a file says about the useful and the sensitive
 ones.
+
+Every other column is crossed with each column that the channel randomises or protects (`crossing`).
+The table of counts says how well one guesses the other, and whether it is a copy. The worst come
+first.
 """
 
 from __future__ import annotations

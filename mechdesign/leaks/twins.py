@@ -1,4 +1,9 @@
-"""Looks in kept columns for copies of protected ones: each column by itself, and every pair."""
+"""Looks in kept columns for copies of protected ones: each column by itself, and every pair.
+
+It is fed batch by batch during a release. A `Crossing` for each pair counts some records of some
+batches, and `ColumnPairs` collects a sample for pairs of columns. At the end `found` and
+`pairs_found` name those that disclose a protected column.
+"""
 
 from __future__ import annotations
 

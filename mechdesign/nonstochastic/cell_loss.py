@@ -1,4 +1,8 @@
-"""The exact squared error of cells of sorted weighted values."""
+"""The exact squared error of cells of sorted weighted values.
+
+With cumulative sums of w, w x and w x^2 in exact fractions, the loss of a cell is sum w x^2 - (sum
+w x)^2 / sum w: three differences, whatever its size.
+"""
 
 from __future__ import annotations
 

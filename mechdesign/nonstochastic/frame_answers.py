@@ -1,4 +1,9 @@
-"""Answers for the groups of a data frame of any kind; only the columns in use are collected."""
+"""Answers for the groups of a data frame of any kind; only the columns in use are collected.
+
+The table is wrapped as a source of batches (`_Table`), so that the answers are those of files,
+computed by the same code (`groups`). A lazy table is collected with the columns that the query and
+the groups use, and no others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The options of a release by quantisation, and checks of them before any work."""
+"""The options of a release by quantisation, and checks of them before any work.
+
+The class has the options as they were typed. Contradictions are found here, in one sentence each,
+before a file is opened; numbers become the doubles nearest to their texts, because the guarantee is
+about doubles.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A frame released through a channel of rows or boxes: given and released columns, nothing else."""
+"""A frame released through a channel of rows or boxes: given and released columns, nothing else.
+
+The frame becomes arrow columns, the channel draws (`row_draws`), and the released columns go back
+into a frame of the same library. Nothing else is kept: every other column may tell of the row.
+"""
 
 # narwhals tells too little of its types for the strict mode.
 # pyright: basic

@@ -1,4 +1,9 @@
-"""The sections on the channel: what becomes of each symbol, and what each output means."""
+"""The sections on the channel: what becomes of each symbol, and what each output means.
+
+A small channel is shown whole, as a picture of its matrix. A large one is shown by words: of each
+symbol the most probable outputs. The codebook reads the matrix the other way, from an output back
+to the symbols that it may have been.
+"""
 
 from __future__ import annotations
 

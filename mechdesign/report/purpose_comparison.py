@@ -1,4 +1,8 @@
-"""The channels that were compared for a purpose, in words and as a record."""
+"""The channels that were compared for a purpose, in words and as a record.
+
+Every row is a channel that was made for something, and the figure of the purpose that it reaches.
+The last sentence has the proven bound on that figure, which no channel with the promise can pass.
+"""
 
 from __future__ import annotations
 

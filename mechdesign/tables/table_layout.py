@@ -1,4 +1,9 @@
-"""The cells of a wide table in any container, and the labels and titles that a data frame has."""
+"""The cells of a wide table in any container, and the labels and titles that a data frame has.
+
+`table_layout` looks at the type of the container once, and returns the cells as nested sequences
+with the labels that it found. Libraries are recognised by their modules, so none of them is
+imported for the question.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Limits and result of an enumeration, and the last steps that all algorithms share."""
+"""Limits and result of an enumeration, and the last steps that all algorithms share.
+
+An algorithm lists points in any order, with repetitions. The last steps are the same for all: sort,
+drop the repeated ones, and hold every point against the original rows before it is called a vertex.
+"""
 
 from __future__ import annotations
 
