@@ -1,10 +1,19 @@
 """The options of the commands, each declared once: groups as dataclasses, shared by the
 commands that have them.
+
+A command takes groups as parameters; `line.command` turns their fields into options, and makes the
+groups again from what was typed. So a group lives for one command: it is made from texts, which
+its methods check and turn into tables, notions and limits when the command asks for them.
+Example: ``--epsilon 1 --lam 0.5`` becomes ``BudgetOptions(epsilon="1", lam="0.5")``, whose
+`notion_or("alip")` is the notion. Numbers stay texts until then, so that a bad one is refused in a
+sentence of our own, and exact decimals are not rounded by the parser of the command line.
+
+The docstring of a group is the title of its options in the help, unless it ends with a full stop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
     from mechdesign.formats.text_options import TextOptions
     from mechdesign.mechanisms.request import DesignRequest
     from mechdesign.tables.records import Records
+    from mechdesign.tables.variable import Variable
 
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
@@ -40,7 +50,7 @@ ChannelPath: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleOptions:
-    """What is said on standard error. `main` looks for these in what was typed, before
+    """What is written to standard error. `main` looks for these in what was typed, before
     anything can fail.
     """
 
@@ -85,7 +95,7 @@ class TextFormat:
     encoding: str = option("NAME", "Of the text.", "utf-8")
 
     def text(self) -> TextOptions:
-        """As the readers take it."""
+        """The format in the form that the readers of files take."""
         from mechdesign.formats.text_options import TextOptions
 
         return TextOptions(
@@ -139,26 +149,47 @@ class TableOptions:
     def joint(
         self,
         path: str,
-        known: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None),
+        default_columns: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (
+            None,
+            None,
+        ),
         bins: Any = None,
     ) -> md.Joint:
-        """Read a table; `known` are the columns that no option names, `bins` those in
-        the place of the option's.
+        """Read the table in the file `path`.
+
+        Parameters
+        ----------
+        default_columns
+            The sensitive and the useful columns where no option names them, such as those of a
+            channel file.
+        bins
+            Bins in the place of those of --bin.
         """
-        hidden = parsing.columns("--sensitive", self.sensitive)
-        shown = parsing.columns("--useful", self.useful)
+        sensitive = parsing.columns("--sensitive", self.sensitive)
+        useful = parsing.columns("--useful", self.useful)
         # A wide table is read by its layout, not by names of columns.
         if not (self.contingency or self.probabilities):
-            hidden = known[0] if hidden is None else hidden
-            shown = known[1] if shown is None else shown
+            if sensitive is None:
+                sensitive = default_columns[0]
+            if useful is None:
+                useful = default_columns[1]
+        if bins is None:
+            bins = parsing.bins_of(self.bins)
         from mechdesign.tables.reading import read_joint
 
-        shared = ("weight", "contingency", "probabilities", "weighted", "missing")
-        same = {name: getattr(self, name) for name in shared}
-        bins = parsing.bins_of(self.bins) if bins is None else bins
-        text = self.text() if isinstance(self, TextFormat) else None
+        # `read_joint` refuses any other word than the three that the help has.
+        missing: Any = self.missing
         joint = read_joint(
-            path, sensitive=hidden, useful=shown, bins=bins, text=text, **same
+            path,
+            sensitive=sensitive,
+            useful=useful,
+            bins=bins,
+            text=self.text() if isinstance(self, TextFormat) else None,
+            weight=self.weight,
+            contingency=self.contingency,
+            probabilities=self.probabilities,
+            weighted=self.weighted,
+            missing=missing,
         )
         return joint.protecting_each() if self.protect_each else joint
 
@@ -176,20 +207,30 @@ class InputTable(TextFormat, TableOptions):
     )
 
     def read_before_auto(self) -> tuple[md.Joint, Any]:
-        """The table without the bins that only a budget can decide (``auto``), and what
-        asks for these.
+        """The table without the bins that only a budget can decide (``auto``), and the request
+        for these as `DesignRequest.bins` takes it.
+
+        The request is "auto" for a table of one useful column, {column: "auto"} for crossed ones,
+        and None where all bins are known. ``--bin age=10 --bin income=auto`` gives a table with
+        ages in tens and single incomes, and the request {"income": "auto"}.
         """
         bins = parsing.bins_of(self.bins)
-        by_column: dict[str, Any] = (
-            {"": bins} if bins is None or isinstance(bins, str) else bins
-        )
-        free = {name: text for name, text in by_column.items() if text == "auto"}
-        if not free:
+        if bins == "auto":
+            return replace(self, bins=None).joint(self.table), bins
+        if bins is None or isinstance(bins, str):
             return self.joint(self.table), None
-        others = {name: text for name, text in by_column.items() if name not in free}
-        return replace(self, bins=None).joint(
-            self.table, bins=others or None
-        ), free.get("", free)
+        undecided: dict[str, Any] = {}
+        decided: dict[str, Any] = {}
+        for column, text in bins.items():
+            if text == "auto":
+                undecided[column] = text
+            else:
+                decided[column] = text
+        if not undecided:
+            return self.joint(self.table), None
+        # Without its own --bin the table takes the bins that are passed, even if these are none.
+        without_bins = replace(self, bins=None)
+        return without_bins.joint(self.table, bins=decided or None), undecided
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +247,13 @@ class OtherTable(TextFormat, TableOptions):
         """The table given, None if none is; columns and bins that no option names are those of the
         channels.
 
-        `path` is the file of the channels, for messages. What they tell `together` must be about
-        what all protect.
+        Parameters
+        ----------
+        path
+            The file of the channels, for messages.
+        together
+            Whether the channels are judged together; then they must protect the same columns,
+            unless --sensitive says about which the question is.
         """
         if self.table is None:
             if self != type(self)():
@@ -215,41 +261,35 @@ class OtherTable(TextFormat, TableOptions):
                     "--sensitive, --useful and so on describe a table: give --table TABLE too"
                 )
             return None
-        hidden = [each.sensitive for each in channels if each.sensitive is not None]
-        secrets = {",".join(each.columns) for each in hidden}
-        if together and self.sensitive is None and len(secrets) > 1:
-            raise InputError(
-                f"the channels protect different columns ({listed(sorted(secrets))}): say "
-                f"about which you ask "
-                "(--sensitive COL, or several with --protect-each)"
-            )
+        secrets: list[Variable] = []
+        for channel in channels:
+            if channel.sensitive is not None:
+                secrets.append(channel.sensitive)
+        if together and self.sensitive is None:
+            _refuse_different_secrets(secrets)
         from mechdesign.auditing.common_table import variables_of
+        from mechdesign.tables.records import bins_by_column
 
-        read = [variable for each in channels for variable in variables_of(each)]
-        shown = tuple(
-            dict.fromkeys(column for variable in read for column in variable.columns)
-        )
-        bins: dict[str, Any] = {}
-        for variable in read:
-            # A variable without bins has an empty list of them.
-            for column, edges in zip(variable.columns, variable.bins, strict=False):
-                if edges is not None:
-                    bins[column] = edges
+        released: list[Variable] = []
+        for channel in channels:
+            released += variables_of(channel)
+        # A symbol of the channel is a bin: the table must be sorted into the very same ones.
+        bins = bins_by_column(released)
         if bins and self.bins:
             raise InputError(
                 f"{path} has its own bins, and the table is sorted into them: leave --bin out"
             )
         # Channels that protect each of several columns read the table in this way, too.
-        apart = (
-            self.sensitive is None
-            and len(hidden) == len(channels)
-            and all(column.protects_columns for column in hidden)
+        protect_each = self.protect_each
+        if self.sensitive is None and secrets and len(secrets) == len(channels):
+            protect_each |= all(secret.protects_columns for secret in secrets)
+        # Two channels may release the same column: it is read once.
+        useful = dict.fromkeys(
+            column for variable in released for column in variable.columns
         )
-        asked = replace(
-            self, protect_each=self.protect_each or (bool(hidden) and apart)
-        )
-        return asked.joint(
-            self.table, (hidden[0].columns if hidden else None, shown), bins or None
+        sensitive = secrets[0].columns if secrets else None
+        return replace(self, protect_each=protect_each).joint(
+            self.table, (sensitive, tuple(useful)), bins or None
         )
 
     def read_for(self, channel: md.Channel, path: str) -> md.Joint:
@@ -263,7 +303,10 @@ class OtherTable(TextFormat, TableOptions):
         return joint
 
     def rows_of(self, channel: md.RowChannel) -> Records | None:
-        """The rows of the table given over the columns of a row channel, None if none is given."""
+        """The rows of the table given over the columns of a row channel, None if none is given.
+
+        The table is read without bins; `Records` sorts each column into those of the channel.
+        """
         from mechdesign.tables.records import Records, bins_by_column
 
         if self.table is None:
@@ -274,6 +317,17 @@ class OtherTable(TextFormat, TableOptions):
         joint = whole.joint(self.table, (channel.sensitive.columns, columns))
         bins = bins_by_column(channel.groups)
         return Records.from_joint(joint, groups, bins=bins or None)
+
+
+def _refuse_different_secrets(secrets: Sequence[Variable]) -> None:
+    """Raise InputError unless all channels protect the same sensitive columns."""
+    names = {",".join(secret.columns) for secret in secrets}
+    if len(names) > 1:
+        raise InputError(
+            f"the channels protect different columns ({listed(sorted(names))}): say "
+            f"about which you ask "
+            "(--sensitive COL, or several with --protect-each)"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,6 +383,7 @@ class BudgetOptions(OwnBudgets):
 
     def notion_or(self, default: str, upper: float | None = None) -> md.Notion:
         """The notion that is described; of the name `default` where none is named."""
+        # `upper` is eps_u (nats) where words such as --max-posterior came to it.
         typed: dict[str, Any] = asdict(self) | {
             "notion": self.notion or default,
             "upper": upper,
@@ -367,7 +422,7 @@ class ConfidenceOptions:
         public="SECRETS.csv",
     )
 
-    def read(self) -> Population:
+    def read(self) -> PopulationRequest:
         """The level and the known shares, as far as they go without the table."""
         from mechdesign.tables.confidence import check_level
         from mechdesign.tables.confidence_files import read_shares
@@ -379,14 +434,14 @@ class ConfidenceOptions:
                 self._refuse_without_level("--symbols")
             if self.secrets is not None:
                 self._refuse_without_level("--secrets")
-            return Population()
+            return PopulationRequest()
         level = parsing.any_number(
             "--confidence", self.confidence, "from 0.5 up to, but not including, 1"
         )
         shares = None
         if self.known_shares is not None:
             shares = read_shares(self.known_shares)
-        return Population(level=check_level(level), known_shares=shares)
+        return PopulationRequest(level=check_level(level), known_shares=shares)
 
     def unseen(self, joint: md.Joint) -> int:
         """How many listed symbols occur in no record; checks the list of sensitive values, too."""
@@ -407,14 +462,20 @@ class ConfidenceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Population:
-    """The population for which a promise is to hold; the table itself where there is no level."""
+class PopulationRequest:
+    """The population for which a promise is to hold; the table itself where there is no level.
+
+    `level` is the confidence in [0.5, 1), `known_shares` P(s) by sensitive symbol. The set of
+    distributions that they leave is computed later, from the table (`tables.confidence`).
+    """
 
     level: float | None = None
     known_shares: Mapping[Any, Any] | None = None
 
     def on(self, request: DesignRequest, unseen: int) -> DesignRequest:
-        """The request with this population, in which so many listed symbols were not seen."""
+        """The design request with this population, of which `unseen` listed useful symbols are in
+        no record.
+        """
         return replace(
             request,
             confidence=self.level,
@@ -435,7 +496,7 @@ class AfterOptions:
     )
 
     def channels(self) -> list[md.Channel]:
-        """The channels."""
+        """The channels of the earlier releases, in the order of the command line."""
         from mechdesign.channel.loading import load_single
 
         return [load_single(path) for path in self.after or ()]
