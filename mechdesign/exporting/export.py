@@ -1,4 +1,10 @@
-"""Write a channel for a database, for R, or as a plain lookup table."""
+"""Write a channel for a database, for R, or as a plain lookup table.
+
+`export_channel` makes the lookup table (`lookup`): for every input the intervals of integers below
+2^53 that lead to each output. As CSV this is all. SQL (`statements`, `dialects`) and R (`rscript`)
+add a script around it, which hashes a secret key and the identifier of a record to such an integer
+and looks up the interval that has it.
+"""
 
 from __future__ import annotations
 
