@@ -1,4 +1,9 @@
-"""The commands of `mechdesign`, one file each. Nothing heavy is imported before a command runs."""
+"""The commands of `mechdesign`, one file each. Nothing heavy is imported before a command runs.
+
+The module `mechdesign.cli.NAME` declares the command NAME as a function of that name, with the
+constant EXAMPLE, the last lines of its help. `application` imports the module of the command that
+was typed, or for the help of the program all of them.
+"""
 
 from __future__ import annotations
 

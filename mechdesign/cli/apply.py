@@ -1,4 +1,11 @@
-"""`mechdesign apply CHANNEL IN OUT`: sanitise a data file."""
+"""`mechdesign apply CHANNEL IN OUT`: sanitise a data file.
+
+`apply` checks what only the command line knows, and puts its groups of options into one `_Job`.
+The job turns them into a release: a function of `progress` and `warn` that reads, draws and
+writes, either through channels (`jobs.folders.sanitise_path`) or through a mechanism file of
+`quantize` (`mechanism.release_of`). `_released` runs it under a bar of progress, and within
+`stoppable`, so that a signal leaves OUT complete or absent. Last, the result is printed.
+"""
 
 from __future__ import annotations
 
@@ -65,9 +72,13 @@ class KeptOptions:
     keep_order: bool = flag("Keep such an order knowingly.")
 
     def kept_arguments(self) -> dict[str, Any]:
-        """As a release of a file takes them."""
-        which = {"drop": names("--drop", self.drop), "keep": names("--keep", self.keep)}
-        return {**which, "shuffle": self.shuffle, "keep_order": self.keep_order}
+        """Keyword arguments of a release of a file."""
+        return {
+            "drop": names("--drop", self.drop),
+            "keep": names("--keep", self.keep),
+            "shuffle": self.shuffle,
+            "keep_order": self.keep_order,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +95,7 @@ class ColumnOptions(KeptOptions, f.PrivateColumns):
     )
 
     def release_arguments(self) -> dict[str, Any]:
-        """As a release of a file takes them."""
+        """Keyword arguments of a release of a file."""
         into = None
         if self.add is not None:
             into = [names("--add", [name]) for name in self.add]
@@ -218,40 +229,48 @@ def apply(
         sides=sides,
         force=force,
     )
-    is_mechanism = m.is_mechanism(channel)
-    if is_mechanism:
-        activity = "quantising"
-        release = job.mechanism_release(numbers)
-    else:
-        activity = "sanitising"
-        release = job.channel_release()
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it
         # did.
-        with stoppable():
-            told: list[str] = []
-
-            def warn(note: str) -> None:
-                told.append(note)
-                reporter.notices((note,))
-
-            with reporter.work(activity, unit="B") as work:
-                result = release(progress=work.at, warn=warn)
-            reporter.finished = True
-            reporter.notices(note for note in result.notices if note not in told)
-            if is_mechanism:
-                _answer_mechanism(reporter, result, job, common)
-            else:
-                _answer_channel(reporter, result, job, common)
+        if m.is_mechanism(channel):
+            release = job.mechanism_release(numbers)
+            with stoppable():
+                quantised = _released(reporter, "quantising", release)
+                _answer_mechanism(reporter, quantised, job, common)
+        else:
+            release = job.channel_release()
+            with stoppable():
+                sanitised = _released(reporter, "sanitising", release)
+                _answer_channel(reporter, sanitised, job, common)
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
     return 0
 
 
+def _released(reporter: Reporter, activity: str, release: Callable[..., Any]) -> Any:
+    """The result of a release, whose notices are printed: each once, a warning at once."""
+    warnings: list[str] = []
+
+    def warn(note: str) -> None:
+        warnings.append(note)
+        reporter.notices((note,))
+
+    with reporter.work(activity, unit="B") as work:
+        result = release(progress=work.at, warn=warn)
+    # OUT is complete: a Ctrl-C while the answer is printed is no failure.
+    reporter.finished = True
+    reporter.notices(note for note in result.notices if note not in warnings)
+    return result
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Job:
-    """The files and options of one `apply`, and the releases that they ask for."""
+    """The files and options of one `apply`, and the releases that they ask for.
+
+    `apply` makes it and calls one of `channel_release` and `mechanism_release`, by the kind of file
+    in the place of the channel.
+    """
 
     channel: str
     source: str
@@ -285,7 +304,7 @@ class _Job:
         return self.draws.ledger
 
     def channel_release(self) -> Callable[..., Any]:
-        """The release through channels; it takes a `progress`."""
+        """The release through channels; it takes `progress` and `warn`."""
         identity = self._identity()
         arguments = {
             **self._common_arguments(),
@@ -305,7 +324,7 @@ class _Job:
         return _release_of(paths, self.source, self.target, arguments)
 
     def mechanism_release(self, numbers: m.MechanismOptions) -> Callable[..., Any]:
-        """The release through a mechanism file of `quantize`; it takes a `progress`."""
+        """The release through a mechanism file of `quantize`; it takes `progress` and `warn`."""
         identity = self._identity()
         arguments = self._common_arguments()
         self._refuse_options_of_channels()
@@ -336,6 +355,7 @@ class _Job:
         }
 
     def _format_arguments(self) -> dict[str, Any]:
+        """How the cells of OUT are written."""
         return {
             "escape_formulas": self.text.escape_formulas,
             "format": self.text.format,
@@ -383,7 +403,7 @@ def _answer_channel(
     details = asdict(result)
     dry_run = job.draws.dry_run
     if result.kept and not dry_run:
-        details |= _kept_guess(reporter, result, job.source, job.columns, job.text)
+        details |= _kept_guess(reporter, result, job)
     reporter.done("applied", f"written to {job.target}", output=job.target, **details)
     if job.target != STANDARD:
         record = {"output": job.target, "manifest": job.manifest, **details}
@@ -393,12 +413,13 @@ def _answer_channel(
 def _release_of(
     paths: list[str], source: str, target: str, arguments: dict[str, Any]
 ) -> Callable[..., Any]:
-    """The release through the channels of these files; it takes a `progress`."""
+    """The release through the channels of these files; it takes `progress` and `warn`."""
     from mechdesign.channel.loading import load
     from mechdesign.jobs.folders import sanitise_path
     from mechdesign.jobs.release_file import keep_apart
 
     channels = [load(path) for path in paths]
+    # A channel file that an output replaces would be lost, and with it every later release.
     written = (
         target,
         arguments["manifest"],
@@ -414,29 +435,28 @@ def _release_of(
     )
 
 
-def _kept_guess(
-    reporter: Reporter,
-    result: Applied,
-    source: str,
-    columns: ColumnOptions,
-    text: OutputFormat,
-) -> dict[str, Any]:
-    """What the kept columns disclose together of the sensitive ones, said once and recorded.
+def _kept_guess(reporter: Reporter, result: Applied, job: _Job) -> dict[str, Any]:
+    """How well the kept columns together guess the sensitive ones: printed, and an entry of the
+    record.
 
-    Measured with --keep all on a file that has the sensitive columns; by name columns are kept
-    knowingly.
+    It is measured with --keep all on a file that has the sensitive columns. Columns kept by name
+    are kept knowingly.
     """
     from mechdesign.formats.folders import is_folder
     from mechdesign.formats.urls import STANDARD, is_url
     from mechdesign.jobs.options import ALL
     from mechdesign.leaks.kept_columns import guess_from_kept, kept_note
 
-    by_all = ALL in names("--keep", columns.keep)
-    if not by_all or source == STANDARD or is_url(source) or is_folder(source):
+    if ALL not in names("--keep", job.columns.keep):
+        return {}
+    source = job.source
+    # It reads the data a second time: standard input is gone, a URL or a folder may be large.
+    if source == STANDARD or is_url(source) or is_folder(source):
         return {}
     sensitive = result.sensitive
     others = [name for name in result.kept if name not in sensitive]
-    guess = guess_from_kept(source, sensitive=sensitive, kept=others, text=text.text())
+    text = job.text.text()
+    guess = guess_from_kept(source, sensitive=sensitive, kept=others, text=text)
     if guess is None:
         return {}
     reporter.notices((kept_note(guess, sensitive=sensitive),))
@@ -444,7 +464,7 @@ def _kept_guess(
 
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:
-    """What was written where, and which columns the promise does not cover."""
+    """What was written where, and which columns the promise does not cover, for people."""
     from mechdesign.report.wording import count, first_labels, label
 
     released = ", ".join(map(label, result.columns))

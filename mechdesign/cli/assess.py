@@ -80,12 +80,14 @@ def assess(
 
 
 def _record(assessment: Assessment) -> dict[str, Any]:
+    """The assessment as JSON has it, in the report and with --json."""
     return {"format": "mechdesign.assessment", "version": 1, **asdict(assessment)}
 
 
 def _save(
     assessment: Assessment, path: str, table: str, again: str, *, force: bool
 ) -> None:
+    """Write the report; `again` is the command that makes it again."""
     from mechdesign.report.assessment import assessment_page
     from mechdesign.report.writing import document_text, save_text
 

@@ -1,9 +1,10 @@
 """`mechdesign audit CHANNEL`: the exact verdict on a channel file or on any outside matrix.
 
-What the argument names decides the way: a matrix from elsewhere (`_audit_matrix`), a mechanism of
-`quantize`, a channel of rows (`_audit_rows`) or of boxes (`_audit_boxes`), or a channel of one
-column (`_audit_channel`). Each way reads the table that the promise is about, calls the audit of
-its kind, and answers with the same exit codes: 0 if the notion holds, 1 if not.
+`audit` looks at what it was given and hands over to one of five ways: `_audit_matrix` (--matrix),
+`mechanism.audit_mechanism` (a file of `quantize`), `_audit_rows`, `_audit_boxes`, and
+`_audit_channel` (one column). Each finds the table and the notion, in this order: the one on the
+command line, else the one in the channel file. Then `auditing` decides in rational arithmetic. The
+exit code is the verdict: 0 if the notion is kept, 1 if it is violated.
 """
 
 from __future__ import annotations
@@ -45,7 +46,19 @@ class AuditOptions:
 
 
 class Verdict(NamedTuple):
-    """The verdict, the table that decided it, and what holds for the population."""
+    """The verdict on a matrix or on a channel of one column.
+
+    Attributes
+    ----------
+    joint
+        The table that decided it.
+    population
+        What holds for the population behind the table; None where nothing was computed.
+    sentences
+        What is printed below the verdict: earlier releases, then the population.
+    measures
+        Every measure of the channel, with --all-measures.
+    """
 
     joint: md.Joint
     audit: md.Audit
@@ -94,16 +107,18 @@ def audit(
             _refuse_measures(measures, "several releases together (--after)")
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
         if measures.all_measures:
+            # On the table of the verdict, so that both speak of the same records.
             all_of_them = measures.of(loaded, verdict.joint)
             verdict = verdict._replace(measures=all_of_them)
     return _answer(reporter, verdict, matrix or str(channel), table, measures, common)
 
 
-def _refuse_measures(measures: AllMeasures, of: str) -> None:
-    """Raise InputError if all measures are asked of what has none."""
+def _refuse_measures(measures: AllMeasures, subject: str) -> None:
+    """Raise InputError if all measures are asked of a subject that has none."""
     if measures.all_measures:
         raise InputError(
-            f"--all-measures is for the file of a channel of one column or of rows, not for {of}: "
+            "--all-measures is for the file of a channel of one column or of rows, not for "
+            f"{subject}: "
             "leave it out"
         )
 
@@ -121,6 +136,7 @@ def _answer(
     from mechdesign.report.record import audit_record
     from mechdesign.report.terminal import audit_text, measures_text
 
+    # Notices on a channel's own table were printed when it was designed.
     if table.table is not None:
         reporter.notices(verdict.joint.notices)
     satisfied = verdict.audit.satisfied
@@ -193,11 +209,13 @@ def _audit_channel(
     sentences = _earlier_sentences(channel, earlier)
     with reporter.work("auditing"):
         if earlier:
+            # All releases are judged on one table that has the useful columns of each.
             given = table.read(path, channel, *earlier)
             joint = common_table([channel, *earlier], given)
             result = md.audit(channel, joint, notion, after=earlier)
             return Verdict(joint, result, None, sentences)
         joint = table.read_for(channel, path)
+        # A design with --confidence is judged on the confidence set that it was made for.
         confidence = set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)
         # A promise for the population needs counts of records, and one secret for all columns.
@@ -209,7 +227,7 @@ def _audit_channel(
 
 
 class _RowsAsked(NamedTuple):
-    """What is asked of a channel of rows."""
+    """The options of an audit that concern a channel of rows."""
 
     table: table_options.OtherTable
     budget: o.MaybeBudget
@@ -234,6 +252,7 @@ def _audit_rows(
 
     if asked.after.after:
         raise InputError("--after belongs to channels of one column, not of rows")
+    # Without a notion `audit_rows` takes that of the channel.
     notion: md.Notion | None = None
     if asked.budget != o.MaybeBudget():
         notion = asked.budget.notion_or(channel.notion.name)
@@ -273,6 +292,8 @@ def _audit_boxes(
     common: o.CommonOptions,
 ) -> int:
     """The verdict on a channel for boxes of rows, on the confidence sets of its counts."""
+    # The proof holds for records that the boxes were not learned on; the file has their counts,
+    # and another table may contain the very records that they were learned on.
     if table.table is not None or after.after:
         raise InputError(
             "a channel for boxes of rows is audited on the counts that it carries: leave --table "
@@ -303,6 +324,10 @@ def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
 def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[str]:
     """Sentences on earlier releases: those that the file names, and those given on the
     command line.
+
+    Both are compared by digest, because channel files are renamed and moved. Neither set need
+    contain the other: what was named and not given was not checked, and what was given without
+    being named is checked all the same, and said.
     """
     from mechdesign.channel.file import digest
 
@@ -324,11 +349,13 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
             f"{missing} of the {len(named)} releases that the channel was designed after were "
             "not given, and not checked."
         )
-    strange = len(given - named)
-    if strange:
-        verb = "is" if strange == 1 else "are"
+    unnamed = len(given - named)
+    if unnamed and not named:
+        sentences.append("It was designed without regard to earlier releases.")
+    elif unnamed:
+        verb = "is" if unnamed == 1 else "are"
         sentences.append(
-            f"{strange} of these {verb} not among the {len(named)} that the channel was designed "
+            f"{unnamed} of these {verb} not among the {len(named)} that the channel was designed "
             "after."
         )
     return sentences

@@ -1,4 +1,10 @@
-"""`mechdesign check OUT --channel CHANNEL`: is a released file a plausible draw of a channel?"""
+"""`mechdesign check OUT --channel CHANNEL`: is a released file a plausible draw of a channel?
+
+`check` hands the file to `mechanism.check_mechanism` (a file of `quantize`) or to `_check_channel`.
+The latter counts the labels and tests in `analysis.checking` whether their frequencies can come
+from the channel. Both answers become a `Verdict`, which is logged and printed; the exit code is 1
+if the file is no plausible draw.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +71,7 @@ def check(
     false_alarm = number("--false-alarm", compared.false_alarm)
     if m.is_mechanism(channel):
         with reporter.work("checking"):
-            found = m.check_mechanism(
+            numbers_check = m.check_mechanism(
                 channel,
                 released,
                 numbers,
@@ -74,7 +80,12 @@ def check(
                 original=compared.original,
                 column=next(iter(columns.renamed.values()), None),
             )
-        verdict = Verdict(found.plausible, found.answers, found.record, found.text)
+        verdict = Verdict(
+            plausible=numbers_check.plausible,
+            records=numbers_check.answers,
+            record=numbers_check.record,
+            text=numbers_check.text,
+        )
     else:
         release = Release(released, columns, published, reading, text)
         with reporter.work("checking", unit="records") as advance:

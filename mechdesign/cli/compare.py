@@ -1,4 +1,11 @@
-"""`mechdesign compare TABLE`: the privacy-utility trade-off of every mechanism over budgets."""
+"""`mechdesign compare TABLE`: the privacy-utility trade-off of every mechanism over budgets.
+
+`compare` chooses one of four comparisons by the options, and refuses the options of the others:
+rows (--release, `compare_rows`), a purpose (--objectives, `compare_purpose`), an average
+(--average, `compare_average`), and else `_compare_mechanisms` in this file. The last designs and
+verifies every mechanism for every notion, lam and budget of the grid, if asked in several
+processes. It adds rows to the CSV as they come, from which a second run goes on.
+"""
 
 from __future__ import annotations
 
@@ -216,7 +223,7 @@ def compare(
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What stands on the command line of a comparison of mechanisms, in its groups."""
+    """The groups of options of a comparison of mechanisms; they travel together."""
 
     table: table_options.InputTable
     grid: GridOptions

@@ -2,6 +2,10 @@
 
 A command has one `Reporter` and writes all its messages through it. `failure_of` turns an exception
 into one or two such lines and an exit code.
+
+`main` makes the reporter, enters `hearing` so that warnings of libraries go the same way, and
+passes it to the command. The command opens long work with `work`, writes facts with `notice`, and
+ends with `done`, which only the log shows, because people see the result itself.
 """
 
 from __future__ import annotations

@@ -1,5 +1,11 @@
 """`mechdesign design TABLE`: compute a channel, verify it exactly, write it, say what
 it guarantees.
+
+`design` checks the options before the table is read, and hands over: without a budget to
+`design_advice.advise`, for whole rows to `_design_rows`, for a column whose rare symbols are merged
+to `_design_merged`, and else to `_design_column`. Each of the last three reads the table, builds a
+request of `mechanisms`, searches within --time-limit, writes the channel and its reports, and
+prints the promise. The file records the command line that makes it again (`line.command_line`).
 """
 
 from __future__ import annotations
@@ -62,12 +68,12 @@ LOGGED = (
     "fallback_from",
     "verified",
 )
-"""What the log says of a design, of all that ``--json`` says."""
+"""Entries of the JSON record of a design that the log has, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What stands on the command line of `design`, in its groups; they travel together."""
+    """The groups of options on the command line of `design`; they travel together."""
 
     table: table_options.InputTable
     budget: DesignBudget
@@ -177,7 +183,10 @@ def _searched(
     request: DesignRequest,
     population: o.PopulationRequest,
 ) -> tuple[md.Design, MergeProposals]:
-    """The design of a request, and what merging would keep, within one time limit."""
+    """The design of a request, and what merging would keep, within one time limit.
+
+    Of T seconds the search has T, or (1 - TIME_SHARE) T with a confidence level.
+    """
     seconds = asked.search.seconds
     started = time.perf_counter()
     limit = seconds
@@ -187,6 +196,7 @@ def _searched(
     with reporter.work("searching", unit="sets", limit=seconds) as work:
         limited = replace(request, time_limit=limit, progress=work.step)
         result = asked.budget.designed(limited)
+        # Otherwise nobody would know why the search ended before the time of --time-limit.
         if limit != seconds and result.certificate.details.get("status") == TIME_LIMIT:
             note = TIME_NOTE.format(limit=seconds, search=limit)
             result = replace(result, messages=(*result.messages, note))
@@ -196,11 +206,17 @@ def _searched(
 def _proposals(
     result: md.Design, started: float, limit: float | None
 ) -> MergeProposals:
-    """What merging would keep, within the rest of the time."""
+    """What merging would keep, within the rest of the time.
+
+    `started` is the start of the search in seconds of `time.perf_counter`, `limit` the whole time
+    in seconds, or None without a limit. The proposals end with the limit, and have at most a share
+    TIME_SHARE of it, so that a quick search is not followed by a long one for advice.
+    """
     from mechdesign.mechanisms.merge_proposals import NO_PROPOSALS, merge_proposals
 
     if result.confidence is None:
         return NO_PROPOSALS
+    # Advice is not worth an endless search: without a limit it has the default one.
     seconds = o.SearchOptions().seconds or 0.0
     if limit is not None:
         seconds = limit
@@ -362,6 +378,7 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
         _check_listed(asked.confidence.secrets, joint)
         of_task = asked.objective.task_table(table)
         task = None
+        # The same rows with the column of the task in the place of the sensitive one.
         if of_task is not None:
             groups = [*rows.levels(), rows.given_columns()]
             names = (of_task.sensitive or "").split(",")
@@ -480,6 +497,7 @@ def _after(
         return request
     joint = request.joint
     whole = with_columns(joint, table, earlier)
+    # The wider table crosses all their columns; the new channel still releases its own alone.
     released = None
     if whole is not joint:
         released = joint.useful.columns
@@ -497,7 +515,10 @@ def _with_command(result: md.Design, line: str) -> md.Design:
 def with_columns(
     joint: md.Joint, table: table_options.InputTable, earlier: list[md.Channel]
 ) -> md.Joint:
-    """The table with the useful columns of earlier channels too, where it lacks some of them."""
+    """The table with the useful columns of earlier channels too, where it lacks some of them.
+
+    What several releases tell together depends on the joint distribution of all their columns.
+    """
     columns = list(joint.useful.columns)
     for channel in earlier:
         columns += [name for name in channel.useful.columns if name not in columns]

@@ -1,4 +1,9 @@
-"""The options of `mechdesign design`: budget, search, objective and files."""
+"""The options of `mechdesign design`: budget, search, objective and files.
+
+`design` first calls the `check` of each group, before the table is read. Then `DesignOptions.on`
+and `ObjectiveOptions.on` put their options into a `DesignRequest`, and `DesignBudget.designed`
+designs it. The budget comes last, because --max-posterior and --keep find the notion by the table.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +44,7 @@ class DesignBudget(o.BudgetOptions):
     )
 
     def check(self) -> None:
-        """Find out before the table is read what cannot be meant."""
+        """Refuse budgets that contradict each other, before the table is read."""
         if self.average is not None:
             self._check_average()
             return
@@ -54,6 +59,7 @@ class DesignBudget(o.BudgetOptions):
                 "--max-posterior is for every symbol alike: leave out --budget"
             )
         if self.keep is None:
+            # The budget of --max-posterior depends on the table: any number stands in for it.
             self.notion_or("alip", None if self.max_posterior is None else 1.0)
             return
         if self != DesignBudget(
@@ -62,11 +68,12 @@ class DesignBudget(o.BudgetOptions):
             raise InputError(
                 "--keep looks for the smallest budget: leave out every other budget"
             )
+        # Any epsilon does: this refuses an unknown notion, or a lam that the notion does not take.
         self.at("1")
 
     @property
     def is_missing(self) -> bool:
-        """Whether nothing is said of how much may be disclosed."""
+        """Whether no option limits what may be disclosed."""
         return self == DesignBudget(notion=self.notion, lam=self.lam, alpha=self.alpha)
 
     @property

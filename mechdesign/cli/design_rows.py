@@ -1,5 +1,10 @@
 """`mechdesign design TABLE --release A,B*C`: a channel for whole rows. `design` hands
 over to it.
+
+`RowColumns` and `RowOptions` are the options: --release A,B*C gives the levels (A,) and (B, C),
+which are released one after the other, each given those before it. `read_rows` reads the table of
+all these columns crossed, `designed` passes it to `mechanisms.rows.design_rows`, and `answer_rows`
+writes and prints the result. The latter also serves channels for boxes (--confidence).
 """
 
 from __future__ import annotations
@@ -82,7 +87,7 @@ class RowColumns:
         return tuple(columns)
 
     def mass(self) -> float | None:
-        """The least mass of a prefix."""
+        """The share of the records that the beginning of a row needs (`least_mass`)."""
         if self.least_mass is None:
             return None
         try:
@@ -153,10 +158,11 @@ class RowOptions(RowColumns):
                 "--rare auto is for one column (--merge-rare): with --release give a number of "
                 "records"
             )
-        plain = replace(self, merge_rare=None, rare=None, slice_seed=None)
-        if not self.merging:
-            plain = self
-        if plain != type(self)() and not self.asked:
+        # --merge-rare has two of these options in common with --release.
+        only_of_rows = self
+        if self.merging:
+            only_of_rows = replace(self, merge_rare=None, rare=None, slice_seed=None)
+        if only_of_rows != type(self)() and not self.asked:
             raise InputError(
                 "--given, --promise, --order, --least-mass, --cells, --rare, --slice-seed and "
                 "--fill belong to a release of rows: give --release COL,.. too"
@@ -175,7 +181,7 @@ class RowOptions(RowColumns):
 
 
 def read_rows(table: table_options.InputTable, rows: RowColumns) -> Joint:
-    """The table of all columns of the release, crossed."""
+    """The table of all columns of the release, crossed and not yet sorted into bins."""
     if table.contingency or table.probabilities:
         raise InputError(
             "--release takes a table of records (or long counts with --weight), not "

@@ -1,11 +1,17 @@
 """`mechdesign estimate OUT --channel CHANNEL`: frequencies of the useful column from a
 released file.
+
+A channel publishes y for x with P(y | x), so the labels of a file have the frequencies
+P(y) = sum over x of P(x) P(y | x). `analysis` solves this for P(x), with confidence intervals. Of
+three kinds of channel three functions count the labels and print the answer: `_estimate_column`
+for one column (and for boxes by name), `_estimate_rows` for the columns of released rows, and
+`_estimate_boxes` for the columns of released boxes (--of). `estimate` chooses among them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -74,21 +80,17 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
-    from mechdesign.analysis.files import estimate_file
-    from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.channel.loading import load
-    from mechdesign.report import releases
 
     loaded = load(channel)
-    if isinstance(loaded, BoxChannel) and asked.of is not None:
-        arguments = reading.arguments()
-        _estimate_boxes(reporter, released, loaded, text, asked, arguments, common)
+    if isinstance(loaded, md.BoxChannel) and asked.of is not None:
+        _estimate_boxes(reporter, released, loaded, text, asked, reading, common)
         return
     if asked.any_data:
         raise InputError(
             "--any-data is for the columns of released boxes (--of COL): leave it out"
         )
-    if isinstance(loaded, BoxChannel):
+    if isinstance(loaded, md.BoxChannel):
         # Frequencies of boxes; `show` says which rows each of them has.
         loaded = loaded.single()
     if isinstance(loaded, md.RowChannel):
@@ -98,23 +100,50 @@ def estimate(
         raise InputError(
             "--of names columns of released rows; a channel of one column estimates its own"
         )
+    file = _ReleasedFile(released, columns, published, reading, text)
+    _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
+
+
+class _ReleasedFile(NamedTuple):
+    """A released file, and the options on how it was published and is read."""
+
+    path: str
+    columns: f.FileColumns
+    published: f.PublishedForm
+    reading: f.ReleaseReading
+    text: table_options.TextFormat
+
+
+def _estimate_column(
+    reporter: Reporter,
+    file: _ReleasedFile,
+    channel: md.Channel,
+    asked: EstimateOptions,
+    common: o.CommonOptions,
+    *,
+    as_csv: bool,
+) -> None:
+    """Frequencies of the useful column, alone or together with a kept column (--by)."""
+    from mechdesign.analysis.files import estimate_file
+    from mechdesign.report import releases
+
     level = number("--level", asked.level)
     with reporter.work("counting", unit="records") as advance:
         result = estimate_file(
-            released,
-            loaded,
+            file.path,
+            channel,
             method=asked.method,
             level=level,
             target=asked.target,
             by=asked.by,
-            columns=columns.renamed,
-            form=published.form,
-            text=text.text(),
+            columns=file.columns.renamed,
+            form=file.published.form,
+            text=file.text.text(),
             advance=advance,
-            **reading.arguments(),
+            **file.reading.arguments(),
         )
-    reporter.done("estimated", f"{released} is counted", records=result.records)
-    names = [",".join(loaded.useful.columns)]
+    reporter.done("estimated", f"{file.path} is counted", records=result.records)
+    names = [",".join(channel.useful.columns)]
     if asked.by is not None:
         names.append(asked.by)
     if as_csv:
@@ -133,10 +162,14 @@ def _estimate_boxes(
     channel: md.BoxChannel,
     text: table_options.TextFormat,
     asked: EstimateOptions,
-    reading: dict[str, Any],
+    reading: f.ReleaseReading,
     common: o.CommonOptions,
 ) -> None:
-    """Frequencies of columns from released boxes, each by itself."""
+    """Frequencies of columns from released boxes, each by itself.
+
+    The file is counted once for each column: `box_question` gives the weights with which the
+    frequencies of the boxes add up to those of the column's symbols.
+    """
     from mechdesign.analysis.box_frequencies import box_question
     from mechdesign.analysis.files import estimate_file
     from mechdesign.analysis.joint_frequencies import JointFrequencies
@@ -153,6 +186,7 @@ def _estimate_boxes(
         )
     level = number("--level", asked.level)
     estimates: list[RowFrequencies] = []
+    # A channel without its counts can only bound the frequencies inside its boxes.
     is_bounded = asked.any_data
     with reporter.work("counting", unit="records") as advance:
         for name in (asked.of or "").split(","):
@@ -165,25 +199,30 @@ def _estimate_boxes(
                 functionals=question.functionals,
                 text=text.text(),
                 advance=advance,
-                **reading,
+                **reading.arguments(),
             )
+            # Only a kept column (--by) makes joint ones, and it is refused above.
             if isinstance(frequencies, JointFrequencies):
-                # Only a kept column (--by) makes joint ones, and it is refused above.
                 raise InputError("leave --by out")
             answer = question.answer(frequencies, any_data=asked.any_data)
             estimates.append(answer)
     records = estimates[0].records
     reporter.done("estimated", f"{released} is counted", records=records)
     note = box_estimate_note(is_bounded=is_bounded)
-    common.answer(
-        lambda: {
+
+    def record() -> dict[str, Any]:
+        return {
             "records": records,
             "level": level,
             "any_data": is_bounded,
-            "frequencies": [row_frequencies_record(each) for each in estimates],
-        },
-        lambda: "\n\n".join([*map(row_frequencies_text, estimates), note]),
-    )
+            "frequencies": [row_frequencies_record(column) for column in estimates],
+        }
+
+    def people_text() -> str:
+        columns = [row_frequencies_text(column) for column in estimates]
+        return "\n\n".join([*columns, note])
+
+    common.answer(record, people_text)
 
 
 def _estimate_rows(
@@ -205,27 +244,31 @@ def _estimate_rows(
             "frequencies of released rows are unbiased and for the population: leave --method "
             "and --target out"
         )
-    names = [(name,) for name in channel.output_columns]
+    # Each group of columns is estimated together: the frequencies of its crossed symbols.
+    groups = [(name,) for name in channel.output_columns]
     if asked.of is not None:
-        names = [tuple(asked.of.split(","))]
+        groups = [tuple(asked.of.split(","))]
     if asked.by is not None:
-        names = [(*columns, asked.by) for columns in names]
+        groups = [(*group, asked.by) for group in groups]
     level = number("--level", asked.level)
     with reporter.work("counting", unit="records"):
         table = coded_table(released, text.text())
-        columns = {
-            name: Encoded(column.codes, column.values)
-            for name, column in table.columns.items()
-        }
-        estimates = [
-            estimate_rows(channel, columns, group, level=level) for group in names
-        ]
+        columns: dict[str, Encoded] = {}
+        for name, column in table.columns.items():
+            columns[name] = Encoded(column.codes, column.values)
+        estimates: list[RowFrequencies] = []
+        for group in groups:
+            estimates.append(estimate_rows(channel, columns, group, level=level))
     reporter.done("estimated", f"{released} is counted", records=table.records)
-    common.answer(
-        lambda: {
+
+    def record() -> dict[str, Any]:
+        return {
             "records": table.records,
             "level": level,
-            "frequencies": [row_frequencies_record(each) for each in estimates],
-        },
-        lambda: "\n\n".join(row_frequencies_text(each) for each in estimates),
-    )
+            "frequencies": [row_frequencies_record(group) for group in estimates],
+        }
+
+    def people_text() -> str:
+        return "\n\n".join(row_frequencies_text(group) for group in estimates)
+
+    common.answer(record, people_text)

@@ -1,5 +1,8 @@
 """`mechdesign inspect IN --channel CHANNEL`: what the other columns of a file give
 away, before any release.
+
+`leaks.inspection` measures each other column against each protected one. Here the same rows
+(`_rows`) become text for the terminal (`_text`) or a page (`_page`).
 """
 
 from __future__ import annotations
@@ -134,6 +137,7 @@ def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]
 
 
 def _text(inspection: Inspection) -> str:
+    """The rows as a table for the terminal."""
     from mechdesign.report.wording import aligned, count, label
 
     rows = [[*HEADER, ""]]
@@ -145,6 +149,7 @@ def _text(inspection: Inspection) -> str:
 
 
 def _page(inspection: Inspection, source: str, again: str) -> Document:
+    """The internal report; `again` is the command that makes it again."""
     from mechdesign.report import blocks as b
     from mechdesign.report.wording import label
 

@@ -3,6 +3,10 @@
 A group is a frozen dataclass whose fields are made by `option`. Its docstring is the title of the
 options in the help, unless it is a sentence. `command` turns the groups that a command takes into
 the parameters that typer reads; `command_line` writes groups down again, as a line for the shell.
+
+Example: a group with ``epsilon: str | None = option("NATS", "Budget.")`` gives a command the
+option ``--epsilon NATS``. ``--epsilon 1`` makes ``Group(epsilon="1")``, of which `command_line`
+makes ``mechdesign design --epsilon 1`` again; an option with its default value is left out.
 """
 
 from __future__ import annotations
@@ -133,6 +137,7 @@ class PlainCommand(Plain, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words that follow the command."""
+        # `order` has the parameter of every option as often as it was typed.
         *_, order = self.make_parser(ctx).parse_args(list(args))
         for parameter in order:
             repeatable = getattr(parameter, "multiple", True)
@@ -248,6 +253,8 @@ def command(
             values[REPORTER] = reporter
         return function(**values, **arguments)
 
+    # typer reads names, help and options off the function: `run` must look like `function`, but
+    # with single options in the place of groups.
     run.__name__ = function.__name__
     run.__doc__ = function.__doc__
     run.__module__ = function.__module__
@@ -296,8 +303,13 @@ def _signature(
                 )
             )
     # Python allows no parameter without a default behind one with a default.
-    required = [p for p in parameters if p.default is inspect.Parameter.empty]
-    optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
+    required: list[inspect.Parameter] = []
+    optional: list[inspect.Parameter] = []
+    for parameter in parameters:
+        if parameter.default is inspect.Parameter.empty:
+            required.append(parameter)
+        else:
+            optional.append(parameter)
     return inspect.Signature([*required, *optional])
 
 

@@ -1,5 +1,14 @@
 """The options of the commands, each declared once: groups as dataclasses, shared by the
 commands that have them.
+
+A command takes groups as parameters; `line.command` turns their fields into options, and makes the
+groups again from what was typed. So a group lives for one command: it is made from texts, which
+its methods check and turn into tables, notions and limits when the command asks for them.
+Example: ``--epsilon 1 --lam 0.5`` becomes ``BudgetOptions(epsilon="1", lam="0.5")``, whose
+`notion_or("alip")` is the notion. Numbers stay texts until then, so that a bad one is refused in a
+sentence of our own, and exact decimals are not rounded by the parser of the command line.
+
+The docstring of a group is the title of its options in the help, unless it ends with a full stop.
 """
 
 from __future__ import annotations
@@ -37,7 +46,7 @@ ChannelPath: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleOptions:
-    """What is said on standard error. `main` looks for these in what was typed, before
+    """What is written to standard error. `main` looks for these in what was typed, before
     anything can fail.
     """
 
@@ -126,6 +135,7 @@ class BudgetOptions(OwnBudgets):
 
     def notion_or(self, default: str, upper: float | None = None) -> md.Notion:
         """The notion that is described; of the name `default` where none is named."""
+        # `upper` is eps_u (nats) where words such as --max-posterior came to it.
         typed: dict[str, Any] = asdict(self) | {
             "notion": self.notion or default,
             "upper": upper,
@@ -205,13 +215,19 @@ class ConfidenceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PopulationRequest:
-    """The population for which a promise is to hold; the table itself where there is no level."""
+    """The population for which a promise is to hold; the table itself where there is no level.
+
+    `level` is the confidence in [0.5, 1), `known_shares` P(s) by sensitive symbol. The set of
+    distributions that they leave is computed later, from the table (`tables.confidence`).
+    """
 
     level: float | None = None
     known_shares: Mapping[Any, Any] | None = None
 
     def on(self, request: DesignRequest, unseen: int) -> DesignRequest:
-        """The request with this population, in which so many listed symbols were not seen."""
+        """The design request with this population, of which `unseen` listed useful symbols are in
+        no record.
+        """
         return replace(
             request,
             confidence=self.level,
@@ -232,7 +248,7 @@ class AfterOptions:
     )
 
     def channels(self) -> list[md.Channel]:
-        """The channels."""
+        """The channels of the earlier releases, in the order of the command line."""
         from mechdesign.channel.loading import load_single
 
         return [load_single(path) for path in self.after or ()]

@@ -1,4 +1,10 @@
-"""Turns typed text into numbers, columns and budgets, or refuses it in one sentence."""
+"""Turns typed text into numbers, columns and budgets, or refuses it in one sentence.
+
+Each function takes the text of one option, or the texts of an option that may be repeated, and
+raises InputError with the name of that option. A symbol may hold signs of the syntax itself, as in
+``--budget a=b=0.1,0.2``; so it is cut off at the last sign, and what follows must fit. The longest
+function, `notion_of`, puts the options of a budget together.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +48,7 @@ def averages_of(texts: Sequence[str], keep: str | None = None) -> dict[str, str 
 
 
 def _average_of(text: str, keep: str | None) -> tuple[str, str | None]:
+    """The kind and the budget of one --average; no budget where --keep looks for the least."""
     kind, equals, budget = text.partition("=")
     if keep is None:
         if not equals:
@@ -171,7 +178,8 @@ def pairs_of(
     texts: Sequence[str] | None, symbols: Sequence[str]
 ) -> list[tuple[str, str]]:
     """Pairs FROM:TO; a symbol may contain colons itself."""
-    known = set(symbols)
+    # "a:b:c" can be a to "b:c", or "a:b" to c: the symbols of the table decide.
+    known_symbols = set(symbols)
     pairs: list[tuple[str, str]] = []
     for text in texts or ():
         readings: list[tuple[str, str]] = []
@@ -182,11 +190,12 @@ def pairs_of(
             raise InputError(
                 f"--forbid {text!r} must be FROM:TO, two symbols with a colon between them"
             )
-        fitting = [pair for pair in readings if known.issuperset(pair)]
+        fitting = [pair for pair in readings if known_symbols.issuperset(pair)]
         if len(fitting) > 1:
             raise InputError(
                 f"--forbid {text!r} has two readings, for symbols contain colons; use Python"
             )
+        # A pair of no symbols is refused later, with the symbols that there are.
         pairs.append(fitting[0] if fitting else readings[0])
     return pairs
 
@@ -194,8 +203,18 @@ def pairs_of(
 def notion_of(
     notion: str, *, upper: float | None = None, **typed: str | None
 ) -> Notion:
-    """The notion that these fields of `BudgetOptions` describe; `upper` is a budget
-    that words came to.
+    """The notion that the fields of `BudgetOptions` describe.
+
+    There are three ways to say a budget, and they are tried in this order: words
+    (--at-most-times 2 is eps_u = ln 2), epsilon with a share lam for the lower side
+    (eps_l = lam epsilon, eps_u = (1 - lam) epsilon), and eps_l with eps_u. All are in nats.
+
+    Parameters
+    ----------
+    upper
+        A further eps_u, which --max-posterior came to; the smaller one of both counts.
+    typed
+        The fields as they were typed, None for those that were not.
     """
     wanted = (
         "epsilon",
@@ -232,9 +251,8 @@ def notion_of(
 
         above = _side("--eps-u", eps_u, "--at-most-times", most, at_most_times)
         below = _side("--eps-l", eps_l, "--at-least-times", least, at_least_times)
-        above = (
-            upper if above is None or (upper is not None and upper < above) else above
-        )
+        if above is None or (upper is not None and upper < above):
+            above = upper
         return in_words(kind, lower=below, upper=above, **order)
     if kind.takes_lam():
         order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
@@ -252,7 +270,7 @@ def notion_of(
 def _sides(
     epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None
 ) -> tuple[float, float]:
-    """eps_l and eps_u of a two-sided notion, itself not yet checked."""
+    """eps_l and eps_u (nats) of a two-sided notion; the notion itself checks their range."""
     if epsilon is not None:
         if eps_l is not None or eps_u is not None:
             raise InputError(
@@ -289,7 +307,10 @@ def _side(
     words: str | None,
     meant: Callable[[object], float],
 ) -> float | None:
-    """One side of the budget, said in nats or in words."""
+    """One side of the budget (nats), given in nats or in words; None if it is not given.
+
+    `meant` turns words into nats, such as "2" of --at-most-times into ln 2.
+    """
     if words is None:
         return None if nats is None else _budget(option, nats)
     if nats is not None:
@@ -302,6 +323,7 @@ def _side(
 def _one_budget(
     kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_u: str | None
 ) -> Notion:
+    """A notion with one budget, under the name --epsilon or the name of its own side."""
     given = {"--epsilon": epsilon, "--eps-l": eps_l, "--eps-u": eps_u}
     typed = {option: text for option, text in given.items() if text is not None}
     own = {"eps_u": "--eps-u", "eps_l": "--eps-l"}.get(kind.budgets()[0], "--epsilon")

@@ -1,4 +1,14 @@
-"""Progress of long work: a bar on a terminal after a while, lines in a log at intervals."""
+"""Progress of long work: a bar on a terminal after a while, lines in a log at intervals.
+
+A command enters ``with reporter.work(..) as work``, and the work calls `work.advance(n)`,
+`work.at(done, total)` or `work.step(step)` as it goes. These only count, so they are cheap in an
+inner loop. Another thread reads the `Meter`, five times a second for the bar or every INTERVAL
+seconds for the log, and computes
+
+    rate = (done now - done then) / (now - then),    seconds left = (total - done) / rate,
+
+where "then" is about WINDOW seconds ago, or as long ago as it took for LEAST units.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +28,11 @@ WINDOW = 30.0
 """Seconds that a rate looks back: long enough to be calm, short enough to follow a change."""
 
 LEAST = 10
-"""Fewest units that a rate is computed from: a few of them come irregularly."""
+"""Fewest units that a rate is computed from, because single units come irregularly."""
 
 
 class Reading(NamedTuple):
-    """The state of a meter; None for what is not known yet."""
+    """The state of a meter: units of work, seconds, units a second; None where not yet known."""
 
     done: int | None
     total: int | None
@@ -74,6 +84,7 @@ class Meter:
             rate = self._rate(now, done)
             if total is not None:
                 seconds_left = _seconds_left(done, total, rate)
+        # The work ends at its limit even if it is not done.
         if self._limit is not None:
             until_limit = max(0.0, self._limit - (now - self._began))
             if seconds_left is None or until_limit < seconds_left:

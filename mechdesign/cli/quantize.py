@@ -1,4 +1,12 @@
-"""`mechdesign quantize DATA OUT`: release numbers in cells, noiselessly private."""
+"""`mechdesign quantize DATA OUT`: release numbers in cells, noiselessly private.
+
+The range of the answers is cut into cells, and OUT has the cell in the place of the number.
+Whatever the other records are, one individual moves an answer only within an interval. The cells
+are so wide that no such interval meets more than floor(2^epsilon) of them, epsilon in bits.
+Example: --epsilon 2 leaves one individual at most 4 outputs.
+`nonstochastic.quantize_table` does the work. Here the options are checked and put together, and
+the result is printed; with --compare (`_compare`) a table of budgets is written and no release.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +25,7 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+    from mechdesign.nonstochastic.release_answers import RangeRelease
 
 EXAMPLE = (
     "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean "
@@ -143,28 +152,20 @@ def quantize(
     with all thresholds, into a mechanism file beside the release.
     """
     _check_budget(files, budget, asked)
-    from mechdesign.formats.folders import is_folder
     from mechdesign.jobs.ledger import default_path
     from mechdesign.jobs.stopping import Stopped, stoppable
     from mechdesign.nonstochastic.quantize_table import quantise_table
-    from mechdesign.nonstochastic.reports import quantize_record, text_of
 
     options = _options(asked, budget)
-    source = files.source
-    target = files.target
     start = time.perf_counter()
     if files.compare is not None:
         _compare(reporter, files, options, text, common, force)
         return 0
-    mechanism_path = files.mechanism or f"{target}.mechanism.json"
-    if options.query == "identity" and is_folder(source):
-        # A folder of files gets a mechanism file for each of them.
-        mechanism_path = f"{target}/_manifests"
     try:
         with stoppable(), reporter.work("quantising", unit="B") as work:
             release = quantise_table(
-                source,
-                target,
+                files.source,
+                files.target,
                 options,
                 total_epsilon=budget.total_epsilon,
                 text=text.text(),
@@ -178,6 +179,32 @@ def quantize(
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
+    mechanism_path = _mechanism_path(files, options)
+    _answer(reporter, release, files.target, mechanism_path, start, common)
+    return 0
+
+
+def _mechanism_path(files: QueryFiles, options: QuantizeOptions) -> str:
+    """Where the mechanism file is, or the folder of several."""
+    from mechdesign.formats.folders import is_folder
+
+    if options.query == "identity" and is_folder(files.source):
+        # A folder of files gets a mechanism file for each of them.
+        return f"{files.target}/_manifests"
+    return files.mechanism or f"{files.target}.mechanism.json"
+
+
+def _answer(
+    reporter: Reporter,
+    release: RangeRelease,
+    target: str,
+    mechanism_path: str,
+    start: float,
+    common: o.CommonOptions,
+) -> None:
+    """Log a release that began at `start` (seconds of `time.perf_counter`), and print it."""
+    from mechdesign.nonstochastic.reports import quantize_record, text_of
+
     reporter.notices(release.notices)
     reporter.done(
         "quantised",
@@ -194,7 +221,6 @@ def quantize(
             f"Written to {target}; the mechanism and its guarantee to {mechanism_path}."
         ),
     )
-    return 0
 
 
 def _check_budget(files: QueryFiles, budget: RangeBudget, asked: QueryOptions) -> None:
@@ -215,7 +241,11 @@ def _check_budget(files: QueryFiles, budget: RangeBudget, asked: QueryOptions) -
 
 
 def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
-    """The options of the release, as `quantise_table` takes them."""
+    """The options of the release, as `quantise_table` takes them.
+
+    The fields of both groups have the names of those of `QuantizeOptions`; the few that are texts
+    with a meaning (domain, thresholds, groups) are read here.
+    """
     from mechdesign.comparison.grid import parse_grid
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
@@ -239,7 +269,11 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
 
 
 def _domain(text: str | None) -> Sequence[float] | Mapping[float, object] | None:
-    """The values of a domain, or with a CSV file their probabilities by value."""
+    """The values of a domain, or with a CSV file their probabilities by value.
+
+    ``0:10:5`` is [0, 5, 10]. A file with the lines ``0,0.25`` and ``5,0.75`` is {0: 0.25, 5: 0.75},
+    its shares as they were written.
+    """
     from mechdesign.comparison.grid import parse_grid
     from mechdesign.tables.confidence_files import read_shares
 
@@ -250,6 +284,7 @@ def _domain(text: str | None) -> Sequence[float] | Mapping[float, object] | None
     shares: dict[float, object] = {}
     for value, share in read_shares(text).items():
         number = parse_grid(f"--domain {text}, value", value)[0]
+        # Texts are distinct in the file, but 1 and 1.0 are the same number.
         if number in shares:
             raise InputError(
                 f"--domain {text}: the value {value} is there twice, in other words; add up its "
@@ -267,7 +302,10 @@ def _compare(
     common: o.CommonOptions,
     force: bool,
 ) -> None:
-    """Write the promises and errors of several budgets, and draw them."""
+    """Write the promises and errors of several budgets, and draw them.
+
+    Both files are checked before the work, which can take minutes.
+    """
     from mechdesign.comparison.grid import parse_grid
     from mechdesign.core.files import check_target, replacing
     from mechdesign.formats.urls import STANDARD

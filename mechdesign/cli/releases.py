@@ -1,4 +1,8 @@
-"""`mechdesign releases`: past releases in the ledger, and their total for one data set."""
+"""`mechdesign releases`: past releases in the ledger, and their total for one data set.
+
+`_list` prints a line for each column of each release. `_total` finds the releases of the records
+of one file by their content, and adds them up (`jobs.past_releases`).
+"""
 
 from __future__ import annotations
 
@@ -163,23 +167,28 @@ RECORDED = {
 def _draw_numbers(entries: Sequence[Entry]) -> list[list[int]]:
     """The number of each draw of each release, counted from 1 for every channel.
 
-    Releases with the same number of a channel gave a record the same draw.
+    Releases with the same number of a channel gave a record the same draw. The result has a list
+    for each entry, with a number for each of its channels.
     """
-    known: dict[str, dict[tuple[str, int], int]] = {}
+    # The key of a draw of a channel is its job, and its number in that job.
+    numbers_by_channel: dict[str, dict[tuple[str, int], int]] = {}
     numbers: list[list[int]] = []
     for entry in entries:
-        own: list[int] = []
+        entry_numbers: list[int] = []
         for drawn in entry.drawn:
-            draws = known.setdefault(drawn.use.channel, {})
-            own.append(draws.setdefault((drawn.job, drawn.draw), len(draws) + 1))
-        numbers.append(own)
+            draws = numbers_by_channel.setdefault(drawn.use.channel, {})
+            number = draws.setdefault((drawn.job, drawn.draw), len(draws) + 1)
+            entry_numbers.append(number)
+        numbers.append(entry_numbers)
     return numbers
 
 
 def _records(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """The releases for JSON."""
-    numbers = _draw_numbers(entries)
-    return [_record(entry, own) for entry, own in zip(entries, numbers, strict=True)]
+    records: list[dict[str, Any]] = []
+    for entry, numbers in zip(entries, _draw_numbers(entries), strict=True):
+        records.append(_record(entry, numbers))
+    return records
 
 
 def _record(entry: Entry, numbers: Sequence[int]) -> dict[str, Any]:

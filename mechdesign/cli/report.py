@@ -1,7 +1,10 @@
 """`mechdesign report CHANNEL`: the promise, the working and the cost of a channel, as a
 file for people.
 
-`design` shares its options for reports, and the commands that reports show.
+`report` loads the channel, audits it again where the file has its table, and lets `ReportOptions`
+write the files: an internal report, which is computed from the table, and a public one, which is
+computed from the channel alone. Channels of rows and of boxes have pages of their own
+(`save_rows`). `design` shares `ReportOptions`, and `commands`, the shell lines that reports show.
 """
 
 from __future__ import annotations
@@ -71,6 +74,7 @@ class ReportOptions:
         for name, path in {**others, **targets}.items():
             if path is None:
                 continue
+            # By its real path: ./a.html and a.html are one file.
             other = seen.setdefault(os.path.realpath(path), name)
             if other != name:
                 raise InputError(

@@ -1,5 +1,25 @@
 """`mechdesign run JOB.toml`: a nightly job from one file, whose keys are the options of
 `design`, `apply`, `report`.
+
+The job is read in three steps: TOML, then the values of --set in its paths (`_with_values`), then
+a pydantic model that is built from the groups of options (`job_model`), so that a key is checked
+and documented like its option. `_steps` yields the commands that are still to be done: design the
+channel, or audit the one that is there; each release; the reports. `_called` calls the very
+functions of the command line with them. Example: ::
+
+    channel = "channel.json"
+    [design]
+    table = "people.csv"
+    sensitive = "income"
+    useful = "job"
+    epsilon = 1
+    [[apply]]
+    in = "people-{date}.csv"
+    out = "released-{date}.csv"
+
+With ``--set date=2026-11-23`` the first night designs channel.json, and every night releases a
+file. A rehearsal (--dry-run) does all this with outputs in a scratch folder. An error names the
+line of the job that it is about (`_locating_errors`).
 """
 
 # The model is built from the options when it is first used, so type checkers cannot
@@ -163,6 +183,7 @@ def _hint(hint: Any, declaration: Declared) -> Any:
 
     if hint in (bool, int):
         return hint
+    # Metavar COL[,COL..] means that the option takes columns, with commas or repeated.
     columns = declaration.metavar == COLUMNS
     repeated = hint == list[str] | None
     forms: list[Any] = [TYPED]
@@ -286,6 +307,7 @@ def _with_values(document: Any, values: Mapping[str, str]) -> Any:
     InputError
         If a path has a name without a value, or a value is used nowhere.
     """
+    # A value that is used nowhere is most often a misspelt name: the path would stay as it was.
     used: set[str] = set()
 
     def replaced(match: re.Match[str]) -> str:
@@ -324,6 +346,7 @@ def _read_job(path: str, values: Mapping[str, str]) -> tuple[str, Any]:
     try:
         with closing(OpenedFile(path)) as file:
             text = file.stream.read().decode()
+        # Budgets stay the decimals that were typed, as on the command line.
         document = tomllib.loads(text, parse_float=str)
         return text, job_model().model_validate(_with_values(document, values))
     except ValidationError as error:
@@ -409,6 +432,7 @@ def _verify(
         provenance = loaded.provenance
     else:
         provenance = loaded.record.provenance
+    # Both lines are written by `command_line`, so equal options give equal lines.
     if provenance.get(COMMAND) != line:
         raise InputError(
             f"{channel} exists, and was not designed with the options of this "
@@ -419,6 +443,7 @@ def _verify(
         # Its counts are its own: the records that its boxes were not learned on.
         return _called(audit, reporter, common, table)
     for group in (table_options.OtherTable, o.AfterOptions):
+        # The channel has its own bins, and `audit` refuses others.
         for member in fields(group):
             if member.name in values and member.name != "bins":
                 table[member.name] = values[member.name]
@@ -475,6 +500,8 @@ def _mentioned_key(section: Any, message: str) -> str | None:
     """The key that a message is about: best by the name of its option, else by its value.
 
     This only chooses the line that is shown. Whatever it finds, the message itself stays the same.
+    The least (rank, place, -length) wins: a name before a value, an early mention before a late
+    one, and the longer of two marks at one place, for --keep also begins --keep-frequencies.
     """
     if not isinstance(section, dict):
         return None
@@ -493,6 +520,7 @@ def _mentioned_key(section: Any, message: str) -> str | None:
 
 
 def _at(text: str, place: Place) -> Any:
+    """The part of a TOML text at a place."""
     value: Any = tomllib.loads(text)
     for key in place:
         value = value[key]
@@ -504,7 +532,10 @@ def line_of(text: str, place: Place) -> int:
 
     TOML parsers give no positions. So ever more lines are parsed: the first part with
     the key ends where the key ends, and the longest valid part without it ends where
-    the key begins.
+    the key begins. A missing key gets the line of its section.
+
+    Of the lines "a = 1", "b = [", "2]" the first two are no TOML, and all three have the key b. The
+    longest valid part without it is the first line: b begins on line 2.
     """
     begins = 1
     lines = text.split("\n")
@@ -515,5 +546,6 @@ def line_of(text: str, place: Place) -> int:
         except (KeyError, IndexError, TypeError):
             begins = number + 1
         except tomllib.TOMLDecodeError:
+            # The lines so far end within a value: they say nothing about the key.
             continue
     return line_of(text, place[:-1])

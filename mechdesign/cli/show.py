@@ -1,4 +1,8 @@
-"""`mechdesign show CHANNEL`: the matrix and the codebook, for eyes or for other tools."""
+"""`mechdesign show CHANNEL`: the matrix and the codebook, for eyes or for other tools.
+
+A channel of one column, one of rows or boxes, and a mechanism file of `quantize` have a function
+each, which prints a text, CSV or JSON.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,7 @@ def show(
 
 
 def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
+    """Print a channel of one column; those of rows and boxes go on to `_show_rows`."""
     from mechdesign.report.record import channel_record
     from mechdesign.report.terminal import channel_text, matrix_csv
 

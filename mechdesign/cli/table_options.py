@@ -157,8 +157,12 @@ class InputTable(TextFormat, TableOptions):
     )
 
     def read_before_auto(self) -> tuple[md.Joint, Any]:
-        """The table without the bins that only a budget can decide (``auto``), and what asks for
-        these: the text ``auto``, texts by column, or None where nothing does.
+        """The table without the bins that only a budget can decide (``auto``), and the request for
+        these as `DesignRequest.bins` takes it.
+
+        The request is "auto" for a table of one useful column, {column: "auto"} for crossed ones,
+        and None where all bins are known. ``--bin age=10 --bin income=auto`` gives a table with
+        ages in tens and single incomes, and the request {"income": "auto"}.
         """
         bins = parsing.bins_of(self.bins)
         if bins == AUTO:
@@ -202,6 +206,7 @@ class OtherTable(TextFormat, TableOptions):
             Whether the channels are judged together, so that all must protect the same column.
         """
         from mechdesign.auditing.common_table import variables_of
+        from mechdesign.tables.records import bins_by_column
 
         if self.table is None:
             if self != type(self)():
@@ -218,7 +223,8 @@ class OtherTable(TextFormat, TableOptions):
         read: list[Variable] = []
         for channel in channels:
             read += variables_of(channel)
-        bins = _bins_by_column(read)
+        # A symbol of the channel is a bin: the table must be sorted into the very same ones.
+        bins = bins_by_column(read)
         if bins and self.bins:
             raise InputError(
                 f"{path} has its own bins, and the table is sorted into them: leave --bin out"
@@ -270,17 +276,6 @@ def _refuse_different_secrets(protected: Sequence[Variable]) -> None:
             f"the channels protect different columns ({listed(sorted(secrets))}): say about which "
             "you ask (--sensitive COL, or several with --protect-each)"
         )
-
-
-def _bins_by_column(variables: Sequence[Variable]) -> dict[str, Any]:
-    """The bins that the channels sort numbers into, by column."""
-    bins: dict[str, Any] = {}
-    for variable in variables:
-        # A variable without bins has an empty list of them.
-        for column, edges in zip(variable.columns, variable.bins, strict=False):
-            if edges is not None:
-                bins[column] = edges
-    return bins
 
 
 def _protect_each_of_several(

@@ -1,8 +1,9 @@
 """Write a channel for a database, for R, or as a plain lookup table.
 
-`lookup` cuts the interval [0, 2^53) into one piece for each output of every symbol. The exported
-script hashes the key with what identifies the record, takes 53 bits of the hash, and looks up whose
-piece they fall in. So every tool draws the same output for a record.
+`export_channel` makes the lookup table (`lookup`): for every input the intervals of integers below
+2^53 that lead to each output. As CSV this is all. SQL (`statements`, `dialects`) and R (`rscript`)
+add a script around it, which hashes a secret key and the identifier of a record to such an integer
+and looks up the interval that has it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 An output y of an input x has the interval [low, high) of length W(y|x) * 2^53, the integer of the
 channel file. The intervals of an input are disjoint and cover [0, 2^53), so a uniform integer below
-2^53 falls into that of y with the probability W(y|x), exactly.
+2^53 falls into that of y with the probability W(y|x), exactly. An x with W(a|x) = 3/4 and
+W(b|x) = 1/4 has the intervals [0, 3 * 2^51) for a and [3 * 2^51, 2^53) for b.
 
 A channel of rows has one such table for each level. Its inputs are looked up at the node of the
 tree that the record has reached, which is the path released so far, and every output leads to a
@@ -187,6 +188,7 @@ def _lookup_of_rows(channel: RowChannel) -> Lookup:
     if channel.given:
         start = 0
         levels.append(_level_of_given(channel))
+    # Names of output columns are in the order of the release: given ones, then level by level.
     released = list(channel.output_columns)
     for variable in channel.given:
         del released[: len(variable.columns)]

@@ -71,7 +71,14 @@ def test_design_after(run, people):
     assert judged.record["achieved"]["eps_u"] == together.eps_u
     assert "Judged together" in run("audit", "b.json", "--after", "a.json").out
     twice = run("audit", "b.json", "--after", "a.json", "--after", "b.json")
-    assert "is not among" in twice.out.replace("\n  ", " ")
+    assert "1 of these is not among the 1 that" in twice.out.replace("\n  ", " ")
+    args = [part for name in "abc" for part in ("--after", f"{name}.json")]
+    make_third = run("design", people, *TYPED, "--epsilon", "0.3", "--output", "c.json")
+    assert make_third.code == 0
+    thrice = run("audit", "b.json", *args).out.replace("\n  ", " ")
+    assert "2 of these are not among the 1 that" in thrice
+    first = run("audit", "a.json", "--after", "b.json").out.replace("\n  ", " ")
+    assert "It was designed without regard to earlier releases." in first
     strict = run("audit", "b.json", "--after", "a.json", "--epsilon", "0.1", "--json")
     assert strict.code == 1
     assert strict.record["worst"]["before"]
