@@ -212,9 +212,9 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
         groups, _ = merged()
         now = time.perf_counter()
         until = now + rules.response_share * (end - now)
-        found = _response_until(rules, search, groups, until)
-        if found is not None:
-            weights, points, interrupted = found
+        response = _response_until(rules, search, groups, until)
+        if response is not None:
+            weights, points, interrupted = response
             channels.append((weights, points))
     if interrupted:
         search_end = -math.inf
@@ -254,10 +254,10 @@ def _with_response(
     where that one is the better channel.
     """
     groups, _ = beginning.merged()
-    found = _response_until(rules, search, groups, beginning.end, envelope.value)
-    if found is None:
+    response = _response_until(rules, search, groups, beginning.end, envelope.value)
+    if response is None:
         return envelope
-    weights, points, interrupted = found
+    weights, points, interrupted = response
     status = envelope.status
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
