@@ -29,7 +29,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_columns import columns_kept
-from mechdesign.mechanisms.box_parts import SLICE_SHARE, PartDesigns
+from mechdesign.mechanisms.box_parts import SLICE_SHARE, PartDesigns, PartSummary
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.tables.confidence import check_counts, unprotected
@@ -74,20 +74,7 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     )
     parts, summaries, messages = design.designed(started)
 
-    # The strata are released as they are, so information and bound are means over them.
-    information = math.fsum(part.mass * part.information for part in summaries)
-    bound = math.fsum(part.mass * part.bound for part in summaries)
-    utility = BoxUtility(
-        information=information,
-        # Rounding must not leave the bound below what was reached.
-        bound=max(bound, information),
-        # The entropy H(X | K) = H(K, X) - H(K) of the released columns given the others.
-        entropy=_entropy(records, len(records.groups))
-        - _entropy(records, request.given),
-        records=records.total,
-        columns=columns_kept(records, request.given, parts, proving),
-        limit=_limit(records, request, parts),
-    )
+    utility = _utility(records, request, parts, summaries, proving)
     channel = BoxChannel(
         sensitive=records.sensitive,
         given=records.groups[: request.given],
@@ -136,6 +123,30 @@ def _check(records: Records, request: BoxRequest) -> None:
         raise InputError(
             "rare ('auto') is for one released column: give a number of records"
         )
+
+
+def _utility(
+    records: Records,
+    request: BoxRequest,
+    parts: Sequence[BoxPart],
+    summaries: Sequence[PartSummary],
+    proving: Integers,
+) -> BoxUtility:
+    """What the channel keeps, in all and by column, with its bounds."""
+    # The strata are released as they are, so information and bound are means over them.
+    information = math.fsum(part.mass * part.information for part in summaries)
+    bound = math.fsum(part.mass * part.bound for part in summaries)
+    return BoxUtility(
+        information=information,
+        # Rounding must not leave the bound below what was reached.
+        bound=max(bound, information),
+        # The entropy H(X | K) = H(K, X) - H(K) of the released columns given the others.
+        entropy=_entropy(records, len(records.groups))
+        - _entropy(records, request.given),
+        records=records.total,
+        columns=columns_kept(records, request.given, parts, proving),
+        limit=_limit(records, request, parts),
+    )
 
 
 def _limit(
