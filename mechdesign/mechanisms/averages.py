@@ -3,6 +3,11 @@
 The optimum comes from `solvers.average`, for budgets that are smaller by a relative `SHRUNK`, and
 with its bound for the budgets themselves. Rounding to integers may still exceed one; then all
 shrink further, and the exact audit decides each time.
+
+With prices beta_j of the averages and L_j(v) the leakage of an output with posterior v, the solver
+proves H(v) + sum of beta_j L_j(v) >= y.v + m for all posteriors. Summed with the weights of a
+channel this bounds its H(X|Y) from below, hence I(X;Y) from above
+(docs/explanation/averages-theory.md).
 """
 
 from __future__ import annotations
@@ -186,24 +191,25 @@ def for_average(
     joint = rules.joint
     budgets = averages_of(asked, joint)
     single = replace(rules, by_symbol=True)
-    found: list[AverageOptimum] = []
+    optima: list[AverageOptimum] = []
 
-    def optima() -> Iterator[tuple[Array, Points]]:
+    def candidates() -> Iterator[tuple[Array, Points]]:
         for share in SHRUNK:
-            best = _found(single, budgets, share, search, start, alone=alone)
-            found.append(best)
+            best = _optimum(single, budgets, share, search, start, alone=alone)
+            optima.append(best)
             yield best.weights, best.points
 
-    rounded, verdicts = verified_within(single, budgets, optima())
+    rounded, verdicts = verified_within(single, budgets, candidates())
     if alone:
         rounded = with_own_lifts(rounded, joint)
     worth = utility(rounded.channel, joint)
-    bound = min(best.bound for best in found) / utility_entropy(joint)
+    # Each of them bounds the whole budgets, so the least bound holds.
+    bound = min(best.bound for best in optima) / utility_entropy(joint)
     upper = max(worth.nmi, min(1.0, bound + ENTROPY_ERROR * (1.0 + abs(bound))))
     certificate = Certificate(upper_bound_nmi=upper, scope="proven").at(worth.nmi)
     messages: list[str] = []
     if certificate.gap_nmi is not None and certificate.gap_nmi > search.gap:
-        messages.append(f"the search ended early ({found[-1].status})")
+        messages.append(f"the search ended early ({optima[-1].status})")
     design = finish(
         rounded,
         joint,
@@ -240,7 +246,7 @@ def _with_achieved(budget: AverageBudget, leakage: float) -> AverageBudget:
     return AverageBudget(measure=budget.measure, budget=budget.budget, achieved=leakage)
 
 
-def _found(
+def _optimum(
     rules: Rules,
     budgets: Sequence[AverageBudget],
     share: float,
@@ -263,7 +269,7 @@ def _found(
     if limit is None:
         limit = DEFAULT_SECONDS
     try:
-        found = best_channel_within(
+        optimum = best_channel_within(
             rules.joint.p,
             reduced,
             inner=inner,
@@ -277,8 +283,8 @@ def _found(
         raise SolverFailure(f"the optimum could not be computed: {error}") from error
     # The support H(v) + sum_j beta_j L_j(v) >= y.v + m holds for all budgets: the bound grows by
     # beta times the differences, doubled for the rounding of the products.
-    charged = float(found.multipliers @ np.array(list(whole.values())))
-    return replace(found, bound=found.bound + 2.0 * charged * share)
+    charged = float(optimum.multipliers @ np.array(list(whole.values())))
+    return replace(optimum, bound=optimum.bound + 2.0 * charged * share)
 
 
 def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:

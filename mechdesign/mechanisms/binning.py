@@ -1,4 +1,10 @@
-"""Bins chosen for a budget, and tables that should be released in bins or not at all."""
+"""Bins chosen for a budget, and tables that should be released in bins or not at all.
+
+Few bins move numbers far, as each is released as the median of its bin. Many bins are many symbols,
+which a small budget must confuse, and that moves numbers too. `binned_for` therefore designs a
+channel for some numbers of bins and takes the one that moves them least. `refuse_identifier` and
+`many_numbers` look at a table before any design.
+"""
 
 from __future__ import annotations
 
@@ -65,6 +71,7 @@ def binned_for(
         )
     column = auto[0]
     curve = _distances(replace(request, joint=joint, bins=None), column, design)
+    # Of equal distances the fewest bins: a smaller channel for the same.
     best = min(curve, key=lambda trial: (trial.distance, trial.bins))
     kind = next(bins.kind for bins in best.table.useful.bins if bins is not None)
     distances = [

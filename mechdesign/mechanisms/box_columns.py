@@ -1,4 +1,9 @@
-"""What a released box tells of each column by itself."""
+"""What a released box tells of each column by itself.
+
+For every stratum k and column X_j the masses P(x_j, box) are counted, and multiplied by the channel
+of the boxes to P(x_j, y). The means over the strata of the entropies and informations of these
+tables are H(X_j | K) and I(X_j; Y | K).
+"""
 
 from __future__ import annotations
 
@@ -76,6 +81,7 @@ def output_laws(part: BoxPart) -> Floats:
     shares = channel.joint.p.sum(axis=0)
     by_name = dict(zip(channel.joint.useful.names, shares, strict=True))
     marginal = np.zeros(len(channel.outputs))
+    # A box without records is an unseen symbol: it is released by the law of all outputs.
     for name, share in by_name.items():
         marginal += share * rows[name]
     names = [box_name(box) for box in range(len(part.boxes))]

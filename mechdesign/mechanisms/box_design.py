@@ -17,7 +17,6 @@ import math
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_columns import columns_kept
-from mechdesign.mechanisms.box_parts import SLICE_SHARE, PartDesigns
+from mechdesign.mechanisms.box_parts import SLICE_SHARE, PartDesigns, PartSummary
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.tables.confidence import check_counts, unprotected
@@ -38,7 +37,7 @@ from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
 
 FEWEST_RECORDS = 40
-"""Records without which a slice decides nothing."""
+"""Smaller tables are refused: a slice of them decides nothing."""
 
 
 def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
@@ -58,28 +57,14 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
         If no channel could be verified.
     """
     started = time.perf_counter()
-    check_counts(records)
-    if records.empty_sensitive:
-        raise unprotected(records.empty_sensitive)
-    if len(records.sensitive) < 2:
-        raise InputError(
-            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single "
-            "symbol: "
-            "there is nothing to protect"
-        )
-    if records.total < FEWEST_RECORDS:
-        raise InputError(
-            f"the table has {records.total} records: at least {FEWEST_RECORDS} are needed, a part "
-            "of them for the boxes"
-        )
-    if request.rare == AUTO and len(records.groups) - request.given > 1:
-        raise InputError(
-            "rare ('auto') is for one released column: give a number of records"
-        )
+    _check(records, request)
     seed = request.seed
     if seed is None:
         # Fresh, so that the slice is independent of the records whatever these are.
         seed = secrets.randbits(64)
+
+    # The slice decides boxes and strata. Given the slice, the other records are independent draws
+    # over fixed boxes, which is what the confidence sets need.
     counts = np.array(records.counts, dtype=np.int64)
     learning = _slice_of(counts, seed)
     proving = counts - learning
@@ -88,6 +73,8 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
         records, request, learning, proving, [tuple(row) for row in strata.tolist()]
     )
     parts, summaries, messages = design.designed(started)
+
+    utility = _utility(records, request, parts, summaries, proving)
     channel = BoxChannel(
         sensitive=records.sensitive,
         given=records.groups[: request.given],
@@ -100,19 +87,8 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
             "version": mechdesign.__version__,
             "slice_seed": seed,
         },
+        utility=utility,
     )
-    information = math.fsum(part.mass * part.information for part in summaries)
-    bound = math.fsum(part.mass * part.bound for part in summaries)
-    utility = BoxUtility(
-        information=information,
-        bound=max(bound, information),
-        entropy=_entropy(records, len(records.groups))
-        - _entropy(records, request.given),
-        records=records.total,
-        columns=columns_kept(records, request.given, parts, proving),
-        limit=_limit(records, request, parts),
-    )
-    channel = replace(channel, utility=utility)
     verdict = audit_boxes(channel, request.notion)
     if not verdict.satisfied:
         raise SolverFailure(
@@ -128,6 +104,51 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     )
 
 
+def _check(records: Records, request: BoxRequest) -> None:
+    """Refuse tables without a promise to make, or with too few records to prove one."""
+    check_counts(records)
+    if records.empty_sensitive:
+        raise unprotected(records.empty_sensitive)
+    if len(records.sensitive) < 2:
+        raise InputError(
+            f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single "
+            "symbol: there is nothing to protect"
+        )
+    if records.total < FEWEST_RECORDS:
+        raise InputError(
+            f"the table has {records.total} records: at least {FEWEST_RECORDS} are needed, a part "
+            "of them for the boxes"
+        )
+    if request.rare == AUTO and len(records.groups) - request.given > 1:
+        raise InputError(
+            "rare ('auto') is for one released column: give a number of records"
+        )
+
+
+def _utility(
+    records: Records,
+    request: BoxRequest,
+    parts: Sequence[BoxPart],
+    summaries: Sequence[PartSummary],
+    proving: Integers,
+) -> BoxUtility:
+    """What the channel keeps, in all and by column, with its bounds."""
+    # The strata are released as they are, so information and bound are means over them.
+    information = math.fsum(part.mass * part.information for part in summaries)
+    bound = math.fsum(part.mass * part.bound for part in summaries)
+    return BoxUtility(
+        information=information,
+        # Rounding must not leave the bound below what was reached.
+        bound=max(bound, information),
+        # The entropy H(X | K) = H(K, X) - H(K) of the released columns given the others.
+        entropy=_entropy(records, len(records.groups))
+        - _entropy(records, request.given),
+        records=records.total,
+        columns=columns_kept(records, request.given, parts, proving),
+        limit=_limit(records, request, parts),
+    )
+
+
 def _limit(
     records: Records, request: BoxRequest, parts: Sequence[BoxPart]
 ) -> RareLimit | None:
@@ -136,6 +157,7 @@ def _limit(
     if request.given or not isinstance(upper, LiftLimits) or upper.symbol_budgets:
         return None
     counts = records.sensitive_counts()
+    # Without given columns there is one stratum, hence one part.
     promised: list[tuple[str, int]] = []
     for members in parts[0].together:
         name = joined_name([records.sensitive.names[s] for s in members])

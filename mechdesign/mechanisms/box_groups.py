@@ -1,4 +1,11 @@
-"""Which rare sensitive values a promise takes together, as one value, by what a slice shows."""
+"""Which rare sensitive values a promise takes together, as one value, by what a slice shows.
+
+A rare value has wide intervals, which limit what every channel may keep
+(docs/explanation/population.md, Proposition 6). Values that are promised together are one value of
+S with the sum of their records: 200, 30, 12 and 5 expected records with `rare` 20 become the groups
+200, 30 and 12 + 5, and as these are fewer than 20, at last 200 and 30 + 12 + 5. All that is used of
+the records is the slice.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +27,7 @@ def together_of(
     does not have at all always count as rare. All others are groups of their own.
     """
     order = np.argsort(expected, kind="stable").tolist()
+    # Above zero, so that values without a record in the slice are rare whatever `rare` is.
     least = max(float(rare), 1e-9)
     joined = [s for s in order if expected[s] < least]
     others = [s for s in order if expected[s] >= least]

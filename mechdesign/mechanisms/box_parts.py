@@ -1,8 +1,13 @@
 """The parts of a channel for boxes, one for each stratum of the given columns.
 
-Of a stratum the slice alone decides which rare sensitive values are promised together, how many
-boxes there are and which ones (`Plan`). The channel of the boxes is then designed and proven on the
-other records, at the level that is the stratum's share.
+`PartDesigns.designed` goes through the strata. For each of them
+
+1. the slice alone decides which rare sensitive values are promised together, how many boxes there
+   are and which ones (`Plan`). Where there is a choice, it takes what a design for the slice, its
+   records multiplied to the number of the others, keeps most of;
+2. the other records are counted by group of sensitive values and box (`GroupedRows`);
+3. the robust channel for this table is designed at the level 1 - delta / K, with K strata
+   (Proposition 4 of docs/explanation/population.md).
 """
 
 from __future__ import annotations
@@ -87,7 +92,10 @@ class PartDesigns:
     def designed(
         self, started: float
     ) -> tuple[list[BoxPart], list[PartSummary], list[str]]:
-        """All parts; strata that the slice does not have are no part of the channel."""
+        """All parts, what each is worth, and messages; the time is shared by the strata left.
+
+        Strata that the slice does not have are no part of the channel.
+        """
         parts: list[BoxPart] = []
         summaries: list[PartSummary] = []
         messages: list[str] = []
@@ -102,6 +110,7 @@ class PartDesigns:
             if design is None:
                 summaries.append(PartSummary(mass, 0.0, 0.0))
                 continue
+            # The certificate bounds the share of H(box) in nats; without one H(box) is the bound.
             bound = design.certificate.upper_bound_nmi
             most = design.entropy
             if bound is not None:
@@ -140,10 +149,13 @@ class PartDesigns:
         if joint is None:
             return silent
         left = started + seconds - time.perf_counter()
+        # The union bound of Proposition 4: strata share delta, boxes cost none of it.
         level = level_of_share(request.level, len(self._strata))
         best = self._design(joint, level, max(left, LEAST_SECONDS))
         boxes = plan.boxes
         sizes = [len(variable) for variable in self._records.groups[request.given :]]
+        # The law of the fill comes from the slice: it must be fixed before the proof looks at the
+        # other records.
         fill: tuple[tuple[tuple[int, ...], ...], ...] = ()
         if request.fill:
             fill = _symbols_by_box(boxes, learned.codes, learned.learning, sizes)
@@ -187,6 +199,7 @@ class PartDesigns:
         groups = group_of[learned.secrets]
         names = names_of_groups(sensitive, together)
         rows = GroupedRows(learned.codes, groups, names, ",".join(sensitive.columns))
+        # The tree sees rows of the slice alone: boxes must not depend on the other records.
         seen = learned.learning > 0
         codes = learned.codes[seen]
         counts = learned.learning[seen]
@@ -255,7 +268,8 @@ class PartDesigns:
     ) -> tuple[Boxes, float]:
         """The boxes that keep most on the slice, and what they keep there in nats.
 
-        The number of boxes is chosen on the first tree, then the tree for it.
+        The number of boxes is chosen on the first tree, then the tree for it. A trial has an equal
+        share of the time that is left, so that quick ones leave more to the later.
         """
         counts = [count for count in COUNTS if count <= trees[0].most]
         left = len(counts) + len(trees) - 1
@@ -376,8 +390,7 @@ def stopped_sentence(stopped: int, parts: Sequence[BoxPart], limit: float) -> st
         where = f" in {stopped} of {len(parts)} strata"
     return (
         f"The time limit ({limit:g} s) ended the search{where}. The channel is the best one "
-        "verified "
-        "within it, and the bound on what any channel for these boxes keeps is proven."
+        "verified within it, and the bound on what any channel for these boxes keeps is proven."
     )
 
 

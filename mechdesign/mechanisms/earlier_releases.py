@@ -1,4 +1,10 @@
-"""A channel after other releases of the same record: the remaining budget and the joint leakage."""
+"""A channel after other releases of the same record: the remaining budget and the joint leakage.
+
+`designing` calls `check_room` before a design, since a constant cannot mend a promise that earlier
+releases break, and `spending` after it. The promise itself is in the rules: the new channel keeps
+it together with every combination of earlier outputs (`auditing.demands`). `spending` computes the
+joint leakage in another way (`auditing.joint_leakage`), so that an error of one of them shows.
+"""
 
 from __future__ import annotations
 

@@ -102,8 +102,8 @@ def optimal(rules: Rules, search: Search) -> Design:
 def _release(rules: Rules) -> Rounded | None:
     """The channel that publishes X itself, if the exact audit allows it."""
     # First in floating point, with a tolerance that favours trying: the audit decides.
-    lifts = rules.sets(rules.joint)
-    if not lifts.within(lifts.given_s, lifts.p_x, -1.0).all():
+    sets = rules.sets(rules.joint)
+    if not sets.within(sets.given_s, sets.p_x, -1.0).all():
         return None
     try:
         return partition_channel([[x] for x in range(len(rules.joint.useful))], rules)
@@ -212,9 +212,9 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
         groups, _ = merged()
         now = time.perf_counter()
         until = now + rules.response_share * (end - now)
-        found = _response_until(rules, search, groups, until)
-        if found is not None:
-            weights, points, interrupted = found
+        response = _response_until(rules, search, groups, until)
+        if response is not None:
+            weights, points, interrupted = response
             channels.append((weights, points))
     if interrupted:
         search_end = -math.inf
@@ -254,10 +254,10 @@ def _with_response(
     where that one is the better channel.
     """
     groups, _ = beginning.merged()
-    found = _response_until(rules, search, groups, beginning.end, envelope.value)
-    if found is None:
+    response = _response_until(rules, search, groups, beginning.end, envelope.value)
+    if response is None:
         return envelope
-    weights, points, interrupted = found
+    weights, points, interrupted = response
     status = envelope.status
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
@@ -283,9 +283,9 @@ def _merged(
     channels: list[Incumbent] = []
     subsets: list[tuple[int, ...]] = []
     for joint in tables:
-        lifts = rules.sets(joint)
+        sets = rules.sets(joint)
         for merge in (merge_all, merge_subsets):
-            groups = list(merge(lifts, end=until).groups)
+            groups = list(merge(sets, end=until).groups)
             if joint is reduced.joint:
                 # Those of `merge_subsets`, which comes last, remain.
                 subsets = groups

@@ -149,6 +149,7 @@ class _Extremes(MergedSets):
         zero = low == 0.0
         lower = -np.log(np.where(zero, 1.0, low / mass))  # -log Psi
         if zero.any():
+            # -log 0 would make all of them alike; sets with fewer zeros are closer to compliance.
             zeros = (given_s[:, zero] == 0.0).sum(axis=0)
             lower[zero] = ZERO_LIFT_RISK * zeros + upper[zero]
         if self.risk == "log-ratio":
@@ -169,6 +170,7 @@ class _Means(MergedSets):
         self.given_s = p / self.p_s[:, None]
         self.limits = limits
         self.slack = rounding_slack((p.shape[0], p.shape[1]))
+        # "auto" is the larger of the two budgets that the means use.
         self.risk = risk
         if risk == "auto":
             self.risk = "log-max"
@@ -197,6 +199,7 @@ class _Means(MergedSets):
         lifts = given_s / mass
         absent = given_s == 0.0
         zeros = absent.sum(axis=0)
+        # 1 / lift is infinite at 0: zeros enter the mean as the lift 1 and are counted apart.
         positive = lifts
         if zeros.any():
             positive = np.where(absent, 1.0, lifts)
@@ -239,7 +242,11 @@ class Merging:
 
 
 class _Pool:
-    """Sets that may still join another one, in their original order, without rescans."""
+    """Sets that may still join another one, in their original order.
+
+    The sums over merged columns are stored, so that the risks of all unions with one set are one
+    array operation.
+    """
 
     def __init__(self, sets: MergedSets, groups: Sequence[list[int]]) -> None:
         self.sets = sets
@@ -289,7 +296,7 @@ def merge_subsets(
     Each step looks at every set that is left; when `end` (of the performance counter) has come,
     these all join the last set, and the repair takes what is quickest.
     """
-    kept, risky = _split(sets, harmless)
+    low_risk, risky = _split(sets, harmless)
     pool = _Pool(sets, risky)
     subsets: list[list[int]] = []
     within = True
@@ -306,19 +313,21 @@ def merge_subsets(
             within = sets.complies(block)
         subsets.append(block.members)
     if within:
-        return _merging(subsets + kept)
+        return _merging(subsets + low_risk)
     # Lines 12 to 14: only the last set can violate, for nothing was left to join it.
     last = subsets[-1]
     others = subsets[:-1]
     if time.perf_counter() <= end:
         joined = _join(sets, last, others)
         if joined is not None:
-            return _merging(joined + kept)
+            return _merging(joined + low_risk)
     every_risky = [x for subset in subsets for x in subset]
     if not repair:
-        return _merging([every_risky, *kept])
-    starts = [(last, others + kept), (every_risky, kept)]
-    return _repair(sets, starts, len(kept), end)
+        return _merging([every_risky, *low_risk])
+    # Either only the violating set takes in others, or all risky symbols first become one, as the
+    # paper does at its end.
+    starts = [(last, others + low_risk), (every_risky, low_risk)]
+    return _repair(sets, starts, len(low_risk), end)
 
 
 def merge_all(
@@ -333,13 +342,13 @@ def merge_all(
 
     Parameters as those of `merge_subsets`.
     """
-    kept, singles = _split(sets, harmless)
+    low_risk, singles = _split(sets, harmless)
     risky = [x for single in singles for x in single]
     if not risky:
-        return _merging(kept)
+        return _merging(low_risk)
     if not repair or sets.complies(sets.block(risky)):
-        return _merging([risky, *kept])
-    return _repair(sets, [(risky, kept)], len(kept), end)
+        return _merging([risky, *low_risk])
+    return _repair(sets, [(risky, low_risk)], len(low_risk), end)
 
 
 def _split(
@@ -364,6 +373,7 @@ def _join(
     while pool.groups:
         block = pool.joined(block)
         if sets.complies(block):
+            # Subsets that were not needed stay apart, which keeps more information.
             return [block.members, *pool.groups]
     return None
 
@@ -400,7 +410,7 @@ def _repair(
             left = set(range(len(others))) - set(taken)
             groups = [merged, *(others[k] for k in sorted(left))]
             borrowed = [others[k][0] for k in taken if k >= first_harmless]
-            # With the other terms fixed, H(X) - I(X;Y) grows with this sum over the groups.
+            # With a partition H(X) - I(X;Y) = H(X) - H(Y) = H(X) + sum over T of P(T) log P(T).
             loss = 0.0
             for group in groups:
                 mass = float(sets.p_x[group].sum())

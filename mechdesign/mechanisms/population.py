@@ -4,6 +4,10 @@ The posteriors of the table that are private for a whole confidence set form a c
 in it, so the optimum is again the lower envelope of the entropy at P_X (Zarrabian et al. 2023, eq.
 (26)), now over an uncertain set; rounding, repair and certificate stay as they are, and the exact
 verdict is that on the set.
+
+The set has an interval for every P(x|s), and for the shares P(s) where they count. For an output
+with the column w(x) = W(y|x), let h_s and g_s be the largest and the smallest P(y|s) over the set.
+Every limit is an inequality between these (docs/explanation/population.md, Propositions 1 to 3).
 """
 
 from __future__ import annotations
@@ -173,7 +177,8 @@ class PopulationLifts(MergedSets):
         lower = given_s[:size]
         width = given_s[size:] - lower
         low, high = self._totals
-        # Free mass is what the lower ends leave of 1.
+        # Proposition 1: h_s and g_s of the indicator of T. Free mass is what the lower ends leave
+        # of 1.
         free = 1.0 - low
         on_set = np.minimum(width, free)
         on_rest = np.minimum(self._rest, free - on_set)
@@ -182,6 +187,7 @@ class PopulationLifts(MergedSets):
         left = np.maximum(free - (high - low - width), 0.0)
         least_rest = np.minimum(self._rest, left)
         least = (lower + left - least_rest + mass * least_rest).T
+        # Proposition 2: quotients h_s / g_t, and lifts at the worst shares.
         worst = np.full(len(most), -np.inf)
         with np.errstate(divide="ignore"):
             if math.isfinite(limits.ratio) and size > 1:

@@ -1,5 +1,11 @@
 """What released records are for: estimates of linear queries, or another column that X tells of.
 
+`for_queries` minimises the total variance (tr(G M^-1) - p^T G p) / N of unbiased estimates of
+queries Q, where G = Q^T Q and M = sum over outputs of t_k u_k u_k^T with u_k = v_k / p. `for_task`
+maximises I(T; Y) = H(T) - sum of t_k h(B v_k) with B(t, x) = P(t | x). Here t_k are the
+probabilities of the outputs and v_k their posteriors P(x | y). Each has a bound on what any channel
+can reach.
+
 Both use free outputs, and look for posteriors in the same set as the optimum for information; only
 the cost of a posterior differs (docs/explanation/purposes-theory.md). Symbols are not merged into
 classes: what the promise cannot tell apart may differ in what it says of a query or of the task.
@@ -411,6 +417,7 @@ def _first_verified(
     """Solve with growing margins until the rounded channel passes the exact audit."""
     failure: RoundingFailure | None = None
     for margin in rules.margins:
+        # Solutions by HiGHS miss rows by more than smaller margins have room for.
         if margin < least_margin and not rules.is_homogeneous:
             continue
         try:
@@ -429,7 +436,10 @@ def _first_verified(
 
 
 class _QueryProgram:
-    """Least variance over the vertices of a set of posteriors, or over some of its members."""
+    """Least variance over the vertices of a set of posteriors, or over some of its members.
+
+    Some optimal channel uses vertices only ('Vertices suffice' of the page on purposes).
+    """
 
     def __init__(
         self, rules: Rules, queries: Queries, search: Search, started: float
@@ -541,11 +551,12 @@ def total_variance(channel: Channel, queries: Queries, joint: Joint) -> float:
     # Scaled by the frequencies, so that rare symbols are not lost in the inverse.
     root = np.sqrt(p_x)
     values, vectors = np.linalg.eigh(information * np.outer(root, root))
-    told = values > RANK_TOLERANCE * values.max()
+    # Directions without information: a query with a part there has no unbiased estimate.
+    informed = values > RANK_TOLERANCE * values.max()
     projected = (queries.matrix * root) @ vectors
-    if np.abs(projected[:, ~told]).max(initial=0.0) > RANK_TOLERANCE:
+    if np.abs(projected[:, ~informed]).max(initial=0.0) > RANK_TOLERANCE:
         return math.inf
-    spread = float((projected[:, told] ** 2 / values[told]).sum())
+    spread = float((projected[:, informed] ** 2 / values[informed]).sum())
     return spread - _offset(queries, p_x)
 
 

@@ -78,8 +78,7 @@ GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 UNCOVERED_MASS = 1e-9
 """Largest total mass of inputs that no output covers, within a solver's tolerance. Their rows
-become
-the distribution of the outputs, which adds P_X-like mass to every posterior."""
+become the distribution of the outputs, which adds P_X-like mass to every posterior."""
 
 
 class Judge(Protocol):
@@ -177,6 +176,8 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
         raise RoundingFailure(
             f"the solver's design misses the distribution of X by {miss:.3g}"
         )
+    # The masses q(x, y) = beta_y v_y(x) of twins add up; what is lost is of the order of
+    # SAME_POSTERIOR squared.
     y, x, q, outputs = _without_twins(y, x, v, q, len(ranked))
     return _renormalised(y, x, q, p_x, outputs, len(ranked))
 
@@ -372,6 +373,7 @@ def round_channel(
                 return with_small
         failing = rules.failing(channel)
         needed = rules.needed(rows, failing)
+        # Ten times more for outputs that the last repair did not mend, so that few rounds end it.
         at = outputs[list(failing)]
         added[at] = np.maximum(needed, 10.0 * added[at])
         repairs += 1

@@ -46,7 +46,7 @@ MARGIN = 1e-9
 miss, and worth less than a billionth of the information."""
 
 
-MOST_KNOWN = 1000
+MOST_STORED = 1000
 """Bounds that are held at a time: with 240 symbols some 20 MB."""
 
 Spending: TypeAlias = Sequence[tuple[float, ...]]
@@ -135,13 +135,13 @@ class AllowedLifts:
     def __init__(self, strata: Sequence[Stratum], slack: float) -> None:
         self._strata = strata
         self._slack = slack
-        self._known: dict[tuple[int, tuple[float, ...]], Bounds] = {}
+        self._stored: dict[tuple[int, tuple[float, ...]], Bounds] = {}
 
     def bounds(self, stratum: int, shares: tuple[float, ...]) -> Bounds:
         """Those of outputs with these shares of the budgets."""
-        found = self._known.get((stratum, shares))
-        if found is not None:
-            return found
+        stored = self._stored.get((stratum, shares))
+        if stored is not None:
+            return stored
         bounds = self._strata[stratum].bounds(*shares)
         if self._slack:
             bounds = Bounds(
@@ -149,9 +149,9 @@ class AllowedLifts:
                 bounds.upper * (1.0 - self._slack),
                 bounds.ratio * (1.0 - self._slack),
             )
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known[stratum, shares] = bounds
+        if len(self._stored) >= MOST_STORED:
+            self._stored.clear()
+        self._stored[stratum, shares] = bounds
         return bounds
 
 

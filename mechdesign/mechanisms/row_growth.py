@@ -1,7 +1,11 @@
 """Growing the tree of a row channel: from the stratum down, the heaviest prefix first.
 
-A prefix carries weights of the distinct rows, P(row, prefix). They give the law of the next level,
-the node's channel is made for this law (`row_node`), and a child's weights are weights * W(y|x).
+`RowGrowth` is made once for an order of the levels; `grow` is called for every split of the budgets
+that is tried. A prefix is a node of the tree that has no channel yet: the given symbols and the
+released outputs of the levels above it. It carries weights of the distinct rows, P(row, prefix).
+They give the law of the next level, the node's channel is made for this law (`row_node`), and a
+child's weights are weights * W(y|x).
+
 What prefixes are worth is proportional to their mass, so they are taken in the order of mass:
 whenever time is over, or a prefix has less than the least mass, the rest of it is released as a
 constant, which keeps every promise (docs/explanation/rows-theory.md, proposition 2).
@@ -167,7 +171,8 @@ class RowGrowth:
         self._programs.in_time = True
         allowed = AllowedLifts(self.strata, slack)
         roots = [0] * len(self.strata)
-        # The ticket decides between equal masses, so that prefixes are never compared.
+        # A heap by negative mass pops the heaviest prefix first. The ticket decides between equal
+        # masses, so that prefixes are never compared.
         heap: list[tuple[float, int, Prefix]] = []
         tickets = itertools.count()
         for k, stratum in enumerate(self.strata):
@@ -181,6 +186,7 @@ class RowGrowth:
                 growth.stopped -= negative
                 place = self._stop(growth, prefix)
             else:
+                # Proposition 2: c_j = c_{j-1} + f_j (1 - c_{j-1}), for each output if f_j is.
                 shares = shares_after(prefix.used, spending[prefix.level])
                 bounds = allowed.bounds(prefix.stratum, shares)
                 place, children = self._expand(growth, prefix, shares, bounds, end)
@@ -267,7 +273,7 @@ class RowGrowth:
         part.children += [END] * len(outputs)
         if level + 1 == len(self.levels):
             return place, []
-        # Row x of the node's channel for every row of the table that is here.
+        # P(row, prefix y) = P(row, prefix) W(y | x of the row): the row x of W for every row here.
         local = np.searchsorted(inputs, codes)
         children = self._children(prefix, shares[local], first)
         for child, output in zip(children, outputs.tolist(), strict=True):
@@ -277,7 +283,11 @@ class RowGrowth:
     def _law(
         self, prefix: Prefix, codes: Integers
     ) -> tuple[Integers, float, NodeTable]:
-        """The input symbols at a prefix, its mass, and the law of S and these symbols there."""
+        """The input symbols at a prefix, its mass, and the law of S and these symbols there.
+
+        The lifts of the table are those against the prior of the stratum, P(s | x, prefix) / P(s),
+        so that the bounds of the promise apply to them as they are (proposition 2).
+        """
         size = len(self.levels[prefix.level])
         prior = self.strata[prefix.stratum].prior
         cells = self.records.secrets[prefix.rows] * size + codes
@@ -353,6 +363,7 @@ class RowGrowth:
             else:
                 labels = growth.parts[level].labels
                 outputs.append(labels.setdefault(self._any_label(level), len(labels)))
+        # From the last level up, so that a constant node is shared by all that end alike.
         child = END
         for level in range(len(self.levels) - 1, prefix.level - 1, -1):
             constants = growth.parts[level].constants

@@ -6,7 +6,8 @@ within the node, output y with the column W(y|x) has the lifts
 
     L_s(y) = sum_x A[s, x] p(x) W(y|x) / sum_x p(x) W(y|x),
 
-so bounds of the lifts are linear inequalities in the column. Two objectives:
+so bounds of the lifts are linear inequalities in the column. They are what the prefix has left of
+the promise (docs/explanation/rows-theory.md, propositions 2 and 7). Two objectives (proposition 5):
 
 - truth: the outputs are the symbols themselves, and the mass that becomes another symbol is least:
   a linear program;
@@ -102,7 +103,10 @@ class NodeTable:
 
 
 def reachable(bounds: Bounds, own: Array, margin: float) -> Bounds:
-    """Bounds moved inwards by a relative margin, as far as the node's own lifts allow."""
+    """Bounds moved inwards by a relative margin, as far as the node's own lifts allow.
+
+    A constant output has the node's own lifts, so it always stays within.
+    """
     lower = np.minimum(bounds.lower * (1.0 + margin), own[:, None])
     upper = np.maximum(bounds.upper * (1.0 - margin), own[:, None])
     ratio = bounds.ratio
@@ -139,6 +143,8 @@ class NodePrograms:
         own = table.own_lifts()
         if n == 1:
             return self._constant(table)
+        # Solved at the whole margin, checked at half of it: the tolerance of a solver and the
+        # rounding fit in between, so repairs are rare.
         checked = reachable(bounds, own, MARGIN / 2)
         if _symbols_keep(table.lifts, checked):
             return np.diag(np.full(n, DENOMINATOR, dtype=np.int64))
@@ -147,6 +153,7 @@ class NodePrograms:
             rows = _repaired(table, shares, checked)
             if rows is not None:
                 return rows
+        # No answer in time, or one beyond repair: the identity needs no solver.
         rows = _repaired(table, np.eye(n), checked)
         if rows is not None:
             return rows
@@ -207,7 +214,7 @@ class NodePrograms:
     ) -> Array | None:
         """W(y|x) of most information: a decomposition of p into posteriors of least entropy."""
         try:
-            found = lower_envelope(
+            envelope = lower_envelope(
                 lift_polytope(table.lifts, bounds),
                 table.masses,
                 gap=ENVELOPE_GAP,
@@ -215,8 +222,9 @@ class NodePrograms:
             )
         except SolverError:
             return None
-        posteriors = found.points.toarray()
-        return (found.weights[:, None] * posteriors / table.masses).T
+        posteriors = envelope.points.toarray()
+        # Bayes: W(y|x) = P(y) v_y(x) / p(x).
+        return (envelope.weights[:, None] * posteriors / table.masses).T
 
     def _task_envelope(
         self, table: NodeTable, task: Array, bounds: Bounds, seconds: float
@@ -225,7 +233,7 @@ class NodePrograms:
         polytope = lift_polytope(table.lifts, bounds)
         limit = min(ENVELOPE_SECONDS, seconds)
         try:
-            found = task_envelope(
+            envelope = task_envelope(
                 polytope,
                 polytope,
                 table.masses,
@@ -235,8 +243,9 @@ class NodePrograms:
             )
         except SolverError:
             return None
-        posteriors = found.points.toarray()
-        return (found.weights[:, None] * posteriors / table.masses).T
+        posteriors = envelope.points.toarray()
+        # Bayes: W(y|x) = P(y) v_y(x) / p(x).
+        return (envelope.weights[:, None] * posteriors / table.masses).T
 
 
 def lift_polytope(lifts: Array, bounds: Bounds) -> Polytope:
@@ -443,7 +452,8 @@ def _repaired(table: NodeTable, shares: Array, bounds: Bounds) -> Integers | Non
         room = _room(table, bounds)
         if ((room <= 0.0) & broken).any():
             return None
-        # An output that fails by e and has c to spare at a constant needs the weight e / c.
+        # An output that fails by e and has c to spare at a constant needs the weight e / c. Twice
+        # that leaves room for the rounding of the next round.
         slack = np.where(room > 0.0, room, 1.0)
         needed = np.where(broken, excess / slack, 0.0)
         weight = np.maximum(needed.max(axis=0), 4.0 / DENOMINATOR)

@@ -183,12 +183,15 @@ class PricedProgram:
             spread = of_bounds @ self._matrix[0]
         else:
             spread = np.einsum("ym,ymx->yx", of_bounds, self._matrix)
-        # (outputs, symbols)
+        # The formula of the module, (outputs, symbols). Keeping a symbol costs nothing, and pairs
+        # that are there already have nothing to gain.
         reduced = p - duals[:n] - p * spread
         reduced[np.arange(n), np.arange(n)] -= p
         reduced[self._y, self._x] = 0.0
         chosen: NDArray[np.bool_] = np.zeros((n, n), dtype=np.bool_)
         joining = min(JOINING, n)
+        # Some for each output and for each symbol: with the best of all alone, one row would take
+        # a whole round.
         for axis in (0, 1):
             best = np.argpartition(reduced, joining - 1, axis=axis)
             best = np.take(best, range(joining), axis=axis)

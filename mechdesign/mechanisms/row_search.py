@@ -130,11 +130,13 @@ def design_records(
     if begun is None:
         begun = time.perf_counter()
     _check_records(records, request)
+    # Proposition 1 of docs/explanation/rows-theory.md: each stratum is a problem of its own.
     strata = strata_of(records, request.given, request.notion, request.promise)
     search = RowSearch(records, request, strata, begun)
     trial = search.best_trial()
     grown, channel, audit = search.verified(trial)
     purpose = search.task_utility(grown)
+    # Proposition 3: a tree is a channel for the crossed columns, so their bound holds for it.
     bound = upper_bound(
         search.records,
         request.given,
@@ -170,7 +172,11 @@ def _check_records(records: Records, request: RowRequest) -> None:
 
 
 class RowSearch:
-    """One request on one table: trials of splits, the final tree, its verdict, and the design."""
+    """One request on one table: trials of splits, the final tree, its verdict, and the design.
+
+    `design_records` makes one and calls `best_trial`, `verified`, `task_utility` and `finished`, in
+    this order.
+    """
 
     def __init__(
         self,
@@ -240,11 +246,14 @@ class RowSearch:
         if self.count == 1:
             # One level spends everything: there is nothing to try.
             return Trial((0,), (1.0,), math.nan, ((1.0,),))
+        # Proposition 2: any shares c_1 <= .. <= c_last = 1 of the budgets keep the promise, so the
+        # search is free to try them.
         end = self.end(SEARCH_SHARE)
         tries_orders = self.request.order == BEST and 1 < self.count <= MOST_ORDERED
         best = best_split(self._trial_value, self.count, orders=tries_orders, end=end)
         if self.request.objective != TRUTH or self.count > MOST_OWN:
             return best
+        # The last level has nothing below it to save for: it spends all that is left.
         outputs = [self._by_mass(place) for place in best.order[:-1]]
         return own_shares(
             lambda spending: self._trial_value(best.order, spending),
@@ -309,6 +318,8 @@ class RowSearch:
             end=self.end(GROWTH_SHARE),
             slack=slack,
         )
+        # A coarse tree can keep more where time was over before the final tree was grown. It was
+        # grown without slack, so it is no answer to a failed audit.
         coarse = self._coarse
         if coarse is None or slack or self.value_of(grown) >= self._coarse_value:
             return grown

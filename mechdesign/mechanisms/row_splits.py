@@ -69,6 +69,7 @@ class Trial:
 
 def spending_of(split: Sequence[float]) -> tuple[tuple[float, ...], ...]:
     """What every level spends of what is left, for shares of the whole; all of it by the last."""
+    # f_j = split_j / (split_j + .. + split_last): the increments of c_j as shares of what is left.
     left = np.cumsum(split[::-1])[::-1]
     shares = (np.array(split) / left).tolist()
     shares[-1] = 1.0

@@ -1,6 +1,14 @@
-"""`design_rows`: what is asked of a release of rows, checked, and its table counted.
+"""`design_rows`, the entrance to all releases of rows: it checks the options, counts the distinct
+rows of the table, and hands both to one of three designers.
 
-The channel itself comes from `row_search`, or with a confidence level from `box_design`.
+- With a confidence level, `box_design` releases boxes of rows, and the promise holds for the
+  population.
+- With a share of the information to keep, `row_keeping` looks for the smallest budget.
+- Otherwise `row_search` grows a tree of channels, one level of columns after the other. The promise
+  is about the table.
+
+docs/explanation/rows-theory.md defines the promises and proves those of trees, and
+docs/explanation/population.md, 'Rows', those of boxes.
 """
 
 from __future__ import annotations
@@ -142,13 +150,11 @@ def design_rows(
     task_columns = _task_columns(table, task, objective, confidence, keep)
     check_task_columns(task_columns, sensitive_columns, groups)
 
+    # All options are checked before the table is counted, which can take long.
     if confidence is not None:
-        _check_for_boxes(promise, objective, order, least_mass, len(given_columns))
-        if keep is not None:
-            raise InputError(
-                "keep is not built for a release of rows with a confidence level: the boxes would "
-                "be chosen by the records that they are proven on; say the budget"
-            )
+        _check_for_boxes(
+            promise, objective, order, least_mass, keep, len(given_columns)
+        )
         limits_of(notion)
         boxes = BoxRequest(
             notion=notion,
@@ -168,9 +174,11 @@ def design_rows(
     counted = _counted(table, sensitive_columns, groups, weight, missing, bins)
     of_task: RowTask | None = None
     if task_columns:
+        # The rows are counted twice: with the sensitive column, for the promise, and with the
+        # task column, for what is kept (docs/explanation/rows-theory.md, 'Rows for a task').
         source = task if isinstance(task, Joint) else table
-        told = _counted(source, task_columns, groups, weight, missing, bins)
-        of_task = row_task(counted, told, len(given_columns))
+        task_counts = _counted(source, task_columns, groups, weight, missing, bins)
+        of_task = row_task(counted, task_counts, len(given_columns))
         # Outputs are free; only what a node keeps most of is another thing.
         objective = INFORMATION
     request = RowRequest(
@@ -280,7 +288,12 @@ def _refuse_without_confidence(
 
 
 def _check_for_boxes(
-    promise: str, objective: str, order: str, least_mass: float | None, given: int
+    promise: str,
+    objective: str,
+    order: str,
+    least_mass: float | None,
+    keep: object,
+    given: int,
 ) -> None:
     """Refuse options that a release of boxes does not have."""
     if given and promise == TOTAL:
@@ -297,6 +310,12 @@ def _check_for_boxes(
     if objective not in OBJECTIVES:
         raise InputError(
             f"objective ({quoted(objective)}) must be truth or information for a release of rows"
+        )
+    # A budget chosen by the proving records would make their draws depend on the choice.
+    if keep is not None:
+        raise InputError(
+            "keep is not built for a release of rows with a confidence level: the boxes would "
+            "be chosen by the records that they are proven on; say the budget"
         )
 
 

@@ -3,6 +3,9 @@
 It is about one table, or about several (`auditing.demands`): of several secrets, of the tables that
 earlier releases leave, with budgets of single symbols. `population` has the rules of a promise
 about a set of populations.
+
+A mechanism asks them in the order of its work: `sets` for merging, `solver` for each of the
+`margins` in turn, `rounded` for its float design, which calls `verdict`, `failing` and `needed`.
 """
 
 from __future__ import annotations

@@ -244,13 +244,13 @@ def _partition(
     """The partition of X, and which symbols satisfy the notion by themselves, (|X|,)."""
     started = time.perf_counter()
     end = max(search.end(started, share), started + partitions.LEAST_SECONDS)
-    lifts = rules.sets(rules.joint, options.risk)
-    harmless = _harmless(rules, lifts)
+    sets = rules.sets(rules.joint, options.risk)
+    harmless = _harmless(rules, sets)
     merge = partitions.merge_subsets
     if mechanism == COMPLETE:
         merge = partitions.merge_all
     repair = not options.as_published
-    return merge(lifts, harmless, repair=repair, end=end), harmless
+    return merge(sets, harmless, repair=repair, end=end), harmless
 
 
 def _randomised(
@@ -293,14 +293,14 @@ def marked(design: Design, *, satisfied: bool) -> Design:
     )
 
 
-def _harmless(rules: Rules, lifts: MergedSets) -> NDArray[np.bool_]:
+def _harmless(rules: Rules, sets: MergedSets) -> NDArray[np.bool_]:
     """The symbols that satisfy the notion by themselves, (|X|,), decided exactly.
 
     Floating point decides all but those within its rounding error of a limit.
     """
     joint = rules.joint
-    surely = lifts.within(lifts.given_s, lifts.p_x, 1.0)
-    perhaps = lifts.within(lifts.given_s, lifts.p_x, -1.0)
+    surely = sets.within(sets.given_s, sets.p_x, 1.0)
+    perhaps = sets.within(sets.given_s, sets.p_x, -1.0)
     if not (perhaps & ~surely).any():
         return surely
     identity = IntegerRows.from_array(np.eye(len(joint.useful), dtype=np.int64))
@@ -362,7 +362,7 @@ def _best_of_smaller(
     keeps as much.
     """
     end = search.end(started)
-    known = [partition]
+    tried = [partition]
     for factor in SMALLER_BUDGETS:
         smaller = rules.notion.scaled(factor)
         left = end - time.perf_counter()
@@ -373,12 +373,14 @@ def _best_of_smaller(
             limited = replace(search, time_limit=left)
         inner = replace(rules, notion=smaller)
         other, _ = _partition(RESPONSE, inner, limited, options, MERGING_SHARE)
-        if any(_refines(other, coarser) for coarser in known):
+        if any(_refines(other, coarser) for coarser in tried):
             continue
-        known.append(other)
+        tried.append(other)
         response = _response(inner, other, limited, options, best.nmi)
         if response is None or not response.nmi > best.nmi:
             continue
+        # The smaller budget implies the whole one, but the record must show the verdict of the
+        # notion that was asked for.
         verdict = rules.verdict(response.channel)
         if verdict.satisfied:
             best = finish(
@@ -438,10 +440,10 @@ def _response(
         # The larger the margin, the farther are posteriors from the limits that rounding may break.
         solve = rules.solver(margin, search, end)
         try:
-            found = respond(solve, joint.p_x, groups, end, show, most_lost)
-            if found is None:
+            response = respond(solve, joint.p_x, groups, end, show, most_lost)
+            if response is None:
                 return None
-            weights, points, _ = found
+            weights, points, _ = response
             rounded = rules.rounded(weights, points)
         except RoundingFailure:
             continue
