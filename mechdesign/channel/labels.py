@@ -1,4 +1,12 @@
-"""Readable, unique names for the outputs of a channel, made of the symbols behind them."""
+"""Readable, unique names for the outputs of a channel, made of the symbols behind them.
+
+Every output first gets a proposal by the inputs x that reach it, then `_unique` adds numbers where
+two outputs would have one name. With the inputs ``a, b, c`` and the columns W(y|.)::
+
+    (1, 0, 0)      ``a``        one symbol
+    (0, .5, .5)    ``{b, c}``   several symbols with one weight
+    (0, .5, .2)    ``mix-1``    several symbols with different weights
+"""
 
 from __future__ import annotations
 

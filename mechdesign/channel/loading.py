@@ -1,4 +1,9 @@
-"""Open a channel file of any kind: of one column, of rows, or of boxes of rows."""
+"""Open a channel file of any kind: of one column, of rows, or of boxes of rows.
+
+The name of a format stands near the beginning of each file. `load` looks for it there and calls the
+reader of that format, which checks everything; what names no other format goes to the reader of
+channels of one column, whose refusal fits any file.
+"""
 
 from __future__ import annotations
 
