@@ -205,9 +205,14 @@ class BoxChannel(Described):
         parts = [places.get(tuple(codes), -1) for codes in combinations.tolist()]
         return np.array(parts, dtype=np.int64)[inverse.ravel()]
 
-    @cached_property
+    @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
         """What may be released: labels of boxes of any part, or with filling of each column."""
+        # To type checkers a cached property is no attribute, which the protocols of drawing want.
+        return self._labels
+
+    @cached_property
+    def _labels(self) -> tuple[tuple[str, ...], ...]:
         released: list[str] = []
         for part in self.parts:
             if part.channel is None:
