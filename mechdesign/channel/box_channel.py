@@ -3,6 +3,10 @@
 A row is generalised to a box (`tables.row_boxes`), and the box is released through an ordinary
 channel with a confidence set of its own. With given columns there is such a part for each stratum,
 and the promise is relative to them. A part without a channel releases the given columns alone.
+
+For one record: its given symbols choose the part, the splits of the part lead its row to a box, as
+'box 3', and the part's channel draws an output for that box. The output is released as the label of
+a box in one column, or, with filling, as symbols of the columns that records in the box have.
 """
 
 from __future__ import annotations
@@ -108,6 +112,7 @@ class BoxChannel(Described):
 
     def _check_level(self) -> None:
         """The parts may fail with probability 1 - level together (union bound)."""
+        # In fractions of the decimal texts: sums of doubles could exceed the limit by rounding.
         spent = Fraction(0)
         for part in self.parts:
             if part.channel is None:
@@ -122,6 +127,7 @@ class BoxChannel(Described):
             )
 
     def _check_part(self, part: BoxPart) -> None:
+        """Refuse a part whose channel does not fit its boxes and the sensitive symbols."""
         if part.channel is None:
             return
         if part.channel.useful.columns != (BOX,):
@@ -193,14 +199,16 @@ class BoxChannel(Described):
         """
         if not self.given:
             return np.zeros(len(codes), dtype=np.int64)
-        place = {stratum: k for k, stratum in enumerate(self.strata)}
-        rows, inverse = np.unique(codes, axis=0, return_inverse=True)
-        found = [place.get(tuple(row), -1) for row in rows.tolist()]
-        return np.array(found, dtype=np.int64)[inverse.ravel()]
+        places = {stratum: k for k, stratum in enumerate(self.strata)}
+        # There are few different combinations, and many records.
+        combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
+        parts = [places.get(tuple(codes), -1) for codes in combinations.tolist()]
+        return np.array(parts, dtype=np.int64)[inverse.ravel()]
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
         """What may be released: labels of boxes of any part, or with filling of each column."""
+        # To type checkers a cached property is no attribute, which the protocols of drawing want.
         return self._labels
 
     @cached_property
@@ -319,6 +327,8 @@ class BoxChannel(Described):
         """
         boxes: list[dict[int, tuple[set[int], bool]]] = []
         for conditions in part.boxes.sets():
+            # A box is the intersection of the sides of all splits above it. A side 'inside' lists
+            # its symbols; the other side has all the rest, seen or not.
             members: dict[int, tuple[set[int], bool]] = {}
             for column, sets in conditions.items():
                 inside = set(range(len(self.columns[column])))

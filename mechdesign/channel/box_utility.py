@@ -1,4 +1,9 @@
-"""What a channel for boxes of rows keeps: of all columns together, and of each of them."""
+"""What a channel for boxes of rows keeps: of all columns together, and of each of them.
+
+X is the row, Y what is released for it, and K the given columns. The shares divide information by
+entropy: I(X; Y | K) / H(X | K), in [0, 1]. The numbers come from the design; these classes only
+hold them.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,7 @@ class ColumnKept:
         """The kept share of the information, in [0, 1]."""
         if self.entropy <= 0.0:
             return 0.0
+        # Rounding can leave [0, 1] by a few units of the last place.
         return min(max(self.kept / self.entropy, 0.0), 1.0)
 
 

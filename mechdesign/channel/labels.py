@@ -1,8 +1,11 @@
 """Readable, unique names for the outputs of a channel, made of the symbols behind them.
 
-An output that only one symbol leads to has the name of that symbol. One that several symbols become
-with equal probability is called after all of them, ``{a, b}``. Any other is a mixture, ``mix-1``.
-Then names that are in use, or that would be taken for a symbol, get numbers.
+Every output first gets a proposal by the inputs x that reach it, then `_unique` adds numbers where
+two outputs would have one name. With the inputs ``a, b, c`` and the columns W(y|.)::
+
+    (1, 0, 0)      ``a``        one symbol
+    (0, .5, .5)    ``{b, c}``   several symbols with one weight
+    (0, .5, .2)    ``mix-1``    several symbols with different weights
 """
 
 from __future__ import annotations

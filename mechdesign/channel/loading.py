@@ -1,8 +1,8 @@
 """Open a channel file of any kind: of one column, of rows, or of boxes of rows.
 
-Every kind of file names its format near its beginning. So the first bytes decide which reader opens
-it, before the whole is parsed. Commands that have no answer for some kind open with `load_single`
-or `load_without_boxes`, which say so in one sentence.
+The name of a format stands near the beginning of each file. `load` looks for it there and calls the
+reader of that format, which checks everything; what names no other format goes to the reader of
+channels of one column, whose refusal fits any file.
 """
 
 from __future__ import annotations

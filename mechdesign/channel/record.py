@@ -1,8 +1,9 @@
 """The record of a channel's design, which goes into its file: the request and the results.
 
-The models are strict: a type or a range that is wrong is refused when the file is read.
-`ChannelRecord.public` leaves out whatever was computed from the table, and so decides what a public
-file can disclose.
+`ChannelRecord` holds all of it as plain values. Its parts with rules of their own are models, which
+check what a file says when it is read: `Confidence` with its `Intervals`, `Objective`,
+`AverageBudget` and `SymbolBudgets`. Nothing is computed here; `ChannelRecord.public` takes out what
+is a function of the table.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def _check_holds_distribution(place: str, row: tuple[Interval, ...]) -> None:
             raise InputError(
                 f"{place}[{k}] ('{row[k][0]}', '{row[k][1]}') is no interval in [0, 1]"
             )
+    # Numbers within the intervals sum to anything between the sums of their ends.
     least = sum(low for low, _ in ends)
     most = sum(high for _, high in ends)
     if not least <= 1 <= most:

@@ -4,6 +4,12 @@ have been released.
 W(y|x, k) = product over levels j of W_j(y_j | x_j; k, y_1 .. y_{j-1}), in exact integers
 (`core.row_tree`). The given columns k are released as they are; the sensitive columns and all
 others are not released.
+
+The given symbols of a record choose a root of the tree. At each level the record's symbol x_j draws
+an output y_j by the row of the node that it is at, and the output leads to a child, where the next
+level is drawn. With the levels job and age, a record (nurse, 30) may draw y_1 = clerk with the
+integer a of its row at the root, and y_2 = 30 with the integer b of its row at the child of clerk:
+W = a/D * b/D, with the common `DENOMINATOR` D.
 """
 
 from __future__ import annotations
@@ -244,18 +250,21 @@ class RowChannel(Described):
         if not self.given:
             return np.zeros(len(codes), dtype=np.int64)
         strata = np.array(self.strata, dtype=np.int64)
-        known = np.zeros(len(strata), dtype=np.int64)
-        found = np.zeros(len(codes), dtype=np.int64)
-        # Column by column the rank of the combination so far: products of all sizes could overflow.
+        # Column by column the rank of the combination so far, of every stratum and every record.
+        # One number for all columns at once could overflow: it is the product of their sizes.
+        stratum_ranks = np.zeros(len(strata), dtype=np.int64)
+        record_ranks = np.zeros(len(codes), dtype=np.int64)
         for k, variable in enumerate(self.given):
-            keys, ranks = np.unique(
-                known * len(variable) + strata[:, k], return_inverse=True
+            stratum_keys = stratum_ranks * len(variable) + strata[:, k]
+            record_keys = record_ranks * len(variable) + codes[:, k]
+            keys, ranks = np.unique(stratum_keys, return_inverse=True)
+            # A combination that is unknown so far stays unknown.
+            record_ranks = np.where(
+                record_ranks >= 0, places_in(keys, record_keys), NOWHERE
             )
-            wanted = found * len(variable) + codes[:, k]
-            found = np.where(found >= 0, places_in(keys, wanted), NOWHERE)
-            known = ranks.ravel().astype(np.int64)
+            stratum_ranks = ranks.ravel().astype(np.int64)
         # Strata ascend, so the last rank is the stratum.
-        return found
+        return record_ranks
 
     def texts_of(self, level: int, output: int) -> tuple[str, ...]:
         """What is released for an output of a level: a text for each column, or one label with free
@@ -298,6 +307,9 @@ class RowChannel(Described):
         start: tuple[str, ...] = ()
         for variable, code in zip(self.given, given, strict=True):
             start += variable.symbols[code]
+
+        # Down all paths of the tree that the row can take. A path that waits has its level, its
+        # node, the texts released so far, and the product of their probabilities.
         law: dict[tuple[str, ...], Fraction] = {}
         waiting = [(0, root, start, Fraction(1))]
         while waiting:
@@ -318,6 +330,7 @@ class RowChannel(Described):
         return law
 
     def _codes_of(self, row: Mapping[str, str] | Sequence[str]) -> tuple[int, ...]:
+        """The code of each given variable and each level in a row of texts."""
         names = self.released_columns
         if isinstance(row, Mapping):
             absent = [name for name in names if name not in row]
@@ -342,6 +355,7 @@ class RowChannel(Described):
     def _entries(self, level: int, node: int, code: int) -> list[tuple[int, int, int]]:
         """Output, child and integer of every entry of a symbol's row at a node."""
         table = self.tree.levels[level]
+        # A constant node has one output and no rows, for all symbols alike.
         if table.constant[node]:
             slot = int(table.first_slot[node])
             slots = [slot]

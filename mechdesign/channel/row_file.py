@@ -279,9 +279,8 @@ def _level_table(nodes: list[Any], size: int, place: str, last: bool) -> LevelTa
     slots = 0
     for k, node in enumerate(nodes):
         where = f"{place}[{k}]"
-        if not isinstance(node, Mapping) or sorted(cast("Any", node)) != list(
-            NODE_KEYS
-        ):
+        is_node = isinstance(node, Mapping)
+        if not is_node or sorted(cast("Any", node)) != list(NODE_KEYS):
             raise InputError(f"{where} must have inputs, outputs, children and rows")
         entry = cast("Mapping[str, Any]", node)
         inputs.append(_integers(entry["inputs"], f"{where}.inputs"))
@@ -300,6 +299,7 @@ def _level_table(nodes: list[Any], size: int, place: str, last: bool) -> LevelTa
             pairs = _integers(row, f"{where}.rows")
             if any(at >= len(outputs[-1]) for at in pairs[::2]):
                 raise InputError(f"{where}.rows has a place without an output")
+            # The file counts places from each node, the table from the first node of the level.
             pairs[::2] = [at + slots for at in pairs[::2]]
             rows.append(pairs)
         slots += len(outputs[-1])

@@ -1,4 +1,8 @@
-"""The codebook of a release: a CSV file that says what the released labels mean."""
+"""The codebook of a release: a CSV file that says what the released labels mean.
+
+For the output y and each symbol x that can become it, a line has W(y|x), and P(x|y) by the theorem
+of Bayes: n(x) W(y|x) / sum over x' of n(x') W(y|x'), with the counts n of the table.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +31,10 @@ def codebook_text(channel: Channel) -> str:
     for label, (symbols, values) in zip(channel.outputs, columns, strict=True):
         posterior = [""] * len(symbols)
         if weights is not None:
-            # Bayes: P(x|y) is proportional to the count of x times W(y|x).
+            # The numerators of Bayes; the denominator of the channel cancels.
             masses = [weights[x] * w for x, w in zip(symbols, values, strict=True)]
             total = sum(masses)
+            # The table may have no record of any of these symbols: then there is no posterior.
             if total:
                 posterior = [repr(mass / total) for mass in masses]
         for x, w, backward in zip(symbols, values, posterior, strict=True):

@@ -4,6 +4,15 @@ An output is closed by default: it holds the released columns and nothing else, 
 column may undo the promise. Others stay if they are asked for, by name or all at once
 (`kept_columns`, the one place of this decision). Sensitive columns must not stay, nor columns that
 nobody named and whose names look like theirs (`lookalikes`).
+
+`make_plan` first refuses names and roles that do not fit the header, then settles what stays, and
+lays the output out. For a channel that replaces ``job`` and protects ``sex``, and the header ``id,
+job, sex, age``, the option ``--keep age`` gives the columns ``job`` (source 1, release (0, 0): the
+first column of the first releasable) and ``age`` (source 3, no release); ``--keep sex`` is refused.
+
+Three names go through all functions: `useful` are the columns that are replaced, `private` the
+sensitive ones, and `kept` those that stay as they are. All are names in the table, which `renamed`
+of the options derives from those of the channel.
 """
 
 from __future__ import annotations
@@ -110,6 +119,7 @@ def make_plan(
     InputError
         If a column is missing or named twice, is protected and would stay, or cannot get its name.
     """
+    # Names first, so that each later refusal is about a column that exists.
     _refuse_unknown_names(groups, options)
     inputs = [_in_table(group.columns, options) for group in groups]
     useful = _useful_columns(inputs, header)
@@ -120,6 +130,7 @@ def make_plan(
                 f"the column {quoted(name)} cannot be sensitive and useful at once"
             )
     _require_named_columns(useful, private, header, options)
+
     kept = kept_columns(header, useful, options)
     if not options.keep_sensitive:
         _refuse_private(kept, private, options)
@@ -127,6 +138,7 @@ def make_plan(
     # A copy of a given column tells what is released in any case.
     hidden = [name for name in useful if name not in given]
     _refuse_lookalikes(kept, hidden, private, [*given, *options.kept], options)
+
     columns = _layout(header, kept, groups, inputs, options)
     _refuse_replaced(options.kept, columns)
     protected = {*private, *options.correlated}
@@ -258,6 +270,7 @@ def _require_named_columns(
 def _refuse_private(
     kept: Sequence[Any], private: Sequence[str], options: ReleaseOptions
 ) -> None:
+    """Refuse that a sensitive or correlated column stays."""
     for kind, names in (("sensitive", private), ("correlated", options.correlated)):
         left = [name for name in names if name in kept]
         if left:
@@ -274,6 +287,11 @@ def _refuse_lookalikes(
     open_columns: Sequence[str],
     options: ReleaseOptions,
 ) -> None:
+    """Refuse kept columns whose names look like that of a private or a useful one.
+
+    Columns that the user named are exempt, and so are the `open_columns`, whose values are in the
+    output in any case.
+    """
     exempt = [*useful, *private, *options.correlated, *open_columns]
     pairs: list[tuple[Any, Any]] = []
     if not options.keep_sensitive:
@@ -303,6 +321,7 @@ def _refuse_replaced(kept: Sequence[str], columns: Sequence[OutputColumn]) -> No
 def _notices(
     groups: Sequence[ColumnGroup], useful: Sequence[str], options: ReleaseOptions
 ) -> list[str]:
+    """What the user should know of the plan."""
     notices: list[str] = []
     if any(group.sensitive is None for group in groups):
         notices.append(
@@ -356,10 +375,14 @@ def _released_names(
     """Names of the released columns of a group."""
     if group.names:
         return _in_table(group.names, options)
-    # Of one column the name as it is, which may be no text in a frame.
-    return tuple(
-        names[0] if len(names) == 1 else ",".join(map(str, names)) for names in replaced
-    )
+    names: list[Any] = []
+    for columns in replaced:
+        # Of one column the name as it is, which may be no text in a frame.
+        if len(columns) == 1:
+            names.append(columns[0])
+        else:
+            names.append(",".join(map(str, columns)))
+    return tuple(names)
 
 
 def _replaced(

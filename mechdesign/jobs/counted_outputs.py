@@ -70,6 +70,7 @@ def column_totals(entries: Sequence[Entry]) -> dict[str, ColumnTotal]:
             # The way of releasing and the data set, by their hashes.
             release = (drawn.use.channel, drawn.job)
             number, answers = entry.settings[SPENT]
+            # The same release once more tells nothing new, so it counts once.
             column[release] = max(column.get(release, (1, 1)), (number, answers))
     totals: dict[str, ColumnTotal] = {}
     for column, releases in outputs.items():
@@ -132,6 +133,7 @@ def enter_counted(
         settings={SPENT: (outputs, answers)},
         versions=versions(),
     )
+    # In one transaction, so that two processes at once each count the other or come after it.
     with ledger.changing() as db:
         earlier = releases_of(db, ledger.releases(db), content, None).entries
         ledger.enter(db, entry, content)

@@ -28,6 +28,7 @@ def draws_apart(
     """Some releases in their order, in which no two draws of a record count as one."""
     known = _KnownRecords(db, ledger, entries)
     apart: list[Entry] = []
+    # By channel, job and number of the draw: the releases so far that count as this draw.
     earlier: dict[tuple[str, str, int], list[Entry]] = {}
     for entry in entries:
         if not known.compares(entry):
@@ -39,6 +40,7 @@ def draws_apart(
             new = ledger.new_records(db, entry, drawn)
             # Where most records keep their draws, nothing is compared.
             if new > UNCERTAIN * entry.records:
+                # At most 1 - share of the records can be new; more were known by other identifiers.
                 share = known.share_of(entry, before)
                 if new > (1 - share + UNCERTAIN) * entry.records:
                     drawn = drawn.model_copy(update={"job": f"{drawn.job}, {entry.id}"})
@@ -120,7 +122,8 @@ def _groups(hashes: Mapping[str, Hashes]) -> dict[str, int]:
 
     count = len(hashes)
     values = np.concatenate([np.zeros(0, np.uint64), *hashes.values()])
-    owners = np.repeat(np.arange(count), [len(each) for each in hashes.values()])
+    owners = np.repeat(np.arange(count), [len(own) for own in hashes.values()])
+    # Equal hashes are neighbours when sorted: each such pair links the two data sets.
     order = np.argsort(values, kind="stable")
     same = values[order][1:] == values[order][:-1]
     first = owners[order][:-1][same]

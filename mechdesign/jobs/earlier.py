@@ -1,4 +1,9 @@
-"""What the ledger knows of the records of a job, and what the user must know of it."""
+"""What the ledger knows of the records of a job, and what the user must know of it.
+
+`Job.met` sorts all releases in the ledger by their relation to the job (`LedgerView`), and returns
+what it found as an `Earlier`. The rest of the module are the sentences: a refusal is the text of an
+error, a notice goes out with the release.
+"""
 
 from __future__ import annotations
 

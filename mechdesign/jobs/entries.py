@@ -1,4 +1,10 @@
-"""What the ledger holds of one release, as JSON."""
+"""What the ledger holds of one release, as JSON.
+
+An `Entry` has one `Drawn` for each channel of the release: how the channel was used (`Use`), and
+which draw it was. A job enters it as `FINISHING` when the data are on disk, and once more as `DONE`
+when all files have their names. So `FINISHING` in a ledger at rest is a run that was killed in
+between.
+"""
 
 from __future__ import annotations
 

@@ -234,6 +234,7 @@ class FileRun:
                 raise InputError(f"{self.table.name}: {TWO_SPELLINGS}")
             if release.seen.full or release.earlier.full:
                 self._add_once(_FORGOTTEN)
+        # Only now: the input must not have changed while any of it was read.
         self.guarded.check()
         return records
 
@@ -263,6 +264,7 @@ class FileRun:
         return records
 
     def _add_once(self, note: str) -> None:
+        """Add a note, once however often the file is drawn."""
         if note not in self._notes:
             self._notes.append(note)
 

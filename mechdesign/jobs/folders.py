@@ -5,6 +5,16 @@ To the ledger every file is a data set. So by row number each has a key of its o
 comes again the next night gets the draws that it had; by identifier all share one key. They are
 written to a folder beside the target, ``.NAME.part``, which takes its name when all are complete.
 The ledger knows them by their last names meanwhile, and forgets them if it comes to nothing.
+
+`sanitise_path` releases one file, or hands a folder to `_FolderRelease.write`: make and lock the
+temporary folder, release file after file into it, test all files together, and rename. For the
+target ``out``::
+
+    .out.part/a.csv, b.csv                 one release a file, each entered in the ledger
+    .out.part/_manifests/a.csv.json, ...   its manifest
+    .out.part/_SUCCESS                     the lock; at last the marker, with hashes of the files
+    out        -> .out.old                 an older release steps aside
+    .out.part  -> out                      and is removed when the new one has its name
 """
 
 from __future__ import annotations
@@ -130,9 +140,8 @@ def sanitise_path(
         warn=warn,
     )
     if is_folder(source):
-        book_of_folder = _ledger_of_folder(recipe, target, ledger, sides)
-        folder = _FolderRelease(
-            recipe, source, target, book_of_folder, key_from, sides, files, dry_run
+        folder = _folder_release(
+            recipe, source, target, ledger, key_from, sides, files, dry_run
         )
         return folder.write()
     if not dry_run:
@@ -146,21 +155,28 @@ def sanitise_path(
         return _released(recipe, source, target, rehearsal, sides, files)
 
 
-def _ledger_of_folder(
-    recipe: FileRecipe, target: PathLike, ledger: PathLike | None, sides: Sides
-) -> PathLike:
-    """The ledger of the release of a folder; refuses options that belong to single files."""
+def _folder_release(
+    recipe: FileRecipe,
+    source: PathLike,
+    target: PathLike,
+    ledger: PathLike | None,
+    key: Key | None,
+    sides: Sides,
+    files: FileOptions,
+    dry_run: bool,
+) -> _FolderRelease:
+    """The release of a folder; refuses options that only single files have."""
     if is_url(target):
         raise InputError(
             f"{target}: of URLs, single files are written; release the files one by one"
         )
     if ledger is None or recipe.options.fresh_draw or sides.paths:
         raise InputError(
-            "the files of a folder are kept apart by their ledger, and each has its manifest in "
-            "OUT/_manifests: leave --insecure-seed, --fresh-draw, --manifest, --internal-manifest "
-            "and --codebook out"
+            "the files of a folder are kept apart by their ledger, and each has its manifest "
+            "in OUT/_manifests: leave --insecure-seed, --fresh-draw, --manifest, "
+            "--internal-manifest and --codebook out"
         )
-    return ledger
+    return _FolderRelease(recipe, source, target, ledger, key, sides, files, dry_run)
 
 
 def _released(
@@ -182,12 +198,16 @@ def _released(
 
 
 class _FolderRelease:
-    """The release of all files of a folder, made for one call of `write`.
+    """The release of all files of a folder: made once, then `write` is called once.
 
-    What has to agree with itself is fixed when it is made: the files of the source, the names of
-    the outputs, and the stage beside the target. `write` then goes the way of every release: draw
-    into the stage, refuse what discloses, publish by renaming. Until the last step a failure leaves
-    the target as it was, and takes its entries out of the ledger.
+    Attributes
+    ----------
+    base, names
+        The source folder, and the files in it by their paths from there.
+    final, stage
+        The target folder, and the temporary one beside it in which it is written.
+    outputs : mapping
+        The source file of each output file, both by their paths in their folders.
     """
 
     def __init__(
@@ -219,29 +239,28 @@ class _FolderRelease:
                 "read"
             )
         self.outputs = output_names(self.names, files.format)
-        """The source file of each output file."""
 
     def write(self) -> Released:
         """Release all files, or see that it can be done."""
         notes = name_notes(self.recipe, self.names, strict=self.files.strict)
         results: dict[str, Released] = {}
         with self._staged() as (ledger, held):
-            # Another set of files is no repetition of the job that is there: before drawing.
             if held and not self.files.force and {*self.outputs} != {*held}:
                 raise self._exists()
             leaving = self._leaving_notes(held)
+
+            # Every file is a whole release into the temporary folder, entered in the ledger.
             for output, name in self.outputs.items():
                 self._link_held(output)
                 results[output] = self._write_one(output, name, ledger, held)
                 keep_stoppable()
+
             digests = {name: result.sha256 or "" for name, result in results.items()}
             marker = ReleasedFolder(files=digests, voids=notes)
-            # The same bytes as those that are there: the job is done, and nothing new is disclosed.
             already = marker.files == held and all(
                 result.already for result in results.values()
             )
-            # After all files are drawn, for only then their symbols are counted; before anything
-            # takes its name.
+            # Before the folder has its name, for a disclosure that was published is not undone.
             if not (already or self.dry_run):
                 self._refuse_disclosure(ledger, results)
             if not already:
@@ -255,6 +274,7 @@ class _FolderRelease:
                 if held and not self.files.force:
                     raise self._exists()
                 self._publish(ledger, marker)
+
         digest = ""
         if not self.dry_run:
             digest = hashlib.sha256((self.final / MARKER).read_bytes()).hexdigest()
@@ -371,6 +391,7 @@ class _FolderRelease:
                 f"{self.target} cannot be written: {reason(error)}"
             ) from None
         try:
+            # Only under the lock: a run at work renames the same folders.
             if not self.dry_run:
                 self._mend()
             held = _held_files(self.final, self.target)
@@ -387,6 +408,7 @@ class _FolderRelease:
             text = str(error).replace(os.fspath(self.stage), os.fspath(self.target))
             raise InputError(text) from None
         finally:
+            # The lock lasts until its folder is gone, so that no other run writes to it meanwhile.
             shutil.rmtree(self.stage, ignore_errors=True)
             os.close(lock)
 
@@ -405,6 +427,7 @@ class _FolderRelease:
             self._aside.rename(self.final)
 
     def _put_back(self) -> None:
+        """Give the replaced folder its name back, if the new one could not take it."""
         if self._aside.exists():
             self._aside.rename(self.final)
 
@@ -412,18 +435,19 @@ class _FolderRelease:
         """Give the folder its name; a crash leaves the old one, the new one, or none until the
         next run.
         """
+        # In reverse order what is in a folder comes before the folder itself.
         for path in sorted(self.stage.rglob("*"), reverse=True):
             if path.is_dir():
                 sync_folder(path)
             elif path.relative_to(self.stage).as_posix() not in marker.names:
                 # Left by a run that was killed.
                 path.unlink()
-        # The marker comes after all files: a folder that has one is complete.
+        # The marker comes last: a folder that has it is complete.
         write_document(self.stage / MARKER, marker, overwrite=True)
         with uninterrupted():
+            # A folder cannot replace one that holds files, so there are two renames. A kill between
+            # them leaves the old release aside, where `_mend` finds it.
             try:
-                # No file system replaces a folder in one step. A run that is killed between these
-                # two renames is finished by `_mend` of the next one.
                 if self.final.exists():
                     self.final.rename(self._aside)
                 with on_failure(self._put_back):
@@ -432,9 +456,10 @@ class _FolderRelease:
                 raise InputError(
                     f"{self.final} cannot be given its name: {reason(error)}"
                 ) from None
-            # From here on the entries are true: a later failure must not withdraw them.
+            # The files can be seen from here on: their entries must not be withdrawn any more.
             ledger.entered.clear()
             sync_folder(self.final.parent)
+        # Only when the new name is on disk: until then a power cut may bring the old folder back.
         shutil.rmtree(self._aside, ignore_errors=True)
 
 

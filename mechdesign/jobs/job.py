@@ -7,6 +7,20 @@ each other through it, and could tell more of the symbols than both promise.
 
 The ledger tells jobs apart: with an identity by columns, all data sets share one job; else every
 data set, in its order, has its own.
+
+`KeyedRecipe.write_file` makes a job for each file and calls its methods in this order:
+
+1. `Job(...)` chooses the keys, by what the ledger knows before anything is read.
+2. `finished` asks whether an earlier run has written all of this already.
+3. `prepare` gives the draws the earlier symbols of identified records; then the file is drawn.
+4. `met` compares the records, which are known now, with all releases in the ledger. If they belong
+   to another job, it takes on that job's keys, and the file is drawn again from step 3.
+5. `renewed` looks for the same records under other identifiers.
+6. `commit` enters the release as `FINISHING`, gives the files their names, and enters it as `DONE`.
+
+A kill before step 6 leaves no release in the ledger. A kill within step 6 leaves the entry
+`FINISHING`: the next run draws the same bytes and takes the entry over, or finds the output
+complete and only marks it as done.
 """
 
 from __future__ import annotations
@@ -111,13 +125,6 @@ def check_treatment(old: Use, use: Use) -> None:
 class Job:
     """A job that is ready to draw, with `keys`, one for each use of a channel.
 
-    Its methods are called in this order (`keyed_recipe.write_file`). `finished` asks whether the
-    work has been done already. `prepare` loads the symbols of identified records, and the records
-    are drawn. Now that their content is known, `met` looks for earlier releases of them, and
-    `renewed` for the same records under other identifiers. `commit` enters the release with the
-    state FINISHING, gives the files their names, and enters it as DONE. So whatever has a name is
-    in the ledger, also if the run is killed between any two steps.
-
     Parameters
     ----------
     ledger : Ledger
@@ -173,6 +180,7 @@ class Job:
         for k, path in enumerate(channel_files[: len(uses)]):
             self._channel_files[k] = os.fspath(real_path(path))
         self._started = _now()
+        # The entry of a killed run that this job takes over in `finish`.
         self._continued: Entry | None = None
         self._choose_draws(content)
 
@@ -224,6 +232,7 @@ class Job:
                 use=use, job=self._new_job(content), draw=0, channel_file=channel_file
             )
         job = earlier[-1].job
+        # Draws are numbered from 0 within a job; without a fresh draw the latest one is repeated.
         draw = max(old.draw for old in earlier if old.job == job)
         # A run that was killed on the way to a fresh draw is finished first, with that draw.
         finishing_fresh = last.fresh and last.state == FINISHING
@@ -341,6 +350,7 @@ class Job:
         """
         with self.ledger.reading() as db:
             earlier = self._met(db, content)
+        # Choosing draws opens the ledger anew, so this connection is closed first.
         if earlier is None:
             self._choose_draws(content)
         return earlier
@@ -348,7 +358,9 @@ class Job:
     def _met(
         self, db: Connection, content: Content, *, budget: bool = True
     ) -> Earlier | None:
-        """As `met`, without taking other draws on; `budget` asks for the joint budget, too."""
+        """What `met` returns, in the transaction of `db`; without the joint budget, which takes
+        long, if `budget` is false.
+        """
         drawn = {mine.use.channel: mine for mine in self.drawn}
         view = LedgerView()
         for entry in self.ledger.releases(db):
@@ -362,14 +374,15 @@ class Job:
                 and self._draws_of(db, content) != self.drawn
             ):
                 return None
-        # Other jobs that released these records through the same channels: a second draw.
+
+        # Other keys for the same records are a second draw of them.
         foreign = releases_of(db, view.foreign, content, self._file)
         before = [*view.redrawn]
         if foreign.share >= KNOWN:
             if not self._fresh_draw and not self._repeats(view, content):
                 raise self._second_draw(foreign.share, foreign.entries, content)
             before += foreign.entries
-        # Releases of these records through other channels: allowed, and said.
+
         beside = releases_of(db, view.others, content, self._file)
         other_channels = beside.share >= KNOWN
         draws = other_draws(before, drawn)
@@ -384,13 +397,14 @@ class Job:
             notices.append(OTHER_CHANNELS)
         if self.identity and any(self._has_no_symbols(entry) for entry in view.own):
             notices.append(SYMBOLS_UNKNOWN)
-        joint: Mapping[str, Any] | None = None
+
+        # A budget is only owed where the user asked for a further draw of known records.
+        joint = None
         if self._fresh_draw and draws and budget:
-            # Several draws of a record promise what they leak together, not what each does.
-            entries = [*before]
+            met = [*before]
             if other_channels:
-                entries += beside.entries
-            total = joint_budget([*self.drawn, *drawn_uses(entries)], self._channels)
+                met += beside.entries
+            total = joint_budget([*self.drawn, *drawn_uses(met)], self._channels)
             joint = total.budget
             notices.append(total.sentence)
         return Earlier(draws, tuple(before), other_channels, joint, tuple(notices))
@@ -443,8 +457,8 @@ class Job:
             if release.earlier.full:
                 continue
             wanted = Wanted(drawn, self.identity, content, self._file)
-            texts = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
-            notices |= dict.fromkeys(texts)
+            found = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
+            notices |= dict.fromkeys(found)
         return tuple(notices)
 
     def finish(
@@ -456,10 +470,14 @@ class Job:
     ) -> None:
         """Enter that a release is about to be made: its data are on disk, and files are about to
         get their names.
+
+        All checks and the entry are one transaction, so a kill leaves either all of it in the
+        ledger or nothing.
         """
-        # All checks and the entry are one transaction: nothing can be released between them.
         with self.ledger.changing() as db:
-            # Another process may have released something since this job looked.
+            # Another process may have released something since this job looked. From here to the
+            # end of the transaction no other process can, so the checks of `met` and `renewed` are
+            # made once more before anything is entered.
             if content is not None and self._met(db, content, budget=False) is None:
                 raise InputError(RELEASED_MEANWHILE)
             if self.identity and releases:
@@ -472,9 +490,11 @@ class Job:
                 and last.state == FINISHING
                 and last.same_release(entry)
             ):
-                # Killed at this point, it was going to write the same bytes.
+                # Killed at this point, it was going to write the same bytes. In one transaction
+                # with the new entry, the release counts once at any time.
                 self.ledger.take_over(db, last, entry)
                 self._continued = last
+            # First the entry: a rehearsal ends here, after all checks and before anything is kept.
             self.ledger.enter(db, entry, content)
             if bare is not None:
                 self.ledger.remember_bare(db, entry, bare.content.to_bytes())
@@ -516,8 +536,8 @@ class Job:
         Identifiers that differ in their spelling alone are compared one by one. All others show
         where the content of the records is known, and too many of their identifiers are not.
         """
+        # Spellings: one identifier in two ways of writing would get two draws.
         for release, drawn in zip(releases, self.drawn, strict=True):
-            # Two spellings of one identifier, such as 7 and 007, are two records to the hash.
             spellings = release.spellings
             plain, written = self.ledger.spellings(db, drawn)
             if (
@@ -528,6 +548,9 @@ class Job:
                 raise InputError(OTHER_SPELLING)
         if content is None or self._fresh_draw:
             return
+
+        # Content: if a share s of the records was released before, at most 1 - s of the
+        # identifiers can be new; `UNCERTAIN` allows for the error of the estimate of s.
         for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
             earlier: list[Entry] = []
             for entry in self.ledger.releases(db):
@@ -535,7 +558,6 @@ class Job:
                 if old is not None and (old.job, old.draw) == (drawn.job, drawn.draw):
                     earlier.append(entry)
             same = releases_of(db, earlier, content, self._file)
-            # Without a common release, or with more identifiers than are kept, nothing is compared.
             if not same.entries or release.seen.full:
                 continue
             known = FirstSymbols()
@@ -546,7 +568,6 @@ class Job:
             for hashes, codes in release.seen.entries():
                 records += len(hashes)
                 new += int(np.count_nonzero(known.find(hashes, codes)[0]))
-            # A share 1 - `same.share` of the records is new, and may have new identifiers.
             if new > (1 - same.share + UNCERTAIN) * records:
                 last = same.entries[-1]
                 raise InputError(
@@ -590,6 +611,9 @@ class Job:
         """Enter a release and give its files their names; what fails is taken back, unless it may
         have been seen.
         """
+        # The ledger knows of the release before anybody can see a file of it. In the other order a
+        # kill in between would leave a release that the ledger never heard of, and the next run
+        # would draw its records a second time.
         with on_failure(lambda: self._take_back(entry)):
             out.commit(
                 before=lambda: self.finish(entry, content, releases, bare),
@@ -598,6 +622,8 @@ class Job:
 
     def _take_back(self, entry: Entry) -> None:
         """Remove a release from the ledger whose files did not get their names."""
+        # Bytes that were sent cannot be called back, nor can a file that has its name: the entry
+        # must stay, or these records could be drawn again.
         may_have_been_seen = entry.target == STANDARD or is_url(entry.target)
         if may_have_been_seen or has_sha256(entry.target, entry.output):
             return

@@ -3,6 +3,10 @@
 It is the joint leakage of their channels (`auditing.joint_leakage`), exact for two draws; for more
 it may be a proven bound. A single draw of a channel for rows has the budget of that channel's own
 audit.
+
+`joint_budget` counts the different draws, looks for their channels by digest, at hand or in the
+files that the ledger names, and composes them. Whatever prevents that is no error: the budget is
+None, and the sentence gives the reason.
 """
 
 from __future__ import annotations
@@ -65,6 +69,7 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
 
     largest = 0.0
     for column in zip(*rows, strict=True):
+        # An output that some symbol never has excludes that symbol.
         if min(column) == 0:
             return math.inf
         largest = max(largest, log_upper(max(column), min(column)))

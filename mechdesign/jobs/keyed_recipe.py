@@ -205,6 +205,8 @@ class KeyedRecipe(FileRecipe):
             if run.sides.hold(output, codebook):
                 run.refuse_notes_if_strict()
                 return run.applied(finished.records, output, place, already=True)
+        # The target is locked before anything is drawn, and entered when all of it is on disk; a
+        # kill before `commit` leaves a temporary file that the next run takes over.
         with run.opened_target(
             leftover=job.unfinished(run.target), again=finished is not None
         ) as out:

@@ -1,4 +1,9 @@
-"""Columns whose names look like that of a protected column, and so are likely copies of it."""
+"""Columns whose names look like that of a protected column, and so are likely copies of it.
+
+Two names look alike if they have the same stem: lower case, without accents, signs and spaces, in
+Latin letters, without words such as ``code`` at the end, and without a plural s. So ``Job_Codes``
+looks like ``job``. It is a help against oversight, and no proof: a copy may have any name.
+"""
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic

@@ -1,4 +1,10 @@
-"""What a ledger knows of a data file: the releases of its records, and what they tell together."""
+"""What a ledger knows of a data file: the releases of its records, and what they tell together.
+
+`history_of` reads the file once for the hashes of its records, with and without the columns that
+identify them in some release. It finds the releases that share records by either hash, takes draws
+apart that only look like one (`draws_apart`), and adds up what all of them tell: the joint budget
+of the draws, and the counted outputs of each column.
+"""
 
 from __future__ import annotations
 
@@ -87,12 +93,13 @@ def history_of(
     with ledger.reading() as db:
         shared = releases_of(db, entries, content, file)
         renamed = _renamed(db, ledger, entries, bare)
-        known = {entry.id for entry in (*shared.entries, *renamed.entries)}
-        shared = SharedReleases(
-            max(shared.share, renamed.share),
-            [entry for entry in entries if entry.id in known],
+        share = max(shared.share, renamed.share)
+        sharing = {entry.id for entry in (*shared.entries, *renamed.entries)}
+        # In the order of the ledger, by which `draws_apart` knows which draw came first.
+        entries = draws_apart(
+            db, ledger, [entry for entry in entries if entry.id in sharing]
         )
-        entries = draws_apart(db, ledger, shared.entries)
+
     draws = drawn_uses(entries)
     budget: Budget | None = None
     sentences: list[str] = []
@@ -104,7 +111,7 @@ def history_of(
         sentences.append(total.sentence(column))
     if not sentences:
         sentences.append("these records have not been released")
-    return History(shared.share, entries, budget, "; ".join(sentences))
+    return History(share, entries, budget, "; ".join(sentences))
 
 
 def _contents(
@@ -136,12 +143,17 @@ def _renamed(
             continue
         old = BareContent.from_bytes(stored)
         # What was released without identifiers may have got some since.
-        variants = [bare[entry.identity]] if entry.identity else [*bare.values()]
-        found = [likeness(new, old) for new in variants]
-        found = [one for one in found if one.whole or one.certain]
-        if found:
+        variants = [*bare.values()]
+        if entry.identity:
+            variants = [bare[entry.identity]]
+        likenesses: list[Likeness] = []
+        for new in variants:
+            one = likeness(new, old)
+            if one.whole or one.certain:
+                likenesses.append(one)
+        if likenesses:
             shared.append(entry)
-            alike += found
+            alike += likenesses
     share = 0.0
     for new in bare.values():
         share = max(share, share_of(new, alike))

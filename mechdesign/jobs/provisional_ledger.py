@@ -1,4 +1,9 @@
-"""A ledger for releases that may come to nothing: those of a folder, and rehearsals."""
+"""A ledger for releases that may come to nothing: those of a folder, and rehearsals.
+
+A job enters its releases as in any ledger. `ProvisionalLedger` translates places in the temporary
+folder to their last names on the way in and out (`_final_name`), and keeps what was entered
+(`entered`), so that `withdraw` can remove it if the folder is not published.
+"""
 
 from __future__ import annotations
 
@@ -74,16 +79,18 @@ class ProvisionalLedger(Ledger):
         """
         if not self.entered:
             return
-        # An error is being raised already, and an entry too many does no harm.
+        # An error is being raised already, and an entry too many does no harm: at worst it refuses
+        # a draw that would have been the first one.
         with suppress(InputError), self.changing() as db:
             ours = [entry.id for entry in self.entered]
-            every = [entry.id for entry in self.releases(db)]
-            since = every[every.index(ours[0]) :]
+            all_ids = [entry.id for entry in self.releases(db)]
+            since = all_ids[all_ids.index(ours[0]) :]
             if set(since) <= set(ours):
                 for entry in self.entered:
                     self.remove(db, entry)
 
     def _final_name(self, target: str) -> str:
+        """The place of a file of the temporary folder in the last one; any other as it is."""
         path = Path(target)
         if self.stage not in path.parents:
             return target

@@ -4,6 +4,10 @@ one.
 Channels implement both here; anything else that releases columns implements them above this package
 and offers ``recipe(options)``. The parts of a table may be batches of a file, partitions of a
 cluster or a whole frame: each record gets the same output.
+
+A recipe is made of channels and options, and gets its keys from a job. For a table it makes a plan
+of the header, and a drawer with that plan; the drawer then draws part after part, and counts on the
+way what the checks at the end need.
 """
 
 # pyarrow tells too little of its types for the strict mode.

@@ -1,5 +1,10 @@
 """Release a data file: one output for each record, everything else as it was, all of it or
 nothing.
+
+`release_file` opens the input, guarded against changes while it is read, and the ledger, and hands
+both to the recipe as a `FileRun`; the recipe draws, enters and renames (`KeyedRecipe.write_file`).
+`sanitise_file` is the public function for channels. `keep_apart` and `keep_off_ledger` refuse
+outputs that would replace a file that is still needed.
 """
 
 from __future__ import annotations
@@ -26,6 +31,9 @@ from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.writing import FileFormat
+
+SQLITE_FILES = ("-journal", "-wal", "-shm")
+"""The endings of the files that SQLite keeps beside a database."""
 
 
 def keep_apart(
@@ -72,10 +80,6 @@ def keep_off_ledger(outputs: Sequence[PathLike], ledger: Ledger) -> None:
                 f"{os.fspath(output)} is the name of a file that SQLite keeps beside the ledger, "
                 "and removes; give another name"
             )
-
-
-SQLITE_FILES = ("-journal", "-wal", "-shm")
-"""The endings of the files that SQLite keeps beside a database."""
 
 
 def sanitise_file(
@@ -219,6 +223,7 @@ def release_file(
             return recipe.write_file(run, None)
         if not isinstance(ledger, Ledger):
             ledger = Ledger(ledger)
+        # Before any output is opened, and whatever the user forces: a lost key loses all draws.
         keep_off_ledger((target, *sides.paths), ledger)
         try:
             return recipe.write_file(run, ledger)

@@ -1,4 +1,10 @@
-"""Whether the records of a job were released before under other identifiers, or under none."""
+"""Whether the records of a job were released before under other identifiers, or under none.
+
+Each release in the ledger left its records without their identifiers (`bare_records`). The records
+whose identifiers are new in this job are compared with those of every release that they may have
+been in (`Wanted.compared_with`). Records that are the same for certain are refused from half of the
+new ones on (`KNOWN`), and noticed below; those that only look alike are noticed.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +52,7 @@ class Wanted:
         if old is None:
             return False
         if not self.identity and not entry.identity:
+            # None could have changed: both know their records by row number.
             return False
         if old.job == self.drawn.job and old.draw != self.drawn.draw:
             # The user asked for that further draw; the same identifiers have two there.
@@ -106,6 +113,7 @@ def notices_of_renewed(
 
 
 def _refusal(share: float, last: Entry, identity: Sequence[str]) -> str:
+    """The error: other values in the same identifying columns, or another way to identify."""
     if identity and last.identity == tuple(identity):
         return renamed_records_refusal(share, last, identity)
     return second_draw_refusal(share, last, identity)

@@ -1,4 +1,7 @@
-"""What the release of a file or folder reports."""
+"""What the release of a file or folder reports.
+
+`Released` is what callers may rely on, whatever was released; `Applied` is the report of channels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A channel of rows or boxes at work on the parts of a table: every record draws one row."""
+"""A channel of rows or boxes at work on the parts of a table: every record draws one row.
+
+For each part `RowDrawer.draw` encodes the given columns and those of the levels, finds what
+identifies each record, and lets `RowRelease` or `BoxRelease` draw. A released column is codes into
+one tuple of texts for the whole table.
+"""
 
 # pyarrow and narwhals tell too little of their types for the strict mode.
 # pyright: basic
@@ -104,6 +109,7 @@ class RowDrawer(Drawer):
         except UnknownSymbol as error:
             name = record_name(records, error.position)
             raise BadRecord(error.position, error.what, name) from None
+        # Given columns are released as they are: their order hides nothing.
         symbols = self.release.codes[len(self._channel.given) :]
         for order, codes in zip(self.checks.orders.values(), symbols, strict=False):
             order.add(codes)

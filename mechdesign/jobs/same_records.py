@@ -1,4 +1,9 @@
-"""Which releases in the ledger were of the records at hand, or of some of them."""
+"""Which releases in the ledger were of the records at hand, or of some of them.
+
+The hash of all records in any order shows data sets that are equal (`is_same`). For the others the
+ledger has a sample of the hashes of each data set. From it `Content.share_in` estimates the share
+of records that this data set had, too (`releases_of`).
+"""
 
 from __future__ import annotations
 
@@ -43,6 +48,7 @@ def releases_of(
     sharing = {
         name for name, sample in samples.items() if content.share_in([sample]) > 0
     }
+    # The share in all samples together: each release may have had another part of the records.
     share = 1.0
     if not equal:
         share = content.share_in([samples[name] for name in sharing])

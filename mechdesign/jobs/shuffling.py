@@ -1,5 +1,10 @@
 """Records in random order, however many there are: spread over buckets by random words, then
 sorted within each.
+
+Record i has the random word w of 62 bits (`WORD_BITS`), which follows from the key and i alone, and
+the output is in the order of the words. What is too large for memory is spread first: with B
+buckets, a record goes to bucket floor(B v / 2**31), where v is the leading half of w. This never
+falls as w grows, so the buckets, each sorted, follow one another.
 """
 
 # pyarrow tells too little of its types for the strict mode.

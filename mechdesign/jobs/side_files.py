@@ -1,4 +1,8 @@
-"""The files that go with an output: a public and an internal manifest, and a codebook."""
+"""The files that go with an output: a public and an internal manifest, and a codebook.
+
+`Sides` has their places only. `hold` decides, when a job runs again, whether they are still those
+of its output: manifests name its hash, and a codebook is compared with its text.
+"""
 
 from __future__ import annotations
 

@@ -163,8 +163,10 @@ class Target:
     ) -> None:
         """Give all files their final names, the output last.
 
-        `before` is called when all data are on disk, `after` when all files have their names.
+        `before` is called when all data are on disk, `after` when all files have their names. After
+        a kill at any point the output is there with all of its sides, or it is not there.
         """
+        # First on disk: a name must never survive a power cut without the data behind it.
         written = self._synced_sides()
         if self._remote is not None:
             # Publishing may take long, so it can be interrupted.
@@ -173,17 +175,20 @@ class Target:
         with uninterrupted(last=not self._standard):
             if self._remote is None:
                 before()
+                # `before` may wait for the ledger, and somebody may write the target meanwhile.
                 with self._refusals():
                     self._check_free()
             with self._refusals():
                 self._rename_all(written)
             if not self._standard:
+                # The files have their names and may have been read: an error takes nothing back.
                 try:
                     after()
                 except InputError as error:
                     raise InputError(
                         f"{self.name} is complete, but then: {error}"
                     ) from None
+        # The sides have their names before the reader gets a byte, since no byte can be taken back.
         if self._standard:
             self._deliver()
             after()
@@ -201,6 +206,7 @@ class Target:
         return written
 
     def _publish(self, remote: Remote, before: Callable[[], None]) -> None:
+        """Upload the output, entered by `before`: the far side may have it whatever fails here."""
         self._check_free()
         before()
         try:

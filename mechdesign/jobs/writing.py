@@ -1,5 +1,9 @@
 """The pass over the data: every batch of the source, with its released columns, goes to the
 output.
+
+`write_release` is the loop. `_ReleasedColumns` draws for each batch and gives the released columns
+as dictionary arrays: codes of the batch into one array of labels for the whole table. The source
+reads a CSV or a Parquet file, the sink writes one, and neither knows of channels.
 """
 
 # pyarrow tells too little of its types for the strict mode.
