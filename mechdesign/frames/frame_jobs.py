@@ -7,8 +7,8 @@ one. Without a ledger `warnings_of_draws` compares the release with the last one
 - the same records under another key, or identified otherwise: they were drawn twice;
 - other rows under the same key, known by their place alone: they share random numbers.
 
-For example, two calls with the same frame and no key draw two keys. The second call warns that the two
-draws of a record together can tell more than the budget.
+For example, two calls with the same frame and no key draw two keys. The second call warns
+that both draws of a record together can tell more than the budget.
 """
 
 from __future__ import annotations
