@@ -3,6 +3,9 @@
 A master program over the columns so far gives prices y; pricing gives new columns, and a valid
 lower bound m of cost(v) - y.v over the polytope. The weights of any decomposition sum to one, so
 the envelope at p is at least y.p + m (docs/explanation/optimum-theory.md, 'A bound from prices').
+For example, a decomposition of cost 0.50 with prices of y.p = 0.48 and m = -0.03 proves that the
+envelope lies between 0.45 and 0.50. A column of cost(v) - y.v < 0 may lower the 0.50, and prices at
+which no column gains much raise the 0.45.
 
 A run has two phases.
 
@@ -173,6 +176,7 @@ class Generation:
                 status = self._prove()
         except KeyboardInterrupt:
             status = EnvelopeStatus.INTERRUPTED
+
         if status is not EnvelopeStatus.OPTIMAL:
             # Columns added since the last solve may improve the decomposition.
             self._solve_without_box(FINISH_SECONDS)
@@ -301,6 +305,8 @@ class Generation:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
+
+            # What the master says: a decomposition, or at least how much one must cost.
             covered = solution.slack <= COVERED
             if covered and self._columns.accept(solution) and not self._box.in_use:
                 self._solved = len(self._columns)
@@ -309,6 +315,8 @@ class Generation:
             value = float(solution.dual @ self.target)
             if self._idle.count(self.bound, value) > IDLE_ROUNDS:
                 return EnvelopeStatus.STALLED
+
+            # Price while there is a gap; the end is claimed of a decomposition without a box alone.
             failure: EnvelopeStatus | None = None
             if value - self.bound > self._aim:
                 failure = self._price(solution.dual)
@@ -317,6 +325,7 @@ class Generation:
                 if self.value - self.bound <= self._aim:
                     return EnvelopeStatus.OPTIMAL
                 failure = EnvelopeStatus.STALLED
+
             if failure is EnvelopeStatus.STALLED and self._box.in_use:
                 # A run is stalled only if pricing fails at the master's own prices, without a box.
                 self._box.grow()
@@ -335,6 +344,7 @@ class Generation:
             # found no member. That need not be a stall: elsewhere some member may gain.
             result = self._raise_bound(prices, slack=LATE_SLACK, node_limit=LATE_NODES)
         columns = self._columns.add(result.points, prices, math.inf)
+
         for _ in range(MOST_LOWERINGS):
             if not len(result.points) or result.bound > cutoff:
                 break
@@ -346,6 +356,7 @@ class Generation:
             result = self._raise_bound(prices)
             columns += self._columns.add(result.points, prices, math.inf)
         self._report()
+
         if columns:
             self._polish(self.counts.pivots - pivots)
             return None
@@ -421,6 +432,7 @@ class Generation:
             self._columns.accept(solution)
 
     def _left(self) -> float:
+        """Seconds of the run that are left."""
         return self._end - time.monotonic()
 
     def _report(self, bound: float | None = None) -> None:

@@ -1,9 +1,18 @@
 """The compiled rounds over all pairs across an edge and all triples around a corner.
 
-A mixture theta of symbols costs H(theta) - theta.y at the prices y. The loops (`_plane.h`) pass
-over whatever costs more than a *level*, which falls as cheaper mixtures are found, and keep the
-best mixture with each symbol. What they pass over is bounded by the level, and what they evaluate
-by its value less an allowance for rounding; so the least of both bounds every vertex.
+Symbols are points of a plane, and the polytope is a polygon in it (`solvers.plane_polygon`). So its
+vertices are mixtures of few symbols: a single symbol inside; a *pair* on both sides of an edge,
+mixed to a point on it; or a *triple* around a corner, mixed to the corner itself. A mixture theta
+costs H(theta) - theta.y at the prices y, and the cheapest one is wanted with a proven lower bound.
+
+One `PlaneSweep` prices them all: `include` takes the single symbols, then each call of `pairs` or
+`triples` is a *round* for one edge or corner, after which `supports` has its best mixtures.
+
+The loops (`_plane.h`) pass over whatever costs more than a *level*, which falls as cheaper mixtures
+are found, and keep the best mixture with each symbol. What they pass over is bounded by the level,
+and what they evaluate by its value less an allowance for rounding; so the least of both, `bound`,
+bounds every vertex. For example, after a mixture of cost -1 the level is -0.5 (`KEEP`): of a
+mixture with a bound of -0.4 no logarithm is taken, and the bound stays at -1 (less rounding).
 """
 
 from __future__ import annotations
@@ -28,12 +37,21 @@ none."""
 
 
 class PlaneSweep:
-    """One round over all vertices at fixed prices.
+    """The rounds over all vertices at fixed prices.
 
-    Attributes
+    Parameters
     ----------
     prices : (n,) array
         Of the groups of symbols.
+    level : float
+        The cost from which a mixture is of no interest, to begin with.
+    time_limit : float or None
+        Seconds for all rounds together.
+    blur : float
+        The absolute error of an entry of the lines.
+
+    Attributes
+    ----------
     priced : int
         Mixtures evaluated so far.
     """
@@ -82,8 +100,10 @@ class PlaneSweep:
         return np.unique(np.sort(support, axis=1), axis=0)
 
     def pairs(self, lines: Array, edge: int) -> bool:
-        """Price all pairs of symbols on both sides of a line, mixed to zero there; whether the time
-        was enough.
+        """Price all pairs across an edge; whether the time was enough.
+
+        With a line of values f < 0 at one symbol and g > 0 at the other, the weights g / (g - f)
+        and -f / (g - f) mix the pair to zero.
         """
         from solvers._plane import pairs
 
@@ -146,8 +166,10 @@ class PlaneSweep:
     def _in_slices(
         self, loop: Callable[..., tuple[int, float, float, int]], *data: Any
     ) -> bool:
-        """All of a compiled loop, in slices between which the clock and Ctrl-C have their turn;
-        whether the time was enough.
+        """All of a compiled loop; whether the time was enough.
+
+        It runs in slices of `SLICE` seconds, between which the clock and Ctrl-C have their turn. A
+        slice ends with the symbol where the next one begins, and hands level and least value on.
         """
         first = 0
         while first < len(self.prices):
@@ -161,16 +183,18 @@ class PlaneSweep:
 
 
 def _touching_plane(f: Array, g: Array, prices: Array) -> tuple[float, Array]:
-    """The plane above all prices that is lowest at the origin, as its height there and its slopes:
-    the best multipliers of the corner.
+    """The plane above all prices that is lowest at the origin: its height there, and its slopes.
 
-    Any plane gives a valid bound, so the answer is not trusted, and far-away ones are as good as
-    none.
+    The slopes are the best multipliers of the corner. Any plane gives a valid bound, so the caller
+    need not trust the answer.
     """
     from scipy.optimize import linprog
 
+    # Minimise the height a subject to a + b f + c g >= y at every symbol.
+
     top = float(np.abs(prices).max())
     matrix = -np.column_stack([np.ones(len(f)), f, g])
+    # The allowance for rounding grows with the slopes, so a steep plane is as good as none.
     limit = FARTHEST * (1.0 + top)
     ranges = [(-10.0 - 3.0 * top, None), (-limit, limit), (-limit, limit)]
     solution = linprog(

@@ -1,10 +1,17 @@
 """Weights of symbols for released labels: posterior probabilities, unbiased weights, regressions.
 
-The normal equations of a least-squares regression on d(x, z) are sums over records of terms that
-are linear in the indicators of X. Replacing each by its unbiased weight keeps their expectation
-given X, Z and the outcome: a corrected score (Nakamura 1990, Biometrika 77). Assumption: given X,
-the label does not depend on outcome and covariates, which holds for a channel applied to X alone,
-each record drawn independently.
+A released record has a label y in the place of its symbol x, and a weighted analysis gives it a
+weight for every symbol. There are two kinds (`record_weights`). *Posterior* weights are P(x | y),
+by Bayes' rule. *Unbiased* weights b(y, x) have the indicator of X as their expectation: with the
+channel W(y | x'), the sum over y of W(y | x') b(y, x) is 1 if x = x', else 0. For example, a
+channel that keeps either of two symbols with probability 3/4 has b = 3/2 for the symbol of the
+label and -1/2 for the other: 3/4 * 3/2 - 1/4 * 1/2 = 1, and -3/4 * 1/2 + 1/4 * 3/2 = 0.
+
+`corrected_regression` needs the unbiased ones. The normal equations of a least-squares regression
+on d(x, z) are sums over records of terms that are linear in the indicators of X. Replacing each by
+its unbiased weight keeps their expectation given X, Z and the outcome: a corrected score (Nakamura
+1990, Biometrika 77). Assumption: given X, the label does not depend on outcome and covariates,
+which holds for a channel applied to X alone, each record drawn independently.
 """
 
 from __future__ import annotations
@@ -189,8 +196,9 @@ def expand_records(
 
 @dataclass(frozen=True)
 class Regression:
-    """Coefficients of a regression and their standard errors (heteroscedasticity-consistent
-    sandwich).
+    """Coefficients of a regression, with their standard errors and intervals.
+
+    The errors are heteroscedasticity-consistent (a sandwich).
 
     Parameters
     ----------
@@ -254,11 +262,15 @@ def corrected_regression(
     codes = label_codes(model.labels, released, bins=model.bins)
     size = len(codes)
     target = _numbers("the outcome", outcome, size)
+
+    # Covariates are known, so they need no weights.
     columns: dict[str, Array] = {}
     for name, values in (covariates or {}).items():
         columns[name] = _numbers(f"the covariate {quoted(name)}", values, size)
     # The (n, 0) array gives the matrix its n rows where there are no covariates.
     others = np.column_stack([*columns.values(), np.zeros((size, 0))])
+
+    # The coefficients solve the corrected normal equations.
     equations = _NormalEquations(
         first=estimator.weights,
         second=_products(estimator),
@@ -269,8 +281,9 @@ def corrected_regression(
     normal, right = equations.sums()
     _check_normal(normal, size)
     beta = np.linalg.solve(normal, right).astype(np.float64)
-    scores = equations.scores(beta)
+
     # The sandwich: the inverse of the normal matrix on both sides of the scores' covariance.
+    scores = equations.scores(beta)
     bread = np.linalg.inv(normal)
     covariance: Array = bread @ (scores.T @ scores) @ bread.T
     errors = np.sqrt(np.diag(covariance))

@@ -1,4 +1,9 @@
-"""Numbers from outside, of any type, as exact rationals."""
+"""Numbers from outside, of any type, as exact rationals.
+
+A text counts as the decimal that it is: ``fraction_of("0.1")`` is 1/10. A float counts as its bits:
+``fraction_of(0.1)`` is 3602879701896397/36028797018963968. What is no finite number is refused, and
+so is a text with an exponent that would fill the memory.
+"""
 
 from __future__ import annotations
 

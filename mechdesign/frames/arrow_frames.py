@@ -1,4 +1,9 @@
-"""Tables and record batches of pyarrow: the columns that stay are the same buffers."""
+"""Tables and record batches of pyarrow: the columns that stay are the same buffers.
+
+Two things hold more than the cells, and are cut down to what was released. The schema has notes, of
+which those stay that make the table a frame of pandas again (`released_schema`). A column of codes
+has a dictionary, of which the values stay that a record has (`_trimmed_array`).
+"""
 
 # pyarrow has no complete types.
 # pyright: basic
@@ -88,10 +93,12 @@ class ArrowFrame:
     ) -> Any:
         """The table, whose dictionaries have the values of its records alone."""
         schema = self.native.schema
-        columns = [
-            _trimmed_dictionary(column, reordered) if name in kept else column
-            for name, column in zip(schema.names, self.native.columns, strict=True)
-        ]
+        columns: list[Any] = []
+        for name, column in zip(schema.names, self.native.columns, strict=True):
+            # The dictionary of a released column has the labels of a channel, which are public.
+            if name in kept:
+                column = _trimmed_dictionary(column, reordered)
+            columns.append(column)
         return type(self.native).from_arrays(columns, schema=schema)
 
 
@@ -143,8 +150,10 @@ def _trimmed_dictionary(column: Any, reordered: bool) -> Any:
 def _trimmed_array(array: Any, reordered: bool) -> Any:
     """The same values, coded by those entries of the dictionary that a record has.
 
-    Where records changed their places, the entries stand in the order of their first records,
-    unless the type says that their order has a meaning.
+    For example, the codes 2, 0, 2 of the dictionary a, b, c become the codes 1, 0, 1 of a, c.
+
+    Where records changed their places, the entries stand in the order of their first records (0, 1,
+    0 of c, a), unless the type says that their order has a meaning.
     """
     import pyarrow as pa
 
@@ -155,6 +164,7 @@ def _trimmed_array(array: Any, reordered: bool) -> Any:
         used = used[np.argsort(first_places)]
     elif len(used) == size:
         return array
+    # The new code of every old one, and one that nothing uses where the dictionary is empty.
     new_codes = np.zeros(max(size, 1), np.int64)
     new_codes[used] = np.arange(len(used))
     # A null index takes a null, so that missing cells stay missing.

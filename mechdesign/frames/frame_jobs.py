@@ -1,6 +1,16 @@
-"""A frame in memory as a job of its own: refusals, warnings, and its entry in a ledger."""
+"""A frame in memory as a job of its own: refusals, warnings, and its entry in a ledger.
 
-# pyarrow has no complete types.
+A job has three parts. `release_checked` draws the labels, refuses columns that give X away, and
+shuffles the records if asked. `released_table` wraps it in the entry of the ledger, if there is
+one. Without a ledger `warnings_of_draws` compares the release with the last ones of this process:
+
+- the same records under another key, or identified otherwise: they were drawn twice;
+- other rows under the same key, known by their place alone: they share random numbers.
+
+For example, two calls with the same frame and no key draw two keys. The second call warns
+that both draws of a record together can tell more than the budget.
+"""
+
 from __future__ import annotations
 
 import secrets
@@ -20,11 +30,39 @@ from mechdesign.jobs.keys import check_of
 from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.jobs.shuffling import random_words
 
+REMEMBERED = 64
+"""Releases of this process that are remembered (2 MB)."""
+
+FIRST = 16
+"""Records that tell the beginning of a table, which may be a part of it, from another part."""
+
+# The hashes are compared within this process alone, so their key need not last.
+_HASHER = RowHasher(secrets.token_bytes(32))
+
+_TWICE = (
+    "these records were released through this channel before in this process, and have now been "
+    "drawn a second time, which can tell far more than the budget: give one key (key=..) and, if "
+    "their order changes, what identifies them (identity=..), or a ledger (ledger=..)"
+)
+
+_ROWS = (
+    "this key was used on other rows, or on rows in another order, which are known by their place "
+    "alone: records get the random numbers of others, and those that come again a second draw; "
+    "name what identifies them (identity=.. or row_numbers=..), or say where a part of a table "
+    "begins (first_row=..)"
+)
+
 
 def release_checked(
     frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int
 ) -> tuple[Any, list[str]]:
-    """The released frame, and warnings; refuses columns that give the released one away."""
+    """The released frame, and warnings.
+
+    Raises
+    ------
+    InputError
+        If a column that stays gives the released one away.
+    """
     released = sanitised(frame, drawer, first_row=first_row)
     checks = FrameChecks(drawer)
     checks.add(frame)
@@ -39,8 +77,12 @@ def release_checked(
 
 
 def disclosure_warnings(drawer: Drawer, checks: FrameChecks) -> list[str]:
-    """Refuse columns that give the released one away; a warning if the order of the records does
-    so.
+    """Warn where the order of the records gives the released column away.
+
+    Raises
+    ------
+    InputError
+        If another column gives it away.
     """
     checks.refuse_copies()
     drawer.checks.refuse_rising()
@@ -67,18 +109,42 @@ def released_table(
     return released, [*warnings, *notices]
 
 
-REMEMBERED = 64
-"""Releases of this process that are remembered (2 MB)."""
+def warnings_of_draws(
+    columns: Sequence[Any], records: int, drawer: Drawer
+) -> list[str]:
+    """Warnings where this process has drawn for the same records before, or with the same row
+    numbers for others.
 
-FIRST = 16
-"""Records that tell the beginning of a table, which may be a part of it, from another part."""
-
-_HASHER = RowHasher(secrets.token_bytes(32))
+    Every released column is compared with all remembered ones, and then remembered itself.
+    """
+    recipe = drawer.recipe
+    content = _HASHER.content(columns, records)
+    size = min(FIRST, records)
+    # Without identifiers and row numbers the place of a record is its identity.
+    has_places = not recipe.options.identifiers and recipe.options.row_numbers is None
+    # A dict keeps the order, and each sentence once.
+    sentences: dict[str, None] = {}
+    for release, places in zip(drawer.releases, drawer.plan.inputs, strict=True):
+        first_cells = [columns[at][:size] for at in places]
+        drawn = _Drawn(
+            channel=release.digest,
+            identity=(check_of(recipe.keys[0]), *recipe.options.identifiers),
+            columns=tuple(drawer.header[at] for at in places),
+            header={*drawer.header},
+            content=content,
+            beginning=_HASHER.columns(first_cells, size),
+        )
+        for earlier in _DRAWN:
+            warning = _warning(drawn, earlier, has_places)
+            if warning is not None:
+                sentences[warning] = None
+        _DRAWN.append(drawn)
+    return list(sentences)
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A release of this process.
+    """The release of one column (or of columns that are crossed) in this process.
 
     Attributes
     ----------
@@ -104,17 +170,19 @@ class _Drawn:
     beginning: Hashes
 
     def has_the_records_of(self, other: _Drawn) -> bool:
-        """Whether these are the records of another release, or nearly all of them are."""
+        """Whether at least the share `KNOWN` of the records is that of another release."""
         if other.content.unordered == self.content.unordered:
             return True
         return self.content.share_in([other.content.sample()]) >= KNOWN
 
     def is_of_another_column(self, other: _Drawn) -> bool:
-        """Whether another release was of a column that this table has beside its own, and so had
-        draws of its own.
+        """Whether another release was of a column that this table has beside its own.
+
+        One channel may release several columns of a table; a first draw of each is no second one.
         """
         if self.columns == other.columns or not {*other.columns} <= self.header:
             return False
+        # The same symbols under another name are the same column, renamed.
         return not self.begins_like(other)
 
     def begins_like(self, other: _Drawn) -> bool:
@@ -127,61 +195,16 @@ _DRAWN = deque[_Drawn](maxlen=REMEMBERED)
 """The last releases of this process."""
 
 
-def warnings_of_draws(
-    columns: Sequence[Any], records: int, drawer: Drawer
-) -> list[str]:
-    """Warnings where this process has drawn for the same records before, or with the same row
-    numbers for others.
-    """
-    recipe = drawer.recipe
-    content = _HASHER.content(columns, records)
-    size = min(FIRST, records)
-    sentences: dict[str, None] = {}
-    for release, places in zip(drawer.releases, drawer.plan.inputs, strict=True):
-        first_cells = [columns[at][:size] for at in places]
-        drawn = _Drawn(
-            channel=release.digest,
-            identity=(check_of(recipe.keys[0]), *recipe.options.identifiers),
-            columns=tuple(drawer.header[at] for at in places),
-            header={*drawer.header},
-            content=content,
-            beginning=_HASHER.columns(first_cells, size),
-        )
-        has_places = (
-            not recipe.options.identifiers and recipe.options.row_numbers is None
-        )
-        for earlier in _DRAWN:
-            warning = _warning(drawn, earlier, has_places)
-            if warning is not None:
-                sentences[warning] = None
-        _DRAWN.append(drawn)
-    return list(sentences)
-
-
 def _warning(drawn: _Drawn, earlier: _Drawn, has_places: bool) -> str | None:
-    """What an earlier release of this process means for a new one."""
-    if earlier.channel != drawn.channel:
+    """What an earlier release of this process means for a new one; None where it means nothing."""
+    if earlier.channel != drawn.channel or drawn.is_of_another_column(earlier):
         return None
-    if drawn.is_of_another_column(earlier):
-        return None
+    # Another key or other identifiers give new random numbers: bad for the same records.
     if earlier.identity != drawn.identity:
         if drawn.has_the_records_of(earlier):
             return _TWICE
         return None
+    # The same random numbers again: bad for other records in the same places.
     if has_places and not drawn.begins_like(earlier):
         return _ROWS
     return None
-
-
-_TWICE = (
-    "these records were released through this channel before in this process, and have now been "
-    "drawn a second time, which can tell far more than the budget: give one key (key=..) and, if "
-    "their order changes, what identifies them (identity=..), or a ledger (ledger=..)"
-)
-
-_ROWS = (
-    "this key was used on other rows, or on rows in another order, which are known by their place "
-    "alone: records get the random numbers of others, and those that come again a second draw; "
-    "name what identifies them (identity=.. or row_numbers=..), or say where a part of a table "
-    "begins (first_row=..)"
-)

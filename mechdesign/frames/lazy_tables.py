@@ -1,9 +1,14 @@
 """The adapter of a lazy table, chosen once by the engine that the table is of.
 
-A lazy table comes back lazy and draws whenever it is computed, so it needs a key that lasts.
+A lazy table is a plan that its engine computes whenever somebody reads it. Its release is one, too,
+and draws at every reading, so the draws must be repeatable. `find_lazy_table` finds the adapter,
+and `release_lazy_table` refuses what cannot be repeated before the adapter makes the release:
+
+- without a key that lasts every reading would have other draws;
+- the place of a row identifies it only where the engine keeps rows in an order.
 """
 
-# Tables of four engines have no type in common.
+# A table (`Any`) is of one of four engines, which have no type in common.
 from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol

@@ -1,4 +1,11 @@
-"""Frames of pandas, and of libraries that are like it."""
+"""Frames of pandas, and of libraries that are like it.
+
+A release takes three steps (`eager.sanitised`): it reads the `cells` of X, puts the drawn labels
+into a shallow copy (`assembled`), and takes out what pandas holds beside the cells (`finished`).
+That is more than the columns show: ``attrs`` may hold any note, and categories and levels of an
+index keep values whose records are gone. For example, of a column with the categories a, b, c, in
+which no record of the output has b, the categories a and c stay.
+"""
 
 # pandas has no complete types.
 # pyright: basic
@@ -41,7 +48,7 @@ class PandasFrame:
         return self.native.iloc[:, at]
 
     def cells(self, at: int) -> Any:
-        """A column; text and integers as arrow has them, which are read soonest."""
+        """A column; text and integers as arrow has them, which are encoded soonest."""
         column = self.column(at)
         series: Any = nw.from_native(column, series_only=True)
         if series.dtype == nw.String or series.dtype.is_integer():
@@ -96,7 +103,9 @@ class PandasFrame:
 
     def assembled(self, columns: Sequence[Any], drawer: Drawer) -> PandasFrame:
         """The output, with the released columns in a shallow copy of the frame."""
+        # Shallow: a kept column shares its memory with the user's frame.
         result = self.native.copy(deep=False)
+        # Labels that take the place of a column are put in under its old name at first.
         new_names: dict[Any, Any] = {}
         for part, series in zip(drawer.plan.columns, columns, strict=True):
             if part.source is None:
@@ -106,6 +115,7 @@ class PandasFrame:
             new_names[old_name] = part.name
             if part.release is not None:
                 result[old_name] = series
+        # Names change only after columns are dropped: a new one may be that of a dropped column.
         left_out = [name for name in drawer.header if name not in new_names]
         if left_out:
             result = result.drop(columns=left_out)

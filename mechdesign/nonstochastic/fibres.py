@@ -5,6 +5,10 @@ the others. The number of cells on it is a piecewise constant function of s. It 
 a member of the fibre reaches a threshold from below (cells are closed below), so only these bases
 and the ends of the set of bases are counted.
 
+For example, two individuals have 0 or 1 each, their sum is asked for, and the only threshold is 1.
+The other individual gives the bases 0 and 1. The fibre {0, 1} has two cells and {1, 2} one, so the
+most is 2, attained at the base 0.
+
 Three ways count, by what the domains are:
 
 - evenly spaced thresholds and intervals: a formula (`_most_even`);
@@ -46,7 +50,10 @@ Ends = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Count:
-    """At most `outputs` cells on any fibre; `attained` of them at `base` (of block `block`)."""
+    """At most `outputs` cells on any fibre; `attained` of them at `base` (of block `block`).
+
+    The two numbers differ only where the bases were too many to list (`most_outputs`).
+    """
 
     outputs: int
     attained: int
@@ -114,6 +121,8 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
     """The largest number of cells that one individual of block `k` can bring about."""
     block = query.blocks[k]
     rest = others(query, k)
+
+    # The formula, or the list of all bases, where the domains are of one kind.
     all_intervals = not any(is_finite(b) for b in (block, *rest))
     if isinstance(thresholds, EvenThresholds) and all_intervals:
         return replace(_most_even(block, rest, thresholds), block=k)
@@ -121,6 +130,8 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
         count = _most_on_lattice(block, rest, thresholds)
         if count is not None:
             return replace(count, block=k)
+
+    # The bases where the count can rise, unless they are too many.
     bases = _components(rest)
     rises = 0
     if is_finite(block):
@@ -129,6 +140,7 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
     if bases is not None and rises <= MOST_STEPS:
         outputs, base = _most_over(block, bases, thresholds)
         return Count(outputs, outputs, k, base)
+
     # Relaxed: the individual fills its interval, and the others all between their smallest and
     # largest sum. The largest count of the two true fibres at the ends is attained.
     lo, hi = reach(rest)
@@ -274,6 +286,7 @@ def _most_over(
     cuts = scaled(thresholds)
     offsets = scaled(steps)
     ends = scaled(base_ends)
+
     # The count rises where a member reaches a threshold; of an interval only the upper end can
     # raise it.
     rising = offsets
@@ -285,6 +298,7 @@ def _most_over(
     for first, last in zip(ends[::2], ends[1::2], strict=True):
         candidates.append(first)
         candidates += rises[bisect_left(rises, first) : bisect_right(rises, last)]
+
     attained = 0
     base = 0
     for s in candidates:

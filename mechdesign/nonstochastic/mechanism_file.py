@@ -1,8 +1,14 @@
 """A mechanism: the quantisers of a query with its budget and certificates, written and read.
 
+A quantiser cuts the answers of a query at its thresholds, and the cell is released. Its certificate
+says how many different outputs one individual can bring about, at most floor(2^epsilon). The means
+of groups of 12 and of 30 records need different thresholds, so there is a `SizedQuantizer` for each
+size. `MechanismFile.save` writes all of it as a `MechanismDocument`, with exact numbers.
+
+`MechanismFile.load` builds the quantisers from the thresholds in the document and counts their
+outputs again (`certify`); where a number of the file differs from the count, it refuses the file.
 A hash shows that a file was damaged, not that it was written honestly: the editor of a number can
-hash the file again. So the certificates are counted from the thresholds whenever a file is loaded;
-`claims` compares the rest.
+hash the file again. Thus the count. `claims` compares what the file says beside it.
 """
 
 from __future__ import annotations
@@ -281,7 +287,11 @@ def _quantizer(entry: MechanismEntry) -> Quantizer:
 
 
 def _recounted(document: MechanismDocument) -> tuple[MechanismFile, list[str]]:
-    """The mechanism of a document, and a sentence for each number that differs from the count."""
+    """The mechanism of a document, and a sentence for each number that differs from the count.
+
+    Three numbers follow from the rest: the outputs that the budget allows, those of every
+    quantiser, and those that the guarantee speaks of.
+    """
     domain = _domain(document)
     allowed = outputs_allowed(document.epsilon)
     disagreements: list[str] = []
@@ -289,6 +299,8 @@ def _recounted(document: MechanismDocument) -> tuple[MechanismFile, list[str]]:
         disagreements.append(
             f"outputs_allowed ('{document.outputs_allowed}') is not floor(2^epsilon) = {allowed}"
         )
+
+    # Without quantisers at first: `certified` needs the query, the domain and the treatment.
     mechanism = MechanismFile(
         query=document.query,
         column=document.column,
@@ -311,6 +323,7 @@ def _recounted(document: MechanismDocument) -> tuple[MechanismFile, list[str]]:
                 f"the file says '{entry.outputs}' and {allowed} are allowed"
             )
     mechanism = replace(mechanism, mechanisms=tuple(certified))
+
     stated = document.guarantee.get("outputs", mechanism.outputs)
     if stated != mechanism.outputs:
         disagreements.append(

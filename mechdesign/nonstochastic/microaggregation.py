@@ -8,6 +8,9 @@ the best partition of the first j values ends with a cell that starts at i in (j
 
     best(j) = min over i of best(i) + cost(i, j).
 
+For example, of the values 0, 1, 5, 6 a budget of one bit demands two in every cell: the best cells
+are {0, 1} and {5, 6}, with the means 0.5 and 5.5 and a mean squared error of 0.25.
+
 The cell costs satisfy the quadrangle inequality, so the best i never falls as j grows, and all j of
 a block are found together by row minima of a monotone matrix.
 
@@ -99,10 +102,13 @@ def identifiable_partition(points: Any, epsilon: object) -> Partition:
             f"points beyond {LARGEST_VALUE:g} overflow when squared; use a larger unit"
         )
     smallest = smallest_cell(values.size, epsilon)
+
+    # The best cells of the sorted values.
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     edges = best_edges(ordered, smallest)
     sizes = np.diff(edges).astype(np.int64)
+
     # Back from the sorted order to that of the caller.
     cell_of = np.empty(values.size, dtype=np.int64)
     cell_of[order] = np.repeat(np.arange(sizes.size), sizes)
@@ -177,22 +183,28 @@ def best_edges(values: Floats, smallest: int) -> list[int]:
             cost = squared_errors(values[window:beyond])
         before[ends] = row_minima(total, ends, first, last)
         best[ends] = total(ends, before[ends])
+
+    # Back from the end, cell by cell.
     edges = [size]
     while edges[-1] > 0:
         edges.append(int(before[edges[-1]]))
     return edges[::-1]
 
 
-def _as_integers(numbers: Sequence[Fraction]) -> Any:
-    """Fractions times their common denominator, as an array of Python integers."""
-    unit = math.lcm(*(value.denominator for value in numbers))
-    return np.array([int(value * unit) for value in numbers], dtype=object)
-
-
 def best_cells(
     values: Sequence[Fraction], weights: Sequence[Fraction], cells: int
 ) -> list[int]:
-    """As `best_edges`, for weighted values and at most `cells` cells of any size, in integers."""
+    """As `best_edges`, for weighted values and at most `cells` cells of any size, in integers.
+
+    Parameters
+    ----------
+    values : sequence of Fraction
+        Sorted.
+    weights : sequence of Fraction
+        One for each value, not negative.
+    cells : int
+        The largest number of cells.
+    """
     # Another unit of values or weights multiplies all costs by one factor, and moves no edge.
     x = _as_integers(values)
     weight = _as_integers(weights)
@@ -212,3 +224,12 @@ def best_cells(
     # The last entry is the one with the most cells.
     edges, _ = least_cells(cost, len(values), cells)[-1]
     return edges
+
+
+def _as_integers(numbers: Sequence[Fraction]) -> Any:
+    """Fractions times their common denominator, as an array of Python integers.
+
+    Sums of squares of such integers may need more than 64 bits.
+    """
+    unit = math.lcm(*(value.denominator for value in numbers))
+    return np.array([int(value * unit) for value in numbers], dtype=object)

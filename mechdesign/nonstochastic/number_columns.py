@@ -1,6 +1,12 @@
 """Numbers in the columns of a table, batch by batch, as the doubles nearest to their cells.
 
-Empty cells are refused, dropped, or kept as a symbol of their own. `groups` adds the numbers up.
+`usable_records` reads the batches: empty cells are refused, their records dropped, or they stay as
+a symbol of their own. Of each batch `numbers_of` gives the numbers of a column, and `truths_of`
+ones and zeros to count. A column of texts is *coded*, so that each distinct text is parsed once:
+the cells 2.5, 7, 2.5 are the texts ("2.5", "7") with the codes 0, 1, 0, and their numbers are the
+values (2.5, 7, NaN) with the same codes. The NaN at the end is that of missing cells, whose code
+is -1 and so counts from the end. A fault is a `BadCell` with its position in the batch, which the
+reader turns into a place in the table. `groups` adds the numbers up.
 """
 
 from __future__ import annotations
@@ -88,6 +94,7 @@ def usable_records(
     InputError
         If a cell is empty and `missing` is "refuse".
     """
+    # The batch codes texts, and leaves a column of stored numbers as it is.
     numeric_names = [name for name in names if name == stored]
     text_names = [name for name in names if name != stored]
     first = 0
@@ -113,6 +120,13 @@ def usable(
     columns: Sequence[Any], names: Sequence[str], missing: str, *, advise: bool = True
 ) -> NDArray[np.bool_] | None:
     """The records without an empty cell, where the others are dropped; None if all are used.
+
+    Parameters
+    ----------
+    columns
+        Columns of one batch, coded or arrow arrays.
+    names, missing, advise
+        As in `usable_records`.
 
     Raises
     ------
@@ -155,6 +169,7 @@ def numbers_of(column: Any, name: str) -> Numbers:
         If a cell is empty, or holds no finite number.
     """
     if isinstance(column, Encoded):
+        # Each distinct text is parsed once.
         values = _parsed(column.texts)
         codes = column.codes
     else:

@@ -1,4 +1,13 @@
-"""Arrays of many batches, in memory or, if they are large, in a file without a name."""
+"""Arrays of many batches, in memory or, if they are large, in a file without a name.
+
+Batches are written one after the other as the bytes of their arrays, and read again in that order.
+Only the length of each batch is remembered, which with the dtypes says how many bytes to read:
+
+>>> pairs = SpilledArrays("i4", "f8")
+>>> pairs.add(np.array([3, 1]), np.array([0.5, 2.0]))
+>>> [[array.tolist() for array in batch] for batch in pairs]
+[[[3, 1], [0.5, 2.0]]]
+"""
 
 from __future__ import annotations
 
@@ -20,8 +29,13 @@ class SpilledArrays:
 
     Parameters
     ----------
-    types
-        The dtype of each array, by name.
+    *types : str
+        The dtype of each array of a batch, such as ``"i4"``.
+
+    Attributes
+    ----------
+    sizes : list of int
+        The length of each batch.
     """
 
     def __init__(self, *types: str) -> None:
@@ -31,11 +45,12 @@ class SpilledArrays:
             self._file = open_files.enter_context(
                 tempfile.SpooledTemporaryFile(SPILLED)
             )
-            # Closed, and so removed, with this object, however the program leaves it.
+            # Closed, and so removed, with this object, however the program leaves it. A method of
+            # this object would keep it alive; the stack of files does not know it.
             weakref.finalize(self, open_files.pop_all().close)
 
     def add(self, *arrays: NDArray[Any]) -> None:
-        """Add a batch."""
+        """Add a batch: an array of each type, all of one length."""
         self.sizes.append(len(arrays[0]))
         for dtype, array in zip(self._types, arrays, strict=True):
             self._file.write(array.astype(dtype, copy=False).tobytes())

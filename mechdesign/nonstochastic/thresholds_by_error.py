@@ -1,7 +1,19 @@
 """Thresholds of a finite query with the least mean squared error within a noiseless budget.
 
-docs/explanation/ranges-theory.md, 'Programs for thresholds', has the programs: integer programming,
-or dynamic programming where all answers are on one fibre.
+The answers of a finite query are sorted, and a quantiser cuts them into cells, slices [a, b). A
+cell is released as its weighted mean, so its loss is the weighted squared error around that mean
+(`cell_loss`). The budget epsilon allows K = floor(2^epsilon) outputs on every fibre, the answers
+that one individual can bring about. For example, the answers 0, 1, 5, 6 of one individual with K =
+2 are cut into {0, 1} and {5, 6}, which release 0.5 and 5.5: the mean squared error is 0.25.
+
+Two programs find the cells of least total loss:
+
+- all answers on one fibre: at most K cells, by dynamic programming (`microaggregation.best_cells`);
+- else: a shortest path from 0 to the number of answers, whose arcs (a, b) are cells with their
+  losses as lengths. It may turn only where a threshold is, and `threshold_program` has the rows
+  that limit thresholds on every fibre. Together they are an integer program.
+
+docs/explanation/ranges-theory.md, 'Programs for thresholds', has both in full.
 """
 
 from __future__ import annotations
@@ -41,6 +53,7 @@ LARGEST_LINE = 20_000
 """Most answers on one fibre, which are cut by dynamic programming."""
 
 PROVEN_ON_A_LINE = "dynamic programming over all cells"
+"""Why an optimum on one fibre is one."""
 
 LINE_ERROR = 2.0**-40
 """Relative error of a total of the dynamic program, whose costs are cut off
@@ -132,14 +145,20 @@ def thresholds_for(
 
 
 def edges_of(gaps: Sequence[int], size: int) -> list[int]:
-    """Cells as slices: 0, one past each chosen gap's left answer, and `size`."""
+    """The edges of the cells: 0, one past each chosen gap's left answer, and `size`.
+
+    Gap g lies between the answers g and g + 1, so the gap 1 of four answers gives 0, 2, 4.
+    """
     return [0, *(g + 1 for g in gaps), size]
 
 
 def _sum_weights(
     values: Sequence[Fraction], weights: Sequence[Fraction], count: int
 ) -> dict[Fraction, Fraction]:
-    """The weight of each sum of `count` independent values: the convolution of their weights."""
+    """The weight of each sum of `count` independent values: the convolution of their weights.
+
+    For example, two values 0 and 1 of equal weights 1/2 give 0, 1 and 2 the weights 1/4, 1/2, 1/4.
+    """
     likelihood = {Fraction(0): Fraction(1)}
     for _ in range(count):
         grown: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
@@ -174,24 +193,27 @@ def _distortion_by_milp(
     gaps = problem.gaps
     if gaps == 0:
         return ThresholdChoice("milp", [], 0.0, True, PROVEN_BY_SEARCH)
+
+    # The columns: thresholds and pairs of the budget, then an arc for every possible cell. The arcs
+    # are continuous: between binary thresholds a path is integral.
     model = budget_model(problem, outputs)
     cells = list(itertools.combinations(range(size + 1), 2))
     tails, heads = np.array(cells).T
     _add_path(model, tails, heads, size)
+
+    # Losses are scaled to at most 1, because the solver's tolerances are absolute.
     prices = np.array([float(loss.cost(a, b)) for a, b in cells])
-    # Scaled to at most 1, because the solver's tolerances are absolute.
     worst = float(prices.max()) or 1.0
+    program = model.program(np.zeros(gaps), prices / worst)
+
     # The solver starts from the thresholds of most levels and the path through them.
     thresholds = earliest(problem, outputs)
-    edges = np.array(edges_of(thresholds, size))
-    # Arc (a, b) as one number, a * (size + 1) + b.
-    start_arcs = edges[:-1] * (size + 1) + edges[1:]
-    on_path = np.isin(tails * (size + 1) + heads, start_arcs)
+    on_path = _arcs_on_path(edges_of(thresholds, size), tails, heads)
     start = np.concatenate((model.start(thresholds), on_path.astype(np.float64)))
-    # The path columns are continuous: between binary thresholds a path is integral.
-    program = model.program(np.zeros(gaps), prices / worst)
     with solver_failures():
         solution = solve_program(program, time_limit=time_limit, start=start)
+
+    # Losses are totals, and a distortion is a mean.
     least_loss = max(0.0, solution.bound) * worst
     bound = least_loss / float(sum(loss.weights))
     because = STOPPED
@@ -201,8 +223,20 @@ def _distortion_by_milp(
     return ThresholdChoice("milp", chosen, bound, solution.optimal, because)
 
 
+def _arcs_on_path(edges: Sequence[int], tails: Any, heads: Any) -> Any:
+    """Which of the arcs the path through these edges has."""
+    # Arc (a, b) as one number, a * (size + 1) + b.
+    nodes = edges[-1] + 1
+    path = np.array(edges)
+    return np.isin(tails * nodes + heads, path[:-1] * nodes + path[1:])
+
+
 def _add_path(model: Separation, tails: Any, heads: Any, size: int) -> None:
-    """Add rows of one path from 0 to `size`, through the inner nodes that have a threshold."""
+    """Add rows of one path from 0 to `size`, through the inner nodes that have a threshold.
+
+    One arc leaves node 0, and one enters `size`. An inner node is entered and left as often as it
+    has a threshold, once or not at all.
+    """
     first = model.columns
     for node in range(size + 1):
         leaving = (first + np.flatnonzero(tails == node)).tolist()

@@ -1,7 +1,10 @@
 """The first screen of `design --release --confidence`: at most 25 lines; `--full` has the rest.
 
 The order is that of `row_first_screen`, but the population comes first: the promise is made for it,
-and what the table shows is smaller.
+and what the table shows is smaller. Promise, information kept, what is not covered and the last
+lines are always whole. The columns take of the room between them what they need, and the remarks
+what is left, and both say what only `--full` has; a remark that belongs to the promise is never
+cut.
 """
 
 from __future__ import annotations
@@ -36,17 +39,19 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
         Lines on the files that were written and the next command.
     """
     channel = design.channel
+    # The lines above and below, which are never cut.
     before = _all_lines([lead(channel), *promise_lines(design.audit)])
     before += ["", *w.lines_of(_kept(design))]
     after = ["", "Not covered"]
     for text in scope_items(channel, design.notion, design.utility):
         after += w.item(text).split("\n")
     after += ["", FULL, *last]
+
+    # The columns, then the remarks share the lines between.
     room = MOST_LINES - len(before) - len(after)
     columns = _columns(design, room)
-    return "\n".join(
-        [*before, *columns, *_remarks(design, room - len(columns)), *after]
-    )
+    remarks = _remarks(design, room - len(columns))
+    return "\n".join([*before, *columns, *remarks, *after])
 
 
 def _kept(design: BoxDesign) -> str:
@@ -76,6 +81,7 @@ def _columns(design: BoxDesign, room: int) -> list[str]:
         rows.append(row)
     if len(rows) <= room:
         return w.aligned(rows, left=(0,))
+    # One line is for the number of columns that are not shown.
     shown = rows[: max(1, room - 1)]
     hidden = w.count(len(rows) - len(shown), "more column")
     return [*w.aligned(shown, left=(0,)), f"  and {hidden}:  --full"]

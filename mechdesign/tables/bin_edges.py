@@ -68,12 +68,15 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     name = f"the column {quoted(column)}"
     kind = spec.kind if isinstance(spec, Bins) else _common_kind(name, cells)
     numbers = _numbers_of_cells(name, cells, kind)
+
     # The edges of another table stay, and the values become those of this one.
     if isinstance(spec, Bins):
         cuts = spec.cuts
     else:
         cuts = _cuts_of_spec(name, spec, numbers, kind)
     bins = Bins(kind=kind, edges=_edge_texts(name, cuts, kind))
+
+    # Each bin keeps its values, from which numbers are drawn in proportion to their masses.
     values: list[tuple[str, ...]] = []
     masses: list[tuple[int, ...]] = []
     for part in _numbers_by_bin(name, numbers, bins):
@@ -203,6 +206,7 @@ def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
     """The roundest number above `low` and at most `high`.
 
     It is a multiple of the largest possible power of ten, or of the largest possible unit of time.
+    For example, it is 40 between 37 and 42, and 37.5 between 37.2 and 37.58.
     """
     # The first step with a multiple in (low, high] is the largest such step.
     for step in _steps(low, high, kind):

@@ -1,8 +1,16 @@
 """Small CSV files that a promise with confidence needs: known shares, and a list of symbols.
 
-A list has the header of its columns and a symbol a line. It must be made without looking at the
-records, because intervals hold for a set of symbols that was fixed before the sample; so a list
-that lacks a symbol of the table is refused.
+A list has the header of its columns and a symbol a line; shares have the header ``symbol,share``:
+
+    education         symbol,share
+    Bachelors         Husband,0.4
+    Masters           Wife,0.6
+    Doctorate
+
+A list must be made without looking at the records, because intervals hold for a set of symbols that
+was fixed before the sample; so a list that lacks a symbol of the table is refused. Useful symbols
+may be on the list and not in the table, and `unseen_symbols` counts them. Of a sensitive value
+without records nothing is known, so `check_secrets` refuses it.
 """
 
 from __future__ import annotations
@@ -40,10 +48,12 @@ def unseen_symbols(path: str, joint: Joint) -> int:
             path, f"{path}: the symbol {quoted(', '.join(twice))} is listed twice"
         )
     _require_listed(path, symbols, joint.useful)
-    # A column of zeros in the table is listed, too.
+    # No symbol is listed twice and all of the table are listed, so the others are the difference.
+    listed_only = len(symbols) - len(joint.useful)
+    # A column of zeros names a symbol without records, too, which the file need not have.
     names = {", ".join(symbol) for symbol in symbols}
-    empty = [name for name in joint.empty_useful if name not in names]
-    return len(symbols) - len(joint.useful) + len(empty)
+    table_only = [name for name in joint.empty_useful if name not in names]
+    return listed_only + len(table_only)
 
 
 def check_secrets(path: str, joint: Joint) -> None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ from numpy.typing import NDArray
 from mechdesign.core.integers import Integers
 
 Floats = NDArray[np.float64]
+
+Condition = tuple[bool, tuple[int, ...]]
+"""Whether the symbol of a column is in a set, or outside of it; and the set."""
 
 BOX = "box"
 """The useful column of a channel of boxes, and the released column without filling."""
@@ -44,7 +48,6 @@ LEAST_SLICE = 5
 """Fewest records of the slice on either side of a split: some 45 others then decide the interval of
 a box, and a box without any of them is as good as impossible.
 """
-
 
 LEAST_GAIN = 1e-9
 """Nats, times records, by which a move of one symbol must be better."""
@@ -82,6 +85,7 @@ class Boxes:
         boxes = np.zeros(len(codes), dtype=np.int64)
         if not self.splits:
             return boxes
+        # Nodes to visit, each with the rows that reach it.
         waiting: list[tuple[int, Integers]] = [(0, np.arange(len(codes)))]
         while waiting:
             place, rows = waiting.pop()
@@ -94,31 +98,35 @@ class Boxes:
             waiting.append((split.second, rows[~inside]))
         return boxes
 
-    def sets(self) -> list[dict[int, list[tuple[bool, tuple[int, ...]]]]]:
-        """For every box the conditions of each column from the root on: whether inside, symbols."""
-        conditions: list[dict[int, list[tuple[bool, tuple[int, ...]]]]] = [
-            {} for _ in range(len(self))
-        ]
+    def sets(self) -> list[dict[int, list[Condition]]]:
+        """For every box the conditions of each column, from the root on.
+
+        In the example of the module box 2 has ``{0: [(False, (2, 3))], 1: [(False, (0,))]}``.
+        """
+        conditions: list[dict[int, list[Condition]]] = [{} for _ in range(len(self))]
         if not self.splits:
             return conditions
-        paths: list[tuple[int, list[tuple[int, bool, tuple[int, ...]]]]] = [(0, [])]
-        while paths:
-            place, path = paths.pop()
+        # Nodes to visit, each with the columns and conditions on the path from the root to it.
+        waiting: list[tuple[int, list[tuple[int, Condition]]]] = [(0, [])]
+        while waiting:
+            place, path = waiting.pop()
             if place < 0:
-                for column, is_inside, symbols in path:
-                    conditions[-1 - place].setdefault(column, []).append(
-                        (is_inside, symbols)
-                    )
+                box = -1 - place
+                for column, condition in path:
+                    conditions[box].setdefault(column, []).append(condition)
                 continue
             split = self.splits[place]
-            paths.append((split.first, [*path, (split.column, True, split.inside)]))
-            paths.append((split.second, [*path, (split.column, False, split.inside)]))
+            inside = (split.column, (True, split.inside))
+            outside = (split.column, (False, split.inside))
+            waiting.append((split.first, [*path, inside]))
+            waiting.append((split.second, [*path, outside]))
         return conditions
 
 
 def boxes_merging_rare(codes: Integers, counts: Integers, least: float) -> Boxes | None:
-    """Boxes of one column: a box for each symbol with `least` records of the slice or more, and one
-    box for all others together; None where that leaves one box.
+    """Boxes of one column: one for each common symbol, and one for all others together.
+
+    A symbol is common if it has `least` records of the slice or more. None where no symbol is.
     """
     sums = np.bincount(codes[:, 0], counts)
     common = np.flatnonzero(sums >= max(least, 1.0)).tolist()
@@ -135,6 +143,13 @@ def boxes_merging_rare(codes: Integers, counts: Integers, least: float) -> Boxes
     return Boxes(tuple(splits))
 
 
+class _Place(NamedTuple):
+    """Where a leaf hangs: below which split (-1 for the root), and whether on its first side."""
+
+    parent: int
+    is_first: bool
+
+
 @dataclass(frozen=True)
 class _Leaf:
     """A leaf that may be split: its rows of the slice, and its best split with the worth."""
@@ -143,6 +158,15 @@ class _Leaf:
     column: int
     inside: tuple[int, ...]
     worth: float
+
+
+@dataclass(frozen=True)
+class _GrownSplit:
+    """A leaf that has been split."""
+
+    place: _Place
+    column: int
+    inside: tuple[int, ...]
 
 
 class BoxTree:
@@ -179,8 +203,8 @@ class BoxTree:
         self._counts = counts.astype(np.float64)
         self._sizes = [int(codes[:, k].max()) + 1 for k in range(codes.shape[1])]
         self._size = int(secrets.max()) + 1
-        # (parent split, is first child, column, inside) in the order of the splits.
-        self._grown: list[tuple[int, bool, int, tuple[int, ...]]] = []
+        # In the order of growth, so a split stands after its parent.
+        self._grown: list[_GrownSplit] = []
         self._grow(most)
 
     @property
@@ -191,47 +215,43 @@ class BoxTree:
     def boxes(self, count: int) -> Boxes:
         """The first `count` boxes (or all, where fewer were grown)."""
         grown = self._grown[: max(count - 1, 0)]
-        # First the splits below other splits, by their places; then the boxes below splits.
-        children = [[0, 0] for _ in grown]
-        for place, (parent, is_first, _, _) in enumerate(grown):
+        # The splits below each split, by their numbers; None where a box hangs.
+        children: list[list[int | None]] = [[None, None] for _ in grown]
+        for number, split in enumerate(grown):
+            parent, is_first = split.place
             if parent >= 0:
-                children[parent][0 if is_first else 1] = place
+                children[parent][0 if is_first else 1] = number
         splits: list[BoxSplit] = []
         box = 0
-        for (_, _, column, inside), pair in zip(grown, children, strict=True):
-            for side in (0, 1):
-                # The root is nobody's child, so 0 means that there is none.
-                if pair[side] == 0:
+        for split, pair in zip(grown, children, strict=True):
+            ends: list[int] = []
+            for child in pair:
+                if child is None:
+                    child = -1 - box
                     box += 1
-                    pair[side] = -box
-            splits.append(BoxSplit(column, inside, pair[0], pair[1]))
+                ends.append(child)
+            splits.append(BoxSplit(split.column, split.inside, ends[0], ends[1]))
         return Boxes(tuple(splits))
 
     def _grow(self, most: int) -> None:
         """Split the leaf of most worth, until there are `most` boxes or no split is worth it."""
-        # The leaf of most worth first; the number of its place breaks ties in the order of growth.
-        heap: list[tuple[float, int, int, bool, _Leaf]] = []
-        self._push(heap, -1, False, np.arange(len(self._codes)))
-        while heap and len(self._grown) < most - 1:
-            _, _, parent, is_first, leaf = heapq.heappop(heap)
-            place = len(self._grown)
-            self._grown.append((parent, is_first, leaf.column, leaf.inside))
-            inside = np.isin(self._codes[leaf.rows, leaf.column], leaf.inside)
-            self._push(heap, place, True, leaf.rows[inside])
-            self._push(heap, place, False, leaf.rows[~inside])
+        # The least entry comes first, so worths are negative. Among equal ones the place decides,
+        # in the order of growth.
+        heap: list[tuple[float, _Place, _Leaf]] = []
 
-    def _push(
-        self,
-        heap: list[tuple[float, int, int, bool, _Leaf]],
-        parent: int,
-        is_first: bool,
-        rows: Integers,
-    ) -> None:
-        """Put a new leaf on the heap, unless no split of it is worth anything."""
-        leaf = self._best(rows)
-        if leaf is not None:
-            entry = (-leaf.worth, 2 * parent + int(is_first), parent, is_first, leaf)
-            heapq.heappush(heap, entry)
+        def push(place: _Place, rows: Integers) -> None:
+            leaf = self._best(rows)
+            if leaf is not None:
+                heapq.heappush(heap, (-leaf.worth, place, leaf))
+
+        push(_Place(-1, False), np.arange(len(self._codes)))
+        while heap and len(self._grown) < most - 1:
+            _, place, leaf = heapq.heappop(heap)
+            number = len(self._grown)
+            self._grown.append(_GrownSplit(place, leaf.column, leaf.inside))
+            inside = np.isin(self._codes[leaf.rows, leaf.column], leaf.inside)
+            push(_Place(number, True), leaf.rows[inside])
+            push(_Place(number, False), leaf.rows[~inside])
 
     def _best(self, rows: Integers) -> _Leaf | None:
         """The best split of a leaf; None where all are too small or say too much about S."""
@@ -325,8 +345,9 @@ def _climbed(
 
 
 def _worth(first: Floats, totals: Floats, penalty: float) -> Floats:
-    """(k,) worth of splits with the counts `first` (|S|, k) on one side; -inf where a side is too
-    small.
+    """(k,) worth of splits with the counts `first` (|S|, k) on one side.
+
+    It is -inf where a side is too small.
     """
     second = totals - first
     left = first.sum(axis=0)

@@ -4,6 +4,8 @@ Take the symmetric matrices that are one on the diagonal and wherever two vertic
 with free entries where they are: theta(G) is the least of their largest eigenvalues. So every such
 matrix proves an upper bound of theta(G), whatever its origin. Clarabel proposes one, and callers
 bound its largest eigenvalue anew.
+
+For example, the pentagon has theta = sqrt(5), from a matrix with (sqrt(5) - 3) / 2 at its edges.
 """
 
 from __future__ import annotations
@@ -18,7 +20,20 @@ from solvers.points import Array
 
 
 def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
-    """A matrix whose largest eigenvalue is about theta(G), never less."""
+    """A matrix whose largest eigenvalue is about theta(G), never less.
+
+    Parameters
+    ----------
+    vertices : int
+        They are numbered from 0.
+    edges : (m, 2) array
+        The two vertices of every edge.
+
+    Raises
+    ------
+    BackendFailure
+        If Clarabel gives no matrix.
+    """
     matrix = np.ones((vertices, vertices))
     if not len(edges):
         return matrix
@@ -33,6 +48,8 @@ def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
     places = csr_array(
         (np.ones(rows.size), (rows, columns)), shape=(vertices**2, len(edges))
     )
+
+    # The least t for which t I - M has no negative eigenvalue is the largest eigenvalue of M.
     free = cvxpy.Variable(len(edges))
     largest = cvxpy.Variable()
     entries = cvxpy.reshape(places @ free, (vertices, vertices), order="C")
