@@ -245,7 +245,7 @@ class RowChannel(Described):
 
     def strata_of(self, codes: Integers) -> Integers:
         """(records,) stratum of each row of codes of the given columns, -1 for a combination that
-        is not known.
+        is not known, such as one with an unknown symbol (a negative code).
         """
         if not self.given:
             return np.zeros(len(codes), dtype=np.int64)
@@ -253,7 +253,8 @@ class RowChannel(Described):
         # Column by column the rank of the combination so far, of every stratum and every record.
         # One number for all columns at once could overflow: it is the product of their sizes.
         stratum_ranks = np.zeros(len(strata), dtype=np.int64)
-        record_ranks = np.zeros(len(codes), dtype=np.int64)
+        # A negative code would be the key of another combination.
+        record_ranks = np.where((codes >= 0).all(axis=1), 0, NOWHERE)
         for k, variable in enumerate(self.given):
             stratum_keys = stratum_ranks * len(variable) + strata[:, k]
             record_keys = record_ranks * len(variable) + codes[:, k]

@@ -30,7 +30,9 @@ from mechdesign.report.first_screen import FULL, MOST_LINES
 
 
 def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
-    """The text of a design for boxes in at most 25 lines, without a final newline.
+    """The text of a design for boxes, without a final newline.
+
+    It has at most 25 lines, unless the values that are promised together fill more.
 
     Parameters
     ----------

@@ -277,3 +277,27 @@ def test_a_summary_names_every_level(any_channel):
 def test_rows_sum_to_the_denominator(any_channel):
     for table in any_channel.tree.levels:
         assert set(table.rows.row_sums()) <= {DENOMINATOR}
+
+
+def test_an_unknown_given_symbol_has_no_stratum():
+    """Its code -1 was the key of another combination: (b, unknown) that of (a, last)."""
+    table = pd.DataFrame(
+        {
+            "s": ["u", "v"] * 8,
+            "k": ["a", "a", "b", "b"] * 4,
+            "m": ["p", "p", "p", "p", "q", "q", "q", "q"] * 2,
+            "x": ["c", "d", "d", "c"] * 4,
+        }
+    )
+    channel = md.design_rows(
+        table,
+        sensitive="s",
+        given=["k", "m"],
+        release=["x"],
+        notion=md.LIP(1.0),
+        time_limit=20,
+    ).channel
+    codes = np.array([[0, 0], [1, 1], [1, -1], [-1, 1], [-1, -1]])
+    strata = channel.strata_of(codes).tolist()
+    assert min(strata[:2]) >= 0
+    assert strata[2:] == [-1, -1, -1]
