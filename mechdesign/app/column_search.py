@@ -1,4 +1,8 @@
-"""The channel of one released column: its search, and the result in words and files."""
+"""The channel of one released column: its search, and the result in words and files.
+
+`designed_column` counts the table, searches for the channel, and writes its report. The lists of
+the page (beliefs, meanings, worst values) are taken from that report, so page and files agree.
+"""
 
 from __future__ import annotations
 
