@@ -1,6 +1,8 @@
 """The columns of a released file besides the released ones: left as they are, or left out.
 
-A release changes nothing in other columns, adds none, and has no private column.
+A release changes nothing in other columns, adds none, and has no private column. Each of these has
+a function: `first_difference` compares the cells, `header_changes` the names, order and types, and
+`private_columns` looks for columns that should have been left out.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ def first_difference(
 ) -> tuple[int, str, str, str] | None:
     """The first cell that differs: position, column, original, release.
 
-    `loose` compares texts, for files of different kinds: a CSV has nothing else.
+    `loose` compares texts, for files of different kinds: a CSV has nothing else. With `escaped` the
+    release has formulas as texts (--escape-formulas), so those of the original are made texts too.
     """
     differences: list[tuple[int, str, str, str]] = []
     for name in names:
@@ -36,6 +39,7 @@ def first_difference(
             before = replace(cells, texts=texts).expanded()
         at = _first_unequal(before, after, name, loose)
         if at is not None:
+            # The position stands first, so the least of all is in the first record that differs.
             original_text = str(before[at].as_py())
             released_text = str(after[at].as_py())
             differences.append((at, name, original_text, released_text))

@@ -1,8 +1,7 @@
 """The channel of one released column: its search, and the result in words and files.
 
-The search runs in a process of its own (`Work`), so all that it returns is plain: texts and numbers
-for the page, and files as bytes. Every figure is one that the design or its exact audit has;
-nothing is computed here but roundings.
+`designed_column` counts the table, searches for the channel, and writes its report. The lists of
+the page (beliefs, meanings, worst values) are taken from that report, so page and files agree.
 """
 
 from __future__ import annotations

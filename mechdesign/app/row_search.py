@@ -1,8 +1,7 @@
 """The channel of whole rows: its search, and the result in words and files.
 
-It is built like `column_search`. The promise comes from the exact audit of the whole tree of
-channels. The worst rows and the true values behind each output are the first ones of a list, so
-that the page stays short.
+`designed_rows` counts the table, searches for the channel, and writes its report. The worst rows of
+the page are taken from that report; the beliefs follow from the exact factors of the whole channel.
 """
 
 from __future__ import annotations
@@ -216,16 +215,10 @@ def _row_moves(report: RowReport) -> tuple[Move, ...]:
 
     moves: list[Move] = []
     for worst in report.worst:
-        factors: list[float] = []
+        distances: list[float] = []
         for before, after in zip(worst.prior, worst.posterior, strict=True):
-            # A secret that nobody of the stratum has stays impossible.
-            if before == 0.0:
-                factors.append(0.0)
-            elif after == 0.0:
-                factors.append(math.inf)
-            else:
-                factors.append(abs(math.log(after / before)))
-        most = factors.index(max(factors))
+            distances.append(_distance(before, after))
+        most = distances.index(max(distances))
         moves.append(
             Move(
                 released=", ".join(w.label(text) for text in worst.row),
@@ -235,3 +228,13 @@ def _row_moves(report: RowReport) -> tuple[Move, ...]:
             )
         )
     return tuple(moves)
+
+
+def _distance(before: float, after: float) -> float:
+    """How far a probability moves, as the absolute logarithm of its factor."""
+    # A secret that nobody of the stratum has stays impossible.
+    if before == 0.0:
+        return 0.0
+    if after == 0.0:
+        return math.inf
+    return abs(math.log(after / before))

@@ -1,7 +1,11 @@
 """A table held as integer codes: one array a column, for looking at its columns together.
 
+`TableBuilder` numbers the values of a column in the order in which they come. It keeps the numbers
+for all batches, so a value has the same code in each of them. The cells b, a, b and then a, c
+become the codes 0, 1, 0, 1, 2 with the values (b, a, c).
+
 Text is kept once for each distinct value, so a table of N records and m columns takes about 4 N m
-bytes.
+bytes. A reader to whom that is too much may keep every second record (`TableBuilder.halve`).
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ Source: Farokhi 2020, Definitions 1 to 4, Theorems 1 to 3 and Proposition 1, cor
 (docs/explanation/ranges-theory.md, 'Hypothesis testing'). Outputs are a finite set (a frozenset;
 counted, base 2, **bits**) or a region of real vectors with an exact `measure` and the operators of
 sets (Lebesgue measure, base e, **nats**).
+
+For example, with p0 the outputs a, b and c are possible, and with p1 the outputs b, c and d. Then a
+and d tell the hypothesis, and b and c are ambiguous. So Priv is log2(4 / 2) = 1 bit, the largest
+epsilon is 2 / 2 = 1, and the leakage is log2(4 / 3) = 0.415 bits.
 """
 
 from __future__ import annotations

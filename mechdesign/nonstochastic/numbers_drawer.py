@@ -1,4 +1,14 @@
-"""Single records through a mechanism, part by part: each number is replaced by that of its cell."""
+"""Single records through a mechanism, part by part: each number is replaced by that of its cell.
+
+The mechanism divides the range of the numbers into cells, and the answer is the middle of a cell
+unless the mechanism has another number for it. With the cells [0, 10) and [10, 20] the numbers 3,
+12 and 19 are answered with 5, 15 and 15. Nothing is random, so a number has the same answer in
+every part and every reading.
+
+`draw` finds the cells of the numbers of a part and counts the answers; the code of an answer is the
+number of its cell. Numbers outside the range are refused, moved into it, left out, or answered with
+an empty cell, as the mechanism says.
+"""
 
 from __future__ import annotations
 
@@ -120,17 +130,22 @@ class NumbersDrawer(Drawer):
         # Each distinct number is placed once, however many records have it.
         cell_of_value = self._quantizer.cells(part.values).astype(np.int32)
         codes = cell_of_value[numbers.codes]
+
+        # What is said of the whole table: records, individuals, errors, and the order.
         tally.records += len(codes)
         if part.person is not None:
             self._add_people(part.person, len(codes))
         self._add_errors(part, cell_of_value)
         for order in self.checks.orders.values():
             order.add(numbers.values[numbers.codes])
+
+        # Numbers outside are left out, or get the last label, which is empty.
         if part.outside is not None and tally.mechanism.outside == "drop":
             rows = rows[~part.outside]
             codes = codes[~part.outside]
         elif part.outside is not None:
             codes[part.outside] = self._middles.size
+
         self.dropped = None
         if len(rows) < count:
             self.dropped = np.isin(np.arange(count), rows, invert=True)

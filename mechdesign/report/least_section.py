@@ -1,5 +1,9 @@
 """Sections on channels that release symbols of the column itself: cost, records that
 stay true, moved numbers.
+
+`least_blocks` is the section on the objective. It sets what was reached beside a proven bound. What
+was reached is rounded to what claims less, and bounds are rounded outwards. `number_blocks` follows
+where the symbols are numbers: how far they move, and their shares before and after.
 """
 
 from __future__ import annotations

@@ -123,6 +123,15 @@ def spending_record(spending: Spending | None) -> dict[str, Any] | None:
     }
 
 
+def outwards(value: float, name: str) -> str:
+    """A measure of leakage, rounded to what claims less; a plain probability to the nearest."""
+    if name in ("min_lift", "min_log_lift"):
+        return w.at_least(value)
+    if name == "probability":
+        return w.about(value)
+    return w.at_most(value)
+
+
 def _at_once_record(spending: Spending) -> dict[str, Any] | None:
     """The one channel that would release everything at once."""
     single = spending.at_once
@@ -146,12 +155,3 @@ def _budget_texts(achieved: Achieved) -> tuple[str, str, str]:
         w.at_most(achieved.eps_u),
         w.at_most(achieved.eps_ldp),
     )
-
-
-def outwards(value: float, name: str) -> str:
-    """A measure of leakage, rounded to what claims less; a plain probability to the nearest."""
-    if name in ("min_lift", "min_log_lift"):
-        return w.at_least(value)
-    if name == "probability":
-        return w.about(value)
-    return w.at_most(value)
