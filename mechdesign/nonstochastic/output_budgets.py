@@ -5,6 +5,10 @@ individual can bring about'); interval arithmetic computes it exactly. All promi
 the most outputs on a fibre (Farokhi 2019, Theorems 1 to 5, corrected): the outputs that one
 individual can bring about while the others stay as they are. The promises hold for product ranges:
 any value of one individual is possible together with any values of the others.
+
+For example, 1.6 bits allow K = 3 outputs, since 2^1.6 is 3.03. A total of 4 bits allows 16 outputs
+of all answers of one individual together; equal shares of three answers are 2 outputs each, for
+2^3 <= 16 < 3^3.
 """
 
 from __future__ import annotations
@@ -37,47 +41,6 @@ class Allowance:
     epsilon: Fraction
     outputs: int
     notice: str
-
-
-def _exact_budget(epsilon: object) -> Fraction:
-    """A budget as an exact number of bits from 0 to `LARGEST_EPSILON`."""
-    try:
-        value = fraction_of(epsilon)
-    except InputError:
-        raise InputError(
-            f"epsilon ({quoted(epsilon)}) must be a number of bits from 0 to {LARGEST_EPSILON}"
-        ) from None
-    if value < 0:
-        raise InputError(
-            f"epsilon ({float(value):g}) allows fewer than one output (2^epsilon < 1); "
-            "it must be 0 (one output, nothing released) or more"
-        )
-    if value > LARGEST_EPSILON:
-        raise InputError(
-            f"epsilon ({float(value):g} bits) must be at most {LARGEST_EPSILON}: it limits nothing"
-        )
-    return value
-
-
-def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
-    """floor(scale * 2^exponent) for an exponent that is not an integer.
-
-    Then 2^exponent is irrational, so an interval around it that is small enough holds no integer.
-    Arb's balls are such intervals: the precision is doubled until both ends have the same floor.
-    """
-    import flint
-
-    # The result has as many bits as its exponent and scale say; the others decide its floor.
-    bits = FIRST_BITS + abs(int(exponent)) + scale.bit_length()
-    while True:
-        with precision(bits):
-            exact = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator))
-            power = (exact * flint.arb.const_log2()).exp()
-            # None while the ball reaches over an integer.
-            floor = (power * scale).floor().unique_fmpz()
-        if floor is not None:
-            return int(floor)
-        bits *= 2
 
 
 def outputs_allowed(epsilon: object) -> int:
@@ -160,6 +123,47 @@ def smallest_cell(symbols: int, epsilon: object) -> int:
         return max(1, -(-symbols // (1 << value.numerator)))
     # symbols * 2^-epsilon is irrational, so its ceiling is its floor plus one.
     return _floor_of_power(-value, symbols) + 1
+
+
+def _exact_budget(epsilon: object) -> Fraction:
+    """A budget as an exact number of bits from 0 to `LARGEST_EPSILON`."""
+    try:
+        value = fraction_of(epsilon)
+    except InputError:
+        raise InputError(
+            f"epsilon ({quoted(epsilon)}) must be a number of bits from 0 to {LARGEST_EPSILON}"
+        ) from None
+    if value < 0:
+        raise InputError(
+            f"epsilon ({float(value):g}) allows fewer than one output (2^epsilon < 1); "
+            "it must be 0 (one output, nothing released) or more"
+        )
+    if value > LARGEST_EPSILON:
+        raise InputError(
+            f"epsilon ({float(value):g} bits) must be at most {LARGEST_EPSILON}: it limits nothing"
+        )
+    return value
+
+
+def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
+    """floor(scale * 2^exponent) for an exponent that is not an integer.
+
+    Then 2^exponent is irrational, so an interval around it that is small enough holds no integer.
+    Arb's balls are such intervals: the precision is doubled until both ends have the same floor.
+    """
+    import flint
+
+    # The result has as many bits as its exponent and scale say; the others decide its floor.
+    bits = FIRST_BITS + abs(int(exponent)) + scale.bit_length()
+    while True:
+        with precision(bits):
+            exact = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator))
+            power = (exact * flint.arb.const_log2()).exp()
+            # None while the ball reaches over an integer.
+            floor = (power * scale).floor().unique_fmpz()
+        if floor is not None:
+            return int(floor)
+        bits *= 2
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,10 @@ prices p_i of its relaxation (of a bit of kind of individual i) bound every choi
 with n_is the answers of individual i in groups of size s. A number of outputs whose priced error
 exceeds the least one by more than the gap is in no better choice, so all the others are added.
 Products are compared in integers.
+
+For example, an individual has one answer of each of two sizes, whose errors with k outputs are 3/k
+and 1/k. A total of 3 bits allows a product of 8. Of (8, 1), (4, 2) and (2, 4) the errors are 1.375,
+1.25 and 1.75, so the program chooses 4 outputs for the first size and 2 for the second.
 """
 
 from __future__ import annotations
@@ -173,16 +177,14 @@ def _first_program(
 class _OutputsProgram:
     """The integer program, which grows by options and by individuals over their budget.
 
+    `least_error` repeats three steps until nothing is added: it solves `program`, excludes a choice
+    over the total (`exclude`), or adds the options that a better choice may have (`add_options`).
+    `error`, `patterns` and `fewest` are those of `least_error`.
+
     Parameters
     ----------
-    error
-        The error of all groups of some sizes with some numbers of outputs.
-    patterns : (k, s) integers
-        For each kind of individual, in how many groups of each size it takes part.
     bits
         log2 of the most outputs of one individual.
-    fewest
-        The least number of outputs of an answer.
     tops
         The largest number of outputs of each size: one individual's answers have no room for more.
     unit
@@ -223,20 +225,21 @@ class _OutputsProgram:
         size, outputs = np.divmod(self.options, WIDE)
         matrix = SparseRows()
 
-        def add(values: NDArray[Any], lower: float, upper: float) -> None:
-            used = np.flatnonzero(values)
-            matrix.add(used.tolist(), values[used].tolist(), lower, upper)
+        def add_row(coefficients: NDArray[Any], lower: float, upper: float) -> None:
+            used = np.flatnonzero(coefficients)
+            matrix.add(used.tolist(), coefficients[used].tolist(), lower, upper)
 
+        # Exactly one option for each size. Options are sorted, so the last one has the last size.
         for place in range(int(size[-1]) + 1):
-            add(1.0 * (size == place), 1.0, 1.0)
+            add_row(1.0 * (size == place), 1.0, 1.0)
         # A little more room than the budget has, so that rounding excludes no choice within it.
         room = self.bits + ROUNDING * (1 + self.bits)
         for row in self.rows:
-            add(self.patterns[row][size] * np.log2(outputs), -math.inf, room)
+            add_row(self.patterns[row][size] * np.log2(outputs), -math.inf, room)
         for pattern, choice in self.excluded:
             # As many outputs or more, for every size in the pattern, are over the total as well.
             as_large = (outputs >= (choice % WIDE)[size]) & (pattern[size] > 0)
-            add(1.0 * as_large, -math.inf, np.count_nonzero(pattern) - 1.0)
+            add_row(1.0 * as_large, -math.inf, np.count_nonzero(pattern) - 1.0)
         ones = np.ones(self.options.size)
         costs = self.cost(self.options) / self.unit
         return Program(costs, 0 * ones, ones, matrix, ones.astype(np.bool_))

@@ -3,6 +3,9 @@
 A quantiser cuts [lo, hi] at thresholds t_1 < t_2 < ... into cells [lo, t_1), [t_1, t_2), ..,
 [t_m, hi] and releases which cell the answer lies in. Thresholds are exact rationals, and a double
 is compared with them without rounding.
+
+For example, ``Quantizer(0, 10, (4,))`` has the cells [0, 4) and [4, 10]. An answer of 4 lies in the
+second one, whose middle 7 is released. No answer moves by more than 3.
 """
 
 from __future__ import annotations
@@ -53,33 +56,6 @@ class EvenThresholds(Sequence[Fraction]):
 
 SHORTEST_EVEN = 3
 """Fewer thresholds are always evenly spaced, and are kept as they are."""
-
-
-def _increases(numbers: Sequence[Fraction]) -> bool:
-    """Whether numbers increase strictly."""
-    return all(a < b for a, b in itertools.pairwise(numbers))
-
-
-def _normalised(
-    thresholds: tuple[Fraction, ...] | EvenThresholds,
-) -> tuple[Fraction, ...] | EvenThresholds:
-    """Exact thresholds, as `EvenThresholds` if evenly spaced: so equal quantisers compare equal."""
-    if isinstance(thresholds, EvenThresholds):
-        if thresholds.number >= SHORTEST_EVEN and thresholds.step > 0:
-            return thresholds
-        # A step of zero or less is refused below, as numbers that do not increase.
-        thresholds = tuple(thresholds)
-    cuts = tuple(
-        exact_number(f"threshold {k + 1}", t) for k, t in enumerate(thresholds)
-    )
-    if not _increases(cuts):
-        raise InputError("thresholds must increase strictly")
-    if len(cuts) < SHORTEST_EVEN:
-        return cuts
-    step = cuts[1] - cuts[0]
-    if all(b - a == step for a, b in itertools.pairwise(cuts)):
-        return EvenThresholds(cuts[0], step, len(cuts))
-    return cuts
 
 
 @dataclass(frozen=True)
@@ -277,3 +253,30 @@ def quantizer_between(values: Iterable[Fraction], gaps: Iterable[int]) -> Quanti
     members = list(values)
     cuts = tuple((members[g] + members[g + 1]) / 2 for g in sorted(gaps))
     return Quantizer(members[0], members[-1], cuts)
+
+
+def _increases(numbers: Sequence[Fraction]) -> bool:
+    """Whether numbers increase strictly."""
+    return all(a < b for a, b in itertools.pairwise(numbers))
+
+
+def _normalised(
+    thresholds: tuple[Fraction, ...] | EvenThresholds,
+) -> tuple[Fraction, ...] | EvenThresholds:
+    """Exact thresholds, as `EvenThresholds` if evenly spaced: so equal quantisers compare equal."""
+    if isinstance(thresholds, EvenThresholds):
+        if thresholds.number >= SHORTEST_EVEN and thresholds.step > 0:
+            return thresholds
+        # A step of zero or less is refused below, as numbers that do not increase.
+        thresholds = tuple(thresholds)
+    cuts = tuple(
+        exact_number(f"threshold {k + 1}", t) for k, t in enumerate(thresholds)
+    )
+    if not _increases(cuts):
+        raise InputError("thresholds must increase strictly")
+    if len(cuts) < SHORTEST_EVEN:
+        return cuts
+    step = cuts[1] - cuts[0]
+    if all(b - a == step for a, b in itertools.pairwise(cuts)):
+        return EvenThresholds(cuts[0], step, len(cuts))
+    return cuts

@@ -3,6 +3,10 @@
 An uncertain variable is a mapping without any probability (Farokhi and Ding 2020, section II, after
 Nair 2013). A discrete pair (X, Y) is described by its joint range [[X, Y]]: the pairs (x, y) that
 can occur together.
+
+For example, of the pairs (a, 1), (a, 2) and (b, 2) the conditional range [[Y|a]] is {1, 2}, and
+[[X|2]] is {a, b}. `JointRange` keeps pairs as places in the marginal ranges: the rows are 0, 0, 1
+and the columns 0, 1, 1, as in a sparse matrix. All measures (`information`) count these places.
 """
 
 from __future__ import annotations
@@ -25,54 +29,6 @@ LARGEST_ENUMERATION = 5_000_000
 """Most pairs of a product that are enumerated, which takes some 10 s and 1 GB."""
 
 Indices = NDArray[np.int64]
-
-
-def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
-    """The distinct hashable values in order of first appearance, and the index of each value."""
-    if isinstance(values, np.ndarray):
-        array = cast("NDArray[Any]", values)
-        if array.ndim != 1:
-            raise InputError(f"{name} must have one dimension, not {array.ndim}")
-        # Python's own values: NumPy's would print as np.int64(1) and the like.
-        values = array.tolist()
-    members: list[Any] = list(values)
-    if not members:
-        raise InputError(f"{name} is empty; a range needs at least one value")
-    place: dict[Hashable, int] = {}
-    codes = np.empty(len(members), dtype=np.int64)
-    for k, value in enumerate(members):
-        try:
-            codes[k] = place.setdefault(value, len(place))
-        except TypeError:
-            raise InputError(
-                f"{name} holds {quoted(value)}, which cannot be hashed; use a tuple"
-            ) from None
-    for symbol in place:
-        # NaN equals nothing, so no range can contain it.
-        if isinstance(symbol, float | np.floating) and math.isnan(symbol):
-            raise InputError(
-                f"{name} contains NaN, which is no value of a range; drop it or give it a symbol"
-            )
-    return tuple(place), codes
-
-
-def log_ratio(ratio: Fraction, unit: str) -> float:
-    """Log of a ratio of integers of any size: base 2 for "bits", base e for "nats"; -inf at zero.
-
-    Between 1/2 and 2 the difference of two logarithms would lose digits, so the excess over one is
-    used.
-    """
-    if ratio == 0:
-        return -math.inf
-    # Python divides integers of any size and rounds once.
-    if Fraction(1, 2) < ratio < 2:
-        nats = math.log1p((ratio.numerator - ratio.denominator) / ratio.denominator)
-        if unit == "bits":
-            return nats / math.log(2)
-        return nats
-    if unit == "bits":
-        return math.log2(ratio.numerator) - math.log2(ratio.denominator)
-    return math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,3 +234,51 @@ def product(joint: JointRange, other: JointRange) -> JointRange:
         rows.reshape(-1),
         columns.reshape(-1),
     )
+
+
+def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
+    """The distinct hashable values in order of first appearance, and the index of each value."""
+    if isinstance(values, np.ndarray):
+        array = cast("NDArray[Any]", values)
+        if array.ndim != 1:
+            raise InputError(f"{name} must have one dimension, not {array.ndim}")
+        # Python's own values: NumPy's would print as np.int64(1) and the like.
+        values = array.tolist()
+    members: list[Any] = list(values)
+    if not members:
+        raise InputError(f"{name} is empty; a range needs at least one value")
+    place: dict[Hashable, int] = {}
+    codes = np.empty(len(members), dtype=np.int64)
+    for k, value in enumerate(members):
+        try:
+            codes[k] = place.setdefault(value, len(place))
+        except TypeError:
+            raise InputError(
+                f"{name} holds {quoted(value)}, which cannot be hashed; use a tuple"
+            ) from None
+    for symbol in place:
+        # NaN equals nothing, so no range can contain it.
+        if isinstance(symbol, float | np.floating) and math.isnan(symbol):
+            raise InputError(
+                f"{name} contains NaN, which is no value of a range; drop it or give it a symbol"
+            )
+    return tuple(place), codes
+
+
+def log_ratio(ratio: Fraction, unit: str) -> float:
+    """Log of a ratio of integers of any size: base 2 for "bits", base e for "nats"; -inf at zero.
+
+    Between 1/2 and 2 the difference of two logarithms would lose digits, so the excess over one is
+    used.
+    """
+    if ratio == 0:
+        return -math.inf
+    # Python divides integers of any size and rounds once.
+    if Fraction(1, 2) < ratio < 2:
+        nats = math.log1p((ratio.numerator - ratio.denominator) / ratio.denominator)
+        if unit == "bits":
+            return nats / math.log(2)
+        return nats
+    if unit == "bits":
+        return math.log2(ratio.numerator) - math.log2(ratio.denominator)
+    return math.log(ratio.numerator) - math.log(ratio.denominator)

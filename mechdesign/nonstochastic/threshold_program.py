@@ -4,6 +4,10 @@ Binaries t_g place a threshold in gap g. Two consecutive members a < b of a fibr
 outputs iff a threshold lies between them: z_ab = max of t_g over a <= g < b. The outputs on a fibre
 number one plus the sum of its z, so the budget is linear: the sum is at most K - 1, K =
 floor(2^epsilon) (docs/explanation/ranges-theory.md, 'Programs for thresholds').
+
+For example, a fibre has the answers number 0, 1 and 3, and K is 2. Its first pair has gap 0 alone,
+so z_01 is t_0; the second has gaps 1 and 2, so z_13 is at least t_1 and t_2. The budget is the row
+t_0 + z_13 <= 1.
 """
 
 from __future__ import annotations
@@ -27,6 +31,9 @@ Floats = NDArray[np.float64]
 
 class Separation:
     """The columns and rows of the program, which grow pair by pair.
+
+    `budget_model` makes it with the rows of the budget. A search may add rows of its own with
+    `column`; then `program` gives the solver's form, and `gaps_of` reads a solution.
 
     The columns are a binary t_g for each gap, then z_ab for pairs of consecutive members of fibres.
     A pair of neighbours (b = a + 1) is t_a itself. The z are not declared integer: once the t are

@@ -6,6 +6,10 @@ codes: sets of words of which no two are confused. Upper bounds are a fractional
 by outputs (Shannon 1956) and the theta number (Lovász 1979). Every bound is proven: codes are
 checked, covers are exact fractions, and the theta number is enclosed in balls. Proofs are in
 docs/explanation/ranges-theory.md.
+
+The pentagon shows all of them: five inputs, each confused with its two neighbours. One use has a
+code of 2 inputs, and the cover is 5/2. Two uses have a code of 5 words, and the theta number is the
+root of 5; so C0 is log2(5) / 2 exactly.
 """
 
 from __future__ import annotations
@@ -107,11 +111,15 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
         lower, _ = _enclosed_log2(Fraction(classes))
         _, upper = _enclosed_log2(min(_by_outputs(joint), _by_maximal_leakage(joint)))
         return CapacityBounds(lower, upper, code=None, cover=None)
+
+    # One use of the channel: a code from below, and a cover from above.
     code = one_shot_code(joint, time_limit=time_limit)
     cover = fractional_cover(joint)
     uses = 1
     lower, _ = _enclosed_log2(Fraction(code.size))
     _, upper = _enclosed_log2(cover)
+
+    # Where they do not meet, a better upper bound, and longer codes.
     theta: float | None = None
     if code.size < cover and joint.shape[0] <= LARGEST_THETA:
         theta = theta_bound(joint)
