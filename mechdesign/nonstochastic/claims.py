@@ -3,6 +3,10 @@
 The outputs of one answer are counted again. The number of answers that one individual takes part
 in, and the sizes of their groups, depend on the data and cannot be recomputed from the file: they
 are checked for shape, and the total budget is recomputed from them.
+
+`guarantee_record` is what a file has to state; a release writes it, and `verify_file` makes it anew
+from the counted thresholds and compares it key by key. For example, a file with 4 outputs of an
+answer and 3 answers of an individual must state a total of log2(4^3) = 6 bits.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 The numbers of outputs are those of least sum of largest errors (`outputs_program`). Their errors
 are known without laying out any thresholds (`worst_errors`); the thresholds follow, and are
 certified.
+
+For example, somebody is in a group of 10 records and in one of 1,000, and 8 outputs are allowed of
+both answers together. Equal shares are 2 outputs each. In a mean of 1,000 one individual moves the
+answer so little that 2 outputs are plenty, so the small group may get 4 of them.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Every individual ranges over its own domain independently of the others (a product range), as the
 guarantees of noiseless privacy ask (docs/explanation/ranges-theory.md, 'What a number of outputs
 promises').
+
+Ends and values are exact rationals: a float has the value of its bits, and a text such as "0.1" is
+the decimal. A domain is public. It must hold all values that anybody could have, not only those in
+the data.
 """
 
 from __future__ import annotations

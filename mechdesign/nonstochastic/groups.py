@@ -2,6 +2,11 @@
 
 Memory grows with the groups and the individuals, not with the records; the values that order
 statistics need, and the members of groups, spill into a file.
+
+`Groups.add` numbers the groups of a batch in the order of their appearance, and passes the values
+on: to `ExactSums`, or to `OrderedValues` for order statistics. After the last batch `totals` or
+`ranked` gives the exact answers, as integers of one unit. `most_answers` and `patterns` say how
+much a single individual takes part, which only `Memberships` knows.
 """
 
 from __future__ import annotations

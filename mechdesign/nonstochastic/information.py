@@ -7,6 +7,10 @@ Sources: Farokhi 2020, eq. (1) to (5); Farokhi 2019, eq. (1) to (9); Nair 2013 f
 information. Leakage against guessing is that of Farokhi and Ding 2020, whose numbers the docstrings
 give. Its Proposition 3(e) is false: L* of unrelated pairs is superadditive
 (docs/explanation/ranges-theory.md, 'Guessing').
+
+All measures are logarithms of numbers of symbols. For example, X is a or b, Y is 1 or 2, and only
+the pair (b, 1) cannot occur. At Y = 1 one of the two values of X is left, so L0(X;Y) is log2(2 / 1)
+= 1 bit. All four symbols are connected by pairs, so I*(X;Y) is log2(1) = 0 bits.
 """
 
 from __future__ import annotations

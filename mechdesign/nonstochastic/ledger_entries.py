@@ -1,4 +1,9 @@
-"""Releases of ranges in the ledger, which adds up the bits of all releases of the same records."""
+"""Releases of ranges in the ledger, which adds up the bits of all releases of the same records.
+
+The ledger keeps for each release a number of outputs and how many answers one individual takes part
+in; their power is a factor of the outputs of all releases together (Farokhi 2019, Theorem 6). A
+release in a way that is in the ledger already has the same answers, and adds nothing.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 Single records go through the jobs of channels (`jobs`). A release of groups takes one pass over the
 table (`Answering`). The output and the mechanism file are written whole or not at all, and a ledger
 adds up the releases of the same records.
+
+Both begin in `release_table`; `apply_mechanism` calls it with the mechanism of a file, and
+`quantize_table` with a function that designs one for the table. A release of groups writes its
+answers beside the target, makes sure that the input has not changed, enters the release in the
+ledger, and only then gives the files their names.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
 """The individuals in groups of records: the answers of one individual, and kinds of individuals.
 
 Memory grows with the individuals. Their memberships may spill into a file (`SpilledArrays`).
+
+A membership is one integer, individual * groups + group. Sorted, these integers are ordered by
+individual, so the answers of one individual are a run. For example, with three groups the
+memberships 0, 2, 4 are those of individual 0 in the groups 0 and 2, and of individual 1 in group 1.
 """
 
 from __future__ import annotations

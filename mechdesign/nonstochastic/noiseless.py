@@ -9,6 +9,11 @@ numbers (Theorem 6).
 Quantisers are designed from two numbers, the query's range R and its sensitivity S: every fibre
 lies in an interval of length at most S, which meets at most min(q, ceil(q S / R) + 1) of q equal
 cells (Theorem 8, corrected: docs/explanation/corrections.md, 'Noiseless privacy').
+
+For example, the sum of two values in [0, 1] has R = 2 and S = 1. Four equal cells have width 1/2,
+and an interval of length 1 meets at most ceil(4 / 2) + 1 = 3 of them: log2(3) bits.
+`design_quantizer` lays the cells out by such a theorem (`lay_out`), and `certify` counts them again
+on the query itself (`fibres`).
 """
 
 from __future__ import annotations
@@ -125,24 +130,6 @@ def uniform_levels(outputs: int, sensitivity: Fraction, span: Fraction) -> int:
     return max(outputs, math.floor((outputs - 1) * span / sensitivity))
 
 
-def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Quantizer:
-    """(K - 1) ceil(R / S) thresholds: groups of K - 1, each group S above the one before.
-
-    No quantiser has more when the fibres are all intervals of length S: the thresholds j and
-    j + K - 1 cannot be closer than S, so the first of group ceil(R / S) + 1 would be above hi.
-    """
-    groups = math.ceil((hi - lo) / sensitivity)
-    # All groups lie inside the range if the first one fits into what the others leave of it. There
-    # its thresholds are in the middle of K - 1 equal parts.
-    room = (hi - lo) - (groups - 1) * sensitivity
-    within = [room * (2 * b + 1) / (2 * (outputs - 1)) for b in range(outputs - 1)]
-    cuts: list[Fraction] = []
-    for group in range(groups):
-        start = lo + group * sensitivity
-        cuts += [start + offset for offset in within]
-    return Quantizer(lo, hi, tuple(cuts))
-
-
 def lay_out(
     lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, layout: Layout
 ) -> Quantizer:
@@ -179,6 +166,24 @@ def lay_out(
     count = math.ceil(span / spacing)
     first = lo + (span - (count - 1) * spacing) / 2
     return Quantizer(lo, hi, EvenThresholds(first, spacing, count))
+
+
+def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Quantizer:
+    """(K - 1) ceil(R / S) thresholds: groups of K - 1, each group S above the one before.
+
+    No quantiser has more when the fibres are all intervals of length S: the thresholds j and
+    j + K - 1 cannot be closer than S, so the first of group ceil(R / S) + 1 would be above hi.
+    """
+    groups = math.ceil((hi - lo) / sensitivity)
+    # All groups lie inside the range if the first one fits into what the others leave of it. There
+    # its thresholds are in the middle of K - 1 equal parts.
+    room = (hi - lo) - (groups - 1) * sensitivity
+    within = [room * (2 * b + 1) / (2 * (outputs - 1)) for b in range(outputs - 1)]
+    cuts: list[Fraction] = []
+    for group in range(groups):
+        start = lo + group * sensitivity
+        cuts += [start + offset for offset in within]
+    return Quantizer(lo, hi, tuple(cuts))
 
 
 def design_quantizer(

@@ -2,6 +2,10 @@
 
 Whatever program has chosen the thresholds, their outputs are counted again on the query, by code
 that shares nothing with the programs.
+
+A program returns a `ThresholdChoice`: the gaps between answers that get a threshold, and the bound
+that it proves. `counted` places each threshold half-way in its gap, counts the outputs (`certify`),
+and returns an `OptimalQuantizer`, or raises if the budget is not kept.
 """
 
 from __future__ import annotations

@@ -5,6 +5,11 @@ constructs one policy, which is not the best). A report is ambiguous if both hyp
 about, and telling if only one can. The policy is epsilon-private if |ambiguous| >= epsilon
 |telling| (docs/explanation/ranges-theory.md, 'Hypothesis testing'), which is linear in binaries.
 `TestingProblem` counts the reports of the solution again.
+
+For example, the value 1 occurs only without the hypothesis, and 2 only with it. Reported as they
+are, both are telling. Reported as 1, both share an ambiguous report, which discloses nothing. The
+program has a binary for every pair of a value and a report; linear rows count from these pairs
+which reports are in use, and which are ambiguous (`_Arcs`).
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 The design depends only on what is public of the table: the sizes of its groups, and the number of
 answers that one individual takes part in. With a budget for one answer, nothing of the table is
 needed; a budget for all answers of one individual takes a pass over the table of its own.
+
+`quantise_table` turns the options into a mechanism without thresholds, whose provenance has the
+rule to place them. `release_table` then lays them out for each size of group that it meets. A
+`_TotalBudget` is such a mechanism for a total: `designed` counts the answers of one individual, and
+shares or divides the total among them.
 """
 
 from __future__ import annotations
@@ -150,7 +155,11 @@ def _with_budget(
 
 
 class _TotalBudget:
-    """The design for a budget of all answers of one individual, by the groups of a table."""
+    """The design for a budget of all answers of one individual, by the groups of a table.
+
+    `release_table` calls `designed` once with the open table; then `notices` has what the user gets
+    to know of the division.
+    """
 
     def __init__(
         self, mechanism: MechanismFile, options: QuantizeOptions, total_epsilon: object

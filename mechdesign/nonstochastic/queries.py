@@ -3,6 +3,11 @@
 A fibre is the set of answers {f(x_i, x_-i) : x_i in its domain} that one individual can bring about
 while all the others stay as they are (Farokhi 2019, Definition 1). Its structure makes an
 exact certificate possible without enumerating all datasets.
+
+A linear query has its individuals in blocks of one weight and domain. For example, the mean of 4
+values in [0, 10] is one block of weight 1/4. If the other three contribute 5, the fibre is
+[5, 7.5]. Each order statistic has the largest fibre of a linear query (`largest_fibre`), so that
+`fibres` counts linear queries alone.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 `Tally` moves values into the range, holds the thresholds for every size of group, and adds up
 errors batch by batch. `RangeRelease` is the result, with the mechanism and its guarantee.
+
+A release makes one `Tally`. Of each batch it moves the values into the range (`inside`). For each
+size of group it asks for the thresholds (`quantizer`), and adds the errors of the answers
+(`add_errors`). At the end `result` states the guarantee of the thresholds that were in use. The
+tallies of the files of a folder are joined (`add`).
 """
 
 from __future__ import annotations

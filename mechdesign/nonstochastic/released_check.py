@@ -1,7 +1,11 @@
 """A released file compared with the mechanism of its release.
 
 Every answer must be the released number of a cell, and no group may have two. With the data, the
-release is repeated and compared.
+release is repeated and compared: answers of groups byte by byte, since nothing is drawn; single
+records by their sorted numbers, since their order and other columns may be others.
+
+For example, a mechanism with the cells [0, 10) and [10, 20] releases 5.0 and 15.0. A file with the
+answer 7.0 cannot come from it.
 """
 
 from __future__ import annotations

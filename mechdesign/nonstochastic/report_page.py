@@ -1,6 +1,9 @@
 """A report on a mechanism file: its guarantee, the error that a budget leaves, and its cells.
 
 One document serves HTML (with pictures), Markdown and JSON.
+
+`save_mechanism_report` makes a `_Page` of a verified file. Each private method of the page returns
+the blocks of one section, and `report.writing` writes the document by the ending of the path.
 """
 
 from __future__ import annotations

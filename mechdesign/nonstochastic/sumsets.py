@@ -1,6 +1,11 @@
 """Sums of independent members of finite sets of integers.
 
-A set is kept as runs of consecutive integers: even many sums consist of few runs.
+A set is kept as runs of consecutive integers: even many sums consist of few runs. For example, the
+sums of two members of {0, 3} and one of {0, 1} are 0, 1, 3, 4, 6, 7: the runs [0, 1], [3, 4] and
+[6, 7].
+
+The sums of n members of one set are put together from those of 1, 2, 4, .. members, by doubling.
+Two sets are added run by run, or by a convolution where they have too many runs.
 """
 
 from __future__ import annotations

@@ -2,6 +2,14 @@
 
 One pass over the table adds up the groups (`Groups`). Then every exact answer is placed into a cell
 of the quantiser for the size of its group.
+
+Sums are compared in integers. For example, the exact sum of a group is 37 units of 1/4, and its
+mean over 5 records is 37 units of 1/20, or 1.85. The quantiser turns its thresholds into numbers of
+such units once (`Quantizer.placing`), so no answer is rounded before it has its cell.
+
+A job makes an `Answering` for an open table and calls `grouped`, which returns the columns of the
+output. Then `tally` has the sums of the release. `members` is for designs that depend on who is in
+which group, before any answer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
 """Measures of ranges on the columns of a file, as the records that commands print (bits).
 
 The ranges are those of the file: the pairs (x, y) that occur in its records.
+
+`read_text_columns` reads the columns as texts. `measure_table` crosses those of x and of y, and
+measures the pairs (`information`). `policy_table` and `partition_column` take the cells of columns
+as numbers, and return the reports or cells that a program chose for their distinct values.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Farokhi 2019 offers equal cells only; docs/explanation/ranges-theory.md, 'Programs for thresholds',
 has the programs. Where every fibre is a run of consecutive answers, the thresholds are placed from
 left to right, each as low as it can be; else by integer programming.
+
+For example, the answers are 0, 1, 2, 3, the fibres {0, 1, 2} and {1, 2, 3}, and two outputs are
+allowed, so a fibre may contain one threshold. The first one goes between 0 and 1. The next must lie
+beyond all fibres that contain it, so it goes between 2 and 3: three levels.
 """
 
 from __future__ import annotations
