@@ -2,7 +2,7 @@
 
 A function here takes what a caller has given and returns it in the one form that the rest of the
 code uses, or raises `InputError` with the name of the argument. Budgets in words become nats,
-rounded towards less leakage.
+rounded towards less leakage: a factor of at most 2 is the largest double at or below log(2).
 """
 
 from __future__ import annotations

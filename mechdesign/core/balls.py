@@ -2,6 +2,10 @@
 
 A ball is a midpoint with a radius and encloses a real number. Every function here returns a
 double that is provably on one side of the number, and mostly the nearest such double.
+
+A number is enclosed at `FIRST_BITS` bits. If both ends of the ball round to the same double, that
+is the result; else the precision is doubled. For example, log2(3) is irrational and so never a
+double: from some precision on no double lies in its ball, and the loop ends.
 """
 
 from __future__ import annotations

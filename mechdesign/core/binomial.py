@@ -5,6 +5,10 @@ binomial distribution equals the level. Here the level may depend on p: it is al
 
 Ends are multiples of 2**-60, each the nearest one outside the exact quantile. Ball arithmetic
 decides every comparison, so every machine computes the same ends.
+
+A quantile in floating point comes first, then one Newton step from it in balls, which mostly proves
+itself. Where it does not, the end is bracketed and bisected. For example, of one success in one
+trial the tail is p itself, so the lower end at the level 1/20 is 1/20 rounded down to a multiple.
 """
 
 # SciPy ships no types.

@@ -4,6 +4,10 @@ Every such file is canonical JSON with the SHA-256 of everything else in it, and
 whole or not at all. A strict pydantic model (`FileDocument`) describes it; the JSON Schemas in
 ``docs/schemas`` are made from these models. Readers trust nothing: a message names the file, the
 key and the problem.
+
+A file has one key a line: ``"format"``, ``"version"``, the content, and ``"sha256"``. A reader
+(`read_built`) takes these steps in order: the text, its JSON, format and version, the content
+by its model, what `build` makes of it, and the hash.
 """
 
 from __future__ import annotations

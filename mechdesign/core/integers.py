@@ -3,6 +3,9 @@
 Rows are stored as in a compressed sparse matrix: where each row ends, the columns of its positive
 entries, and their values. Channels of many symbols are mostly zeros, so this takes a fraction of
 the memory, and audits visit positive entries alone.
+
+For example, the matrix ((0, 2), (3, 0), (0, 0)) is kept as `indptr` 0, 1, 2, 2 (where its rows
+begin and end), `indices` 1, 0 and `values` 2, 3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The values that the package's JSON files hold, and the one text of them that is hashed.
 
-JSON has no infinities: files hold them as the texts "inf" and "-inf".
+JSON has no infinities: files hold them as the texts "inf" and "-inf". One value has many JSON
+texts, so `canonical` fixes one: {"b": 1, "a": [2]} is ``{"a":[2],"b":1}``. `parse_json` refuses
+what JSON leaves open, such as a key that occurs twice.
 """
 
 from __future__ import annotations

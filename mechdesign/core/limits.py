@@ -2,6 +2,14 @@
 
 A limit bounds either each lift l(s, y) = P(s|y) / P(s), or an average of the lifts of an output
 over the sensitive symbols. All budgets are in nats.
+
+For example, ``LiftLimits(lower=0.5, upper=0.5)`` demands exp(-0.5) <= l <= exp(0.5) of every lift:
+no released value makes a secret less than 0.60 or more than 1.65 times as likely as before. With
+``MeanLimits(DistanceMean("l1", 1), upper=0.5)`` the mean of |l - 1| is at most exp(0.5) - 1, and a
+single lift may be larger.
+
+A notion (`mechdesign.notions`) returns its limits; designers and auditors ask them for their sides,
+their means and their words, and know nothing else of the notion.
 """
 
 from __future__ import annotations

@@ -9,6 +9,12 @@ below them depends on the row.
 The tables of one level are flat: *pairs* are (node, input) in ascending order, *slots* are (node,
 output) in the order of the nodes. So one table of integers, pairs by slots, holds all channels of a
 level.
+
+A draw walks down one level at a time, for all rows together: `pairs` finds the pair of each row's
+node and input, the row of that pair gives the probabilities of the slots, and the drawn slot has
+the node of the next level in `slot_children`. For example, a root with the inputs 0 and 1 and the
+outputs 0 and 1 has the pairs (0, 0), (0, 1) and as many slots. If its second slot leads to a
+constant node, nothing below it depends on a row that got the output 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Values as messages and results print them.
 
 A printed bound is never more favourable than the bound itself: upper bounds are rounded up and
-lower bounds down. Exponentials of budgets are correctly rounded decimals before that.
+lower bounds down. Exponentials of budgets are correctly rounded decimals before that. For example,
+0.123452 is 0.12346 as an upper bound (`at_most`), 0.12345 as a lower one (`at_least`), and 0.12345
+as a plain quantity (`about`).
 """
 
 from __future__ import annotations

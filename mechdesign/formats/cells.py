@@ -10,6 +10,9 @@ One rule serves every kind of frame, so that a channel designed on one works on 
   whatever zone displays them;
 - a category is the text of its value;
 - any other single value is its `str`; bytes, lists and records are refused.
+
+`encode` makes codes into distinct texts of a column, so that each text is made once: the cells
+2.5, None, 1.0, 2.5 are the codes 0, -1, 1, 0 into the texts "2.5" and "1.0".
 """
 
 from __future__ import annotations
@@ -269,9 +272,9 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
     if None in texts:
         # The dictionary itself has a NaN or a null. The last entry serves the code -1.
         missing = [code for code, text in enumerate(texts) if text is None]
-        kept = np.arange(len(texts) + 1)
-        kept[[*missing, -1]] = -1
-        codes = kept[codes]
+        new_codes = np.arange(len(texts) + 1)
+        new_codes[[*missing, -1]] = -1
+        codes = new_codes[codes]
     return Encoded(codes, tuple(text or "" for text in texts), is_float)
 
 

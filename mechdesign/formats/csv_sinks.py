@@ -3,6 +3,10 @@
 The exchanges are the same in every row (`edits_of`): which cells go, and which written columns come
 in their place. For every block the places of these cuts are computed, and a function in C copies
 what lies between them and puts the new texts in.
+
+For example, of the columns a, b, c the second is exchanged. In the row ``1,22,3`` the cut is from
+byte 1, the end of the first cell, to byte 5, behind the second delimiter. The new text is ``,x,``
+with its delimiters, so the row becomes ``1,x,3``.
 """
 
 from __future__ import annotations

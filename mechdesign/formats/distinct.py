@@ -3,6 +3,10 @@
 The codes of all columns become one integer for each record, in mixed radix. The distinct integers
 number the combinations. Where the product of the sizes does not fit into 64 bits, whole rows are
 sorted in their place.
+
+For example, the columns have the texts ("a", "b") and ("x", "y", "z"). With one more for a missing
+cell they have 3 and 4 possible cells. The record (b, x) has the codes 1 and 0, raised by one 2 and
+1, and so the integer 2 * 4 + 1 = 9.
 """
 
 from __future__ import annotations

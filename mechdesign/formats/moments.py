@@ -4,7 +4,8 @@ Every writer of CSV has a text of its own for a moment: ``2026-11-23 08:00:00+00
 ``2026-11-23 08:00:00.000000Z`` (pyarrow), ``2026-11-23T08:00:00.000000+0000`` (polars),
 ``2026-11-23 08:00:00+00`` (DuckDB), and ``2026-11-23`` where all times of a column are midnight. A
 moment is the seconds since 1970, the nanoseconds after them, and whether it has a zone (then the
-seconds are those of UTC).
+seconds are those of UTC). For example, ``1970-01-02 01:00:00.5+01:00`` is 86,400 seconds,
+500,000,000 nanoseconds, and a zone.
 """
 
 from __future__ import annotations

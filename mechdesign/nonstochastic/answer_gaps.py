@@ -4,6 +4,9 @@ A threshold separates two consecutive answers, so a quantiser of a finite query 
 gap g lies between values[g] and values[g + 1] (docs/explanation/ranges-theory.md, 'Programs for
 thresholds'). A fibre is the set of answers that one individual can bring about while all others
 stay as they are (Farokhi 2019, Definition 1); it is kept as places of answers.
+
+For example, two individuals have 0 or 1 each, and their sum is asked for. The answers are 0, 1, 2,
+with the gaps 0 and 1. The fibres are {0, 1} and {1, 2}, kept as the rows (0, 1) and (1, 2).
 """
 
 from __future__ import annotations
@@ -61,11 +64,11 @@ class GapProblem:
         ends = np.unique(ends[ends[:, 1] > ends[:, 0]], axis=0)
         # By first gap, the longest first: a fibre is maximal if it ends beyond all those before it.
         ends = ends[np.lexsort((-ends[:, 1], ends[:, 0]))]
-        keep = np.ones(len(ends), dtype=np.bool_)
+        is_maximal = np.ones(len(ends), dtype=np.bool_)
         if ends.size:
             farthest = np.maximum.accumulate(ends[:, 1])
-            keep[1:] = ends[1:, 1] > farthest[:-1]
-        return ends[keep]
+            is_maximal[1:] = ends[1:, 1] > farthest[:-1]
+        return ends[is_maximal]
 
     @cached_property
     def runs(self) -> bool:
