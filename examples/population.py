@@ -1,13 +1,19 @@
-"""Promises about a table and promises about its population: draw samples of known truths and look at the truth.
+"""Promises about a table and promises about its population, on samples of known truths.
 
-``python examples/population.py RESULTS.csv [DRAWS [TRUTH]] [--picture FILE]`` works on what RESULTS.csv does not have
-yet, in batches, prints a line for each truth, notion, size and kind of design, and draws the picture of all that is
-there. Truths: adult (5 x 15), even (3 x 6, no rare cells), rare (2 x 8, symbols rarer and rarer).
+``python examples/population.py RESULTS.csv [DRAWS [TRUTH]] [--picture FILE]`` works on what
+RESULTS.csv does not have yet, in batches, prints a line for each truth, notion, size and kind of
+design, and draws the picture of all that is there. Truths: adult (5 x 15), even (3 x 6, no rare
+cells), rare (2 x 8, symbols rarer and rarer).
 
-Every design is that of the optimal mechanism, ended at a gap of half of H(X): what its local searches find lies at the
-edge of the private set like the optimum, mostly uses as much of the budget, and takes a hundredth of a second or two.
-For adult up to 10,000 records, where it takes ten, it is ended before its searches: the best mixture of randomised
-responses and merged symbols at that edge.
+A draw has three steps: counts of so many records are drawn from the truth (`sample`), a channel is
+designed for these counts, and the share of the budget that it uses on the truth is computed
+(`realised`). The promise about the population held if that share is at most 1.
+
+Every design is that of the optimal mechanism, ended at a gap of half of H(X): what its local
+searches find lies at the edge of the private set like the optimum, mostly uses as much of the
+budget, and takes a hundredth of a second or two. For adult up to 10,000 records, where it takes
+ten, it is ended before its searches: the best mixture of randomised responses and merged symbols at
+that edge.
 """
 
 from __future__ import annotations
@@ -40,10 +46,26 @@ NOTIONS: dict[str, Any] = {
     "min-lift": md.MinLift(0.5),
 }
 LEVEL = 0.95
-GAP, WIDE_GAP = 0.5, 1.1
+GAP = 0.5
+"""The gap at which a design ends, as a share of H(X)."""
+
+WIDE_GAP = 1.1
+"""Any design has this gap, so it ends before its searches."""
+
 BATCH = 100
+"""Draws after which the results are written."""
+
+ROUNDING = 1e-12
+"""A channel at the edge may use so much more than its budget, by rounding."""
+
 CELL = ("truth", "notion", "records", "confidence")
 COLUMNS: tuple[str, ...] = (*CELL, "draws", "held", "low", "median", "high", "kept")
+"""The columns of the results: draws, and how many held; the least, median and largest share of the
+budget; and the median of the information that is kept.
+"""
+
+Row = dict[str, Any]
+"""A row of the results."""
 
 
 def truth_of(name: str) -> Array:
@@ -64,88 +86,109 @@ def sample(
     """Counts of so many records, the symbols of X that occur in them, and how many do not."""
     counts = rng.multinomial(records, truth.ravel()).reshape(truth.shape)
     seen = np.flatnonzero(counts.sum(axis=0)).tolist()
-    joint = md.Joint.from_counts(
-        counts[:, seen].tolist(), useful_labels=[str(x) for x in seen]
-    )
+    labels = [str(x) for x in seen]
+    joint = md.Joint.from_counts(counts[:, seen].tolist(), useful_labels=labels)
     return joint, seen, truth.shape[1] - len(seen)
 
 
 def realised(
     channel: md.Channel, joint: md.Joint, seen: list[int], truth: Array, limits: Any
 ) -> float:
-    """The largest share of a budget that the channel uses on the truth; unseen symbols are released as unknown ones."""
+    """The largest share of a budget that the channel uses on the truth.
+
+    Symbols that the sample has not seen are released as unknown ones.
+    """
+    # An unknown symbol gets an output by the mixture of all rows.
     rows = np.tile(joint.p_x @ channel.matrix, (truth.shape[1], 1))
     rows[seen] = channel.matrix
+    # P(y|s) and P(y) in the population. Their quotients are the lifts.
     given_s = truth / truth.sum(axis=1, keepdims=True) @ rows
     mass = truth.sum(axis=1) @ given_s
-    high, low = (
-        np.log(given_s.max(axis=0) / mass).max(),
-        np.log(mass / given_s.min(axis=0)).max(),
+    highest = given_s.max(axis=0)
+    lowest = given_s.min(axis=0)
+    used = (
+        (np.log(highest / mass).max(), limits.upper),
+        (np.log(mass / lowest).max(), limits.lower),
+        (np.log(highest / lowest).max(), limits.ratio),
     )
-    ratio = np.log(given_s.max(axis=0) / given_s.min(axis=0)).max()
-    sides = ((high, limits.upper), (low, limits.lower), (ratio, limits.ratio))
-    return max(float(value) / limit for value, limit in sides if math.isfinite(limit))
+    return max(float(nats) / limit for nats, limit in used if math.isfinite(limit))
 
 
 def study(
     name: str, notion: str, records: int, draws: int, batch: int = 0
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Draws of one cell: the same samples designed without and with confidence."""
-    truth, wanted = truth_of(name), NOTIONS[notion]
-    gap = WIDE_GAP if name == "adult" and records <= 10_000 else GAP
-    population.LITTLE = (
-        0.0  # nobody reads here how many records would be needed, which takes seconds
-    )
-    found: list[dict[str, Any]] = []
+    truth = truth_of(name)
+    gap = GAP
+    if name == "adult" and records <= 10_000:
+        gap = WIDE_GAP
+    # Nobody reads here how many records would be needed, which takes seconds.
+    population.LITTLE = 0.0
+    rows: list[Row] = []
     for level in (None, LEVEL):
+        # The same seed for both kinds of design, so that their samples are the same.
         rng = np.random.default_rng((records, batch))
         budgets: list[float] = []
         kept: list[float] = []
         for _ in range(draws):
             joint, seen, unseen = sample(truth, records, rng)
-            more: dict[str, Any] = (
-                {} if level is None else {"confidence": level, "unseen": unseen}
-            )
-            result = md.design(joint, wanted, gap=gap, **more)
-            budgets.append(realised(result.channel, joint, seen, truth, wanted.limits))
+            options: dict[str, Any] = {"gap": gap}
+            if level is not None:
+                options |= {"confidence": level, "unseen": unseen}
+            result = md.design(joint, NOTIONS[notion], **options)
+            limits = NOTIONS[notion].limits
+            budgets.append(realised(result.channel, joint, seen, truth, limits))
             kept.append(result.nmi)
-        held = sum(budget <= 1.0 + 1e-12 for budget in budgets)
-        shown = [
-            f"{x:.4f}"
-            for x in (*np.quantile(budgets, (0.0, 0.5, 1.0)), np.median(kept))
-        ]
-        values = (name, notion, records, level or "", draws, held, *shown)
-        found.append(dict(zip(COLUMNS, values, strict=True)))
-    return found
+        low, median, high = np.quantile(budgets, (0.0, 0.5, 1.0))
+        rows.append(
+            {
+                "truth": name,
+                "notion": notion,
+                "records": records,
+                "confidence": level or "",
+                "draws": draws,
+                "held": sum(budget <= 1.0 + ROUNDING for budget in budgets),
+                "low": f"{low:.4f}",
+                "median": f"{median:.4f}",
+                "high": f"{high:.4f}",
+                "kept": f"{np.median(kept):.4f}",
+            }
+        )
+    return rows
 
 
-def together(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each cell and kind of design, in the order of their records; medians are those of the batches'."""
-    cells: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+def together(rows: list[Row]) -> list[Row]:
+    """One row for each cell and kind of design, in the order of their records.
+
+    Medians are those of the medians of the batches.
+    """
+    batches_of: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        cells.setdefault(tuple(str(row[key]) for key in CELL), []).append(row)
-    found: list[dict[str, Any]] = []
-    for cell, parts in cells.items():
-        row: dict[str, Any] = dict(zip(CELL, cell, strict=True))
-        row |= {key: sum(int(part[key]) for part in parts) for key in ("draws", "held")}
-        how = {"low": min, "high": max, "median": np.median, "kept": np.median}
-        row |= {
-            key: float(take([float(part[key]) for part in parts]))
-            for key, take in how.items()
-        }
-        found.append(row)
-    return sorted(found, key=lambda row: int(row["records"]))
+        cell = tuple(str(row[key]) for key in CELL)
+        batches_of.setdefault(cell, []).append(row)
+    joined: list[Row] = []
+    for cell, batches in batches_of.items():
+        row: Row = dict(zip(CELL, cell, strict=True))
+        for key in ("draws", "held"):
+            row[key] = sum(int(batch[key]) for batch in batches)
+        row["low"] = min(float(batch["low"]) for batch in batches)
+        row["high"] = max(float(batch["high"]) for batch in batches)
+        for key in ("median", "kept"):
+            row[key] = float(np.median([float(batch[key]) for batch in batches]))
+        joined.append(row)
+    return sorted(joined, key=lambda row: int(row["records"]))
 
 
 def limits_of(held: int, draws: int) -> tuple[float, float]:
-    """Exact 95 % limits of the probability of what came true in so many draws (Clopper and Pearson)."""
+    """Exact 95 % limits of the probability that a promise holds (Clopper and Pearson)."""
     alpha = fraction_of("0.025")
-    return lower_end(held, draws, alpha) / SCALE, 1.0 - lower_end(
-        draws - held, draws, alpha
-    ) / SCALE
+    low = lower_end(held, draws, alpha) / SCALE
+    # The upper limit of what held is the lower limit of what did not.
+    high = 1.0 - lower_end(draws - held, draws, alpha) / SCALE
+    return low, high
 
 
-def line(row: dict[str, Any]) -> str:
+def line(row: Row) -> str:
     """A row in words."""
     kind = "95 %" if row["confidence"] else "plain"
     low, high = limits_of(row["held"], row["draws"])
@@ -155,8 +198,11 @@ def line(row: dict[str, Any]) -> str:
     )
 
 
-def picture(rows: list[dict[str, Any]], path: str) -> None:
-    """Realised budgets, least to largest and median, against the number of records: a truth in each column."""
+def picture(rows: list[Row], path: str) -> None:
+    """Realised budgets, least to largest and median, against the number of records.
+
+    A truth in each column, a notion in each row.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -173,25 +219,10 @@ def picture(rows: list[dict[str, Any]], path: str) -> None:
     for i, notion in enumerate(NOTIONS):
         for j, truth in enumerate(TRUTHS):
             axis = axes[i, j]
-            for level, name, colour in (
-                ("", "plain design", "C1"),
-                (str(LEVEL), "with 95 % confidence", "C0"),
-            ):
-                own = [
-                    r
-                    for r in rows
-                    if (r["truth"], r["notion"], str(r["confidence"]))
-                    == (truth, notion, level)
-                ]
-                sizes = [int(row["records"]) for row in own]
-                ends = np.minimum(
-                    [[row[k] for k in ("low", "median", "high")] for row in own], 10.0
-                )
-                if own:
-                    axis.fill_between(
-                        sizes, ends[:, 0], ends[:, 2], color=colour, alpha=0.2
-                    )
-                    axis.plot(sizes, ends[:, 1], color=colour, label=name)
+            plain = rows_of(rows, truth=truth, notion=notion, confidence="")
+            draw_band(axis, plain, "plain design", "C1")
+            sure = rows_of(rows, truth=truth, notion=notion, confidence=LEVEL)
+            draw_band(axis, sure, "with 95 % confidence", "C0")
             axis.axhline(1.0, color="black", linestyle="--", linewidth=0.8)
             axis.set(xscale="log", ylim=(0.0, 3.0))
             axis.set_title(f"{truth}, {NOTIONS[notion].text}", fontsize=8)
@@ -202,6 +233,27 @@ def picture(rows: list[dict[str, Any]], path: str) -> None:
     figure.savefig(path, dpi=110)
 
 
+def rows_of(rows: list[Row], **cell: object) -> list[Row]:
+    """The rows with these values, compared as texts: results are read from a CSV."""
+    matching: list[Row] = []
+    for row in rows:
+        if all(str(row[key]) == str(value) for key, value in cell.items()):
+            matching.append(row)
+    return matching
+
+
+def draw_band(axis: Any, rows: list[Row], name: str, colour: str) -> None:
+    """Draw the medians of a kind of design, and the band from the least to the largest."""
+    if not rows:
+        return
+    sizes = [int(row["records"]) for row in rows]
+    shares = [[row["low"], row["median"], row["high"]] for row in rows]
+    # An infinite share has no place in a picture.
+    low, median, high = np.minimum(shares, 10.0).T
+    axis.fill_between(sizes, low, high, color=colour, alpha=0.2)
+    axis.plot(sizes, median, color=colour, label=name)
+
+
 def main() -> None:
     """Go on where the results end."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -209,34 +261,32 @@ def main() -> None:
     parser.add_argument("draws", type=int, nargs="?", default=20)
     parser.add_argument("truth", nargs="?", choices=TRUTHS)
     parser.add_argument("--picture")
-    typed = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    if typed.results.exists():
-        with typed.results.open(newline="") as stream:
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    if arguments.results.exists():
+        with arguments.results.open(newline="") as stream:
             rows += csv.DictReader(stream)
-    for name in (typed.truth,) if typed.truth else TRUTHS:
-        cells = [(notion, records) for records in SIZES for notion in NOTIONS]
-        for batch, (notion, records) in product(
-            range(math.ceil(typed.draws / BATCH)), cells
-        ):
-            own = [
-                r
-                for r in rows
-                if (r["truth"], r["notion"], int(r["records"]))
-                == (name, notion, records)
-            ]
-            done = sum(int(row["draws"]) for row in own if row["confidence"])
-            if done > batch * BATCH or done >= typed.draws:
-                continue
-            rows += study(name, notion, records, min(BATCH, typed.draws - done), batch)
-            with typed.results.open("w", newline="") as stream:
-                writer = csv.DictWriter(stream, COLUMNS)
-                writer.writeheader()
-                writer.writerows(rows)
+    truths = TRUTHS
+    if arguments.truth:
+        truths = (arguments.truth,)
+    batches = range(math.ceil(arguments.draws / BATCH))
+    # A batch of every cell before the next batch, so that early results are of all cells.
+    for name, batch, records, notion in product(truths, batches, SIZES, NOTIONS):
+        earlier = rows_of(rows, truth=name, notion=notion, records=records)
+        # Every draw has two rows: without confidence, and with it.
+        done = sum(int(row["draws"]) for row in earlier if row["confidence"])
+        if done > batch * BATCH or done >= arguments.draws:
+            continue
+        draws = min(BATCH, arguments.draws - done)
+        rows += study(name, notion, records, draws, batch)
+        with arguments.results.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
     rows = together(rows)
     print(*map(line, rows), sep="\n")
-    if typed.picture:
-        picture(rows, typed.picture)
+    if arguments.picture:
+        picture(rows, arguments.picture)
 
 
 if __name__ == "__main__":
