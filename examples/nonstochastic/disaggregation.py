@@ -57,12 +57,14 @@ def load(folder: Path, step: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """For each segment the appliances (readings, 3) and the whole house (readings,), in watts."""
     segments = []
     for k in range(3):
-        with (folder / "redd" / f"redd_house1_{k}.csv").open(
-            newline="", encoding="utf-8"
-        ) as stream:
+        path = folder / "redd" / f"redd_house1_{k}.csv"
+        with path.open(newline="", encoding="utf-8") as stream:
             rows = list(csv.DictReader(stream))[::step]
-        parts = np.array([[float(row[name]) for name in APPLIANCES] for row in rows])
-        segments.append((parts, np.array([float(row["main"]) for row in rows])))
+        columns = []
+        for name in APPLIANCES:
+            columns.append([float(row[name]) for row in rows])
+        house = np.array([float(row["main"]) for row in rows])
+        segments.append((np.array(columns).T, house))
     return segments
 
 
@@ -71,12 +73,12 @@ def clusters(power: np.ndarray, number: int) -> np.ndarray:
     centres = np.quantile(power, (np.arange(number) + 0.5) / number)
     for _ in range(ROUNDS):
         nearest = np.abs(power[:, None] - centres).argmin(axis=1)
-        moved = np.array(
-            [
-                power[nearest == k].mean() if (nearest == k).any() else c
-                for k, c in enumerate(centres)
-            ]
-        )
+        moved = centres.copy()
+        for k in range(number):
+            members = power[nearest == k]
+            # A cluster without readings stays where it is.
+            if members.size:
+                moved[k] = members.mean()
         if np.array_equal(moved, centres):
             break
         centres = moved
@@ -93,35 +95,41 @@ def disaggregate(released: np.ndarray, states: list[np.ndarray]) -> np.ndarray:
     combinations = np.array(list(itertools.product(*states)))
     sums = combinations.sum(axis=1)
     order = np.argsort(sums, kind="stable")
+    # Between two neighbouring sums the middle decides which one is nearer.
     middles = (sums[order][1:] + sums[order][:-1]) / 2
-    return combinations[order[np.searchsorted(middles, released)], : len(APPLIANCES)]
+    nearest = order[np.searchsorted(middles, released)]
+    # The last state is that of everything else in the house.
+    return combinations[nearest, : len(APPLIANCES)]
 
 
 def learn_and_guess(reports: np.ndarray, on: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Power (on: 2 ON) of each appliance: what was the case in most of the readings with the nearest report."""
-    seen, place = np.unique(reports, return_inverse=True)
+    """Power (on: 2 ON) of each appliance, by most of the readings with the nearest report."""
+    distinct, place = np.unique(reports, return_inverse=True)
     counts = np.bincount(place)
-    mostly = np.stack(
-        [np.bincount(place, weights=column) * 2 > counts for column in on.T], axis=1
-    )
-    middles = (seen[1:] + seen[:-1]) / 2
-    return np.where(mostly[np.searchsorted(middles, new)], 2 * ON, 0.0)
+    times_on = [np.bincount(place, weights=column) for column in on.T]
+    mostly_on = 2 * np.stack(times_on, axis=1) > counts[:, None]
+    middles = (distinct[1:] + distinct[:-1]) / 2
+    return np.where(mostly_on[np.searchsorted(middles, new)], 2 * ON, 0.0)
 
 
 def f_scores(truth: np.ndarray, guess: np.ndarray) -> np.ndarray:
     """2 TP / (2 TP + FP + FN) of 'on' for each appliance; 0 where it is never found on rightly."""
-    on, said = truth > ON, guess > ON
-    hit = (on & said).sum(axis=0)
-    total = on.sum(axis=0) + said.sum(axis=0)
-    return np.divide(2 * hit, total, out=np.zeros(truth.shape[1]), where=total > 0)
+    on = truth > ON
+    guessed_on = guess > ON
+    hits = (on & guessed_on).sum(axis=0)
+    # TP + FN readings are on, and TP + FP are guessed to be.
+    total = on.sum(axis=0) + guessed_on.sum(axis=0)
+    return np.divide(2 * hits, total, out=np.zeros(truth.shape[1]), where=total > 0)
 
 
 def blocks(
     segments: list[tuple[np.ndarray, np.ndarray]], step: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Every other block of five minutes to learn from, the ones between to test on."""
-    parts, main = (np.concatenate(arrays) for arrays in zip(*segments, strict=True))
-    place = np.concatenate([np.arange(len(m)) for _, m in segments])
+    parts = np.concatenate([parts for parts, _ in segments])
+    main = np.concatenate([main for _, main in segments])
+    place = np.concatenate([np.arange(len(main)) for _, main in segments])
+    # A reading every three seconds, of which every `step`-th is used.
     learn = place * 3 * step // BLOCK_SECONDS % 2 == 0
     return parts[learn], main[learn], parts[~learn], main[~learn]
 
@@ -133,14 +141,24 @@ def attack(
     reports: np.ndarray,
     states: list[np.ndarray],
 ) -> dict[str, float]:
-    """Mean f-score of both adversaries, then that of combinatorial optimisation for each appliance."""
+    """Mean f-score of both adversaries, then the combinatorial one's for each appliance.
+
+    Parameters
+    ----------
+    learned, known
+        Power of the appliances in the readings to learn from, and the reports of these readings.
+    truth, reports
+        The same of the readings that are attacked.
+    states
+        The states of each appliance, in watts.
+    """
     combined = f_scores(truth, disaggregate(reports, states))
     trained = f_scores(truth, learn_and_guess(known, learned > ON, reports))
-    named = dict(zip(APPLIANCES, combined.tolist(), strict=True))
+    of_appliances = dict(zip(APPLIANCES, combined.tolist(), strict=True))
     return {
         "combinatorial": float(combined.mean()),
         "learned": float(trained.mean()),
-        **named,
+        **of_appliances,
     }
 
 
@@ -156,12 +174,11 @@ def play(
     rows: Table = [{"epsilon": "none", "outputs": "all", **plain}]
     for epsilon in EPSILONS:
         design = design_quantizer(identity_query(interval(0, LARGEST_POWER)), epsilon)
-        reports = (design.quantizer.release(each) for each in (known, power))
-        said = dict(zip(("known", "reports"), reports, strict=True))
-        found = attack(learned, truth=truth, states=states, **said)
-        rows.append(
-            {"epsilon": epsilon, "outputs": design.certificate.outputs, **found}
-        )
+        known_reports = design.quantizer.release(known)
+        reports = design.quantizer.release(power)
+        scores = attack(learned, known_reports, truth, reports, states)
+        outputs = design.certificate.outputs
+        rows.append({"epsilon": epsilon, "outputs": outputs, **scores})
     return rows
 
 
@@ -191,16 +208,18 @@ def picture(folder: Path, rows: Table) -> None:
 
 def main(argv: Sequence[str] | None = None) -> Table:
     """Learn, release, attack, print, write."""
-    asked = options(__doc__, argv)
-    step = 1 if asked.full else 5
+    arguments = options(__doc__, argv)
+    step = 1 if arguments.full else 5
     learned, learned_main, truth, main_power = blocks(load(data_folder(), step), step)
     states = [learn_states(learned[:, k]) for k in range(len(APPLIANCES))]
     states.append(clusters(learned_main - learned.sum(axis=1), REST_STATES))
     print(
         f"{len(learned):,} readings to learn from, {len(truth):,} to test (the paper: 23 April to 21 May 2011)"
     )
-    for name, found in zip((*APPLIANCES, "everything else"), states, strict=True):
-        print(f"{name}: {', '.join(f'{watts:.0f} W' for watts in found)}")
+    names = (*APPLIANCES, "everything else")
+    for name, watts in zip(names, states, strict=True):
+        listed = ", ".join(f"{power:.0f} W" for power in watts)
+        print(f"{name}: {listed}")
     rows = play(learned, learned_main, truth, main_power, states)
     alone = play(
         learned,
@@ -215,10 +234,10 @@ def main(argv: Sequence[str] | None = None) -> Table:
     show(rows)
     print(f"Without any data: 'always on' scores {always.mean():.4g} on average.")
     print(NOTE)
-    if asked.out is not None:
-        write_csv(asked.out, "disaggregation", rows)
-        picture(asked.out, rows)
-        print(f"table and picture are in {asked.out}")
+    if arguments.out is not None:
+        write_csv(arguments.out, "disaggregation", rows)
+        picture(arguments.out, rows)
+        print(f"table and picture are in {arguments.out}")
     return rows
 
 

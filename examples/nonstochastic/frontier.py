@@ -57,15 +57,14 @@ def uniform_distortion(
 
 def quantizer_frontier(people: int) -> Table:
     """Levels and root mean square error against the budget."""
-    problem, weights = (
-        gap_problem(mean_query(people, finite(AMOUNTS))),
-        answers_weights(people),
-    )
+    problem = gap_problem(mean_query(people, finite(AMOUNTS)))
+    weights = answers_weights(people)
     exact = CellLoss(problem.values, exact_weights(weights, len(problem.values)))
     rows: Table = []
     for epsilon in BUDGETS:
         used, uniform = uniform_distortion(problem, epsilon, exact)
         levels = most_levels(problem, epsilon, time_limit=TIME_LIMIT)
+        earliest = most_levels(problem, epsilon, method="earliest")
         best = least_distortion(
             problem, epsilon, weights=weights, time_limit=TIME_LIMIT
         )
@@ -74,9 +73,7 @@ def quantizer_frontier(people: int) -> Table:
                 "epsilon": epsilon,
                 "outputs": levels.outputs_allowed,
                 "uniform_levels": used,
-                "earliest_levels": most_levels(
-                    problem, epsilon, method="earliest"
-                ).levels,
+                "earliest_levels": earliest.levels,
                 "most_levels": levels.levels,
                 "at_most": int(levels.bound),
                 "by": levels.method,
@@ -102,16 +99,16 @@ def partition_frontier() -> Table:
     for epsilon in (1, 2, 3, 4, 5, 6, 7, 8):
         best = identifiable_partition(incomes, epsilon)
         equal = np.array_split(incomes, len(incomes) // best.smallest)
-        spread = math.sqrt(
-            sum(((part - part.mean()) ** 2).sum() for part in equal) / len(incomes)
-        )
+        loss = 0.0
+        for part in equal:
+            loss += ((part - part.mean()) ** 2).sum()
         rows.append(
             {
                 "epsilon": epsilon,
                 "smallest_cell": best.smallest,
                 "cells": best.sizes.size,
                 "least_rmse": math.sqrt(best.distortion),
-                "equal_counts_rmse": spread,
+                "equal_counts_rmse": math.sqrt(loss / len(incomes)),
                 "maximal_leakage": best.maximal_leakage,
             }
         )
@@ -152,9 +149,10 @@ def picture(folder: Path, people: int, thresholds: Table, partitions: Table) -> 
 
 def main(argv: Sequence[str] | None = None) -> Table:
     """Compute, print, write."""
-    asked = options(__doc__, argv)
-    people = 5 if asked.full else 3
-    thresholds, partitions = quantizer_frontier(people), partition_frontier()
+    arguments = options(__doc__, argv)
+    people = 5 if arguments.full else 3
+    thresholds = quantizer_frontier(people)
+    partitions = partition_frontier()
     print(
         f"Mean of {people} amounts of {', '.join(map(str, AMOUNTS))}, noiseless privacy:"
     )
@@ -163,13 +161,13 @@ def main(argv: Sequence[str] | None = None) -> Table:
     show(partitions)
     query = linear_query([10, 1], [integers(0, 1), integers(0, 9)])
     for method in ("earliest", "milp"):
-        found = most_levels(query, 1, method=method)
-        print(f"10 a + b, epsilon 1, {method}: {found.levels} levels ({found.because})")
-    if asked.out is not None:
-        write_csv(asked.out, "frontier_quantizers", thresholds)
-        write_csv(asked.out, "frontier_partitions", partitions)
-        picture(asked.out, people, thresholds, partitions)
-        print(f"tables and picture are in {asked.out}")
+        best = most_levels(query, 1, method=method)
+        print(f"10 a + b, epsilon 1, {method}: {best.levels} levels ({best.because})")
+    if arguments.out is not None:
+        write_csv(arguments.out, "frontier_quantizers", thresholds)
+        write_csv(arguments.out, "frontier_partitions", partitions)
+        picture(arguments.out, people, thresholds, partitions)
+        print(f"tables and picture are in {arguments.out}")
     return thresholds
 
 

@@ -34,17 +34,15 @@ POLICIES = ("correlation", "square_error", "peaks")
 
 def load(folder: Path) -> np.ndarray:
     """Consumption of the households without faulty readings: (households, days), kWh."""
-    lines = (
-        (folder / "smart-meter" / "clean_vids.txt")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
-    clean = {line.strip() for line in lines if not line.startswith("#")}
-    with (folder / "smart-meter" / "daily_kwh_537x49.csv").open(
-        newline="", encoding="utf-8"
-    ) as stream:
-        rows = [row for row in csv.reader(stream) if row[0] in clean]
-    return np.array([[float(cell) for cell in row[1:]] for row in rows])
+    names = (folder / "smart-meter" / "clean_vids.txt").read_text(encoding="utf-8")
+    clean = {line.strip() for line in names.splitlines() if not line.startswith("#")}
+    path = folder / "smart-meter" / "daily_kwh_537x49.csv"
+    homes: list[list[float]] = []
+    with path.open(newline="", encoding="utf-8") as stream:
+        for household, *days in csv.reader(stream):
+            if household in clean:
+                homes.append([float(cell) for cell in days])
+    return np.array(homes)
 
 
 def correlation(house: np.ndarray, released: np.ndarray) -> np.ndarray:
@@ -73,44 +71,42 @@ def advantage(
     houses: tuple[np.ndarray, np.ndarray], released: np.ndarray
 ) -> dict[str, float]:
     """Adv of each policy; the first household is the one in the group. A tie is a toss of a coin."""
-    found: dict[str, float] = {}
+    advantages: dict[str, float] = {}
     for name, policy in zip(POLICIES, (correlation, square_error, peaks), strict=True):
         inside, outside = (policy(house, released) for house in houses)
         right = np.mean(inside > outside) + np.mean(inside == outside) / 2
-        found[name] = float(2 * abs(right - 0.5))
-    return found
+        advantages[name] = float(2 * abs(right - 0.5))
+    return advantages
 
 
 def play(
     homes: np.ndarray, size: int, games: int, seed: int, largest: float = LARGEST_DAY
 ) -> Table:
-    """One row for the plain means and one for each budget, on the same games; a day is at most `largest` kWh."""
+    """One row for the plain means and one for each budget, on the same games.
+
+    A household uses at most `largest` kWh a day.
+    """
     rng = np.random.default_rng(seed)
-    drawn = rng.permuted(np.tile(np.arange(len(homes)), (games, 1)), axis=1)[
-        :, : size + 1
-    ]
+    # Of `size` + 1 households in random order the last is the one that is not in the group.
+    orders = rng.permuted(np.tile(np.arange(len(homes)), (games, 1)), axis=1)
+    drawn = orders[:, : size + 1]
     houses = homes[drawn[:, 0]], homes[drawn[:, size]]
     means = homes[drawn[:, :size]].mean(axis=1)
-    rows: Table = [
-        {
-            "n": size,
-            "epsilon": "none",
-            "outputs": "all",
-            "levels": "all",
-            **advantage(houses, means),
-        }
-    ]
+    plain = {"n": size, "epsilon": "none", "outputs": "all", "levels": "all"}
+    rows: Table = [{**plain, **advantage(houses, means)}]
+    query = mean_query(size, interval(0, largest))
     for epsilon in EPSILONS:
-        # The corrected Theorem 8, counted exactly; the published number of levels can break the budget.
-        design = design_quantizer(
-            mean_query(size, interval(0, largest)), epsilon, layout="uniform"
-        )
-        cells = design.quantizer.cells(means)
-        released = np.array([float(m) for m in design.quantizer.midpoints])[cells]
-        row = {"n": size, "epsilon": epsilon, "outputs": design.certificate.outputs}
-        rows.append(
-            {**row, "levels": design.quantizer.levels, **advantage(houses, released)}
-        )
+        # The corrected Theorem 8, counted exactly; the published number of levels can break the
+        # budget.
+        design = design_quantizer(query, epsilon, layout="uniform")
+        released = design.quantizer.release(means)
+        row = {
+            "n": size,
+            "epsilon": epsilon,
+            "outputs": design.certificate.outputs,
+            "levels": design.quantizer.levels,
+        }
+        rows.append({**row, **advantage(houses, released)})
     return rows
 
 
@@ -143,9 +139,9 @@ def picture(folder: Path, rows: Table) -> None:
 
 def main(argv: Sequence[str] | None = None) -> Table:
     """Play, print, write."""
-    asked = options(__doc__, argv)
+    arguments = options(__doc__, argv)
     homes = load(data_folder())
-    games = 20_000 if asked.full else 1_500
+    games = 20_000 if arguments.full else 1_500
     print(
         f"{homes.shape[0]} households, {homes.shape[1]} days (the paper: 300 Ausgrid homes, 365 days); {games:,} games"
     )
@@ -167,10 +163,10 @@ def main(argv: Sequence[str] | None = None) -> Table:
     print(
         "A release covers one day; the 49 days of one household add up to 49 epsilon."
     )
-    if asked.out is not None:
-        write_csv(asked.out, "membership", rows)
-        picture(asked.out, rows)
-        print(f"table and picture are in {asked.out}")
+    if arguments.out is not None:
+        write_csv(arguments.out, "membership", rows)
+        picture(arguments.out, rows)
+        print(f"table and picture are in {arguments.out}")
     return rows
 
 

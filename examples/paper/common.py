@@ -14,7 +14,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
@@ -162,11 +162,13 @@ def curves(keys: Sequence[Key], plan: Plan, run: Run) -> list[Mean]:
 
 @dataclass(frozen=True)
 class _Task:
+    """The plan on one table: an object, because other processes get it by pickling."""
+
     plan: Plan
 
     def __call__(self, key: Key) -> list[md.ComparisonRow]:
         plan = self.plan
-        done = md.compare(
+        comparison = md.compare(
             table(key),
             epsilons=plan.epsilons,
             lams=plan.lams,
@@ -174,30 +176,33 @@ class _Task:
             notions=plan.notions,
             time_limit=plan.time_limit,
         )
-        return [
-            row
-            for row in done.rows
-            if plan.keep is None or (row.mechanism, *row.curve) in plan.keep
-        ]
+        if plan.keep is None:
+            return list(comparison.rows)
+        rows: list[md.ComparisonRow] = []
+        for row in comparison.rows:
+            if (row.mechanism, *row.curve) in plan.keep:
+                rows.append(row)
+        return rows
+
+
+AVERAGED = ("nmi", "upper_bound_nmi", "max_log_lift", "min_log_lift", "seconds")
+"""The figures of a row that are averaged over tables."""
+
+
+def _average(values: Sequence[float | None]) -> float | None:
+    """The mean; None unless every table has a value."""
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
+        return None
+    return statistics.fmean(numbers)
 
 
 def _mean(rows: Sequence[md.ComparisonRow]) -> Mean:
-    def average(values: Iterable[float | None]) -> float | None:
-        every = list(values)
-        known = [value for value in every if value is not None]
-        return statistics.fmean(known) if len(known) == len(every) else None
-
+    """The rows of one curve and budget, one for each table, as one row."""
     nmi = [row.nmi for row in rows]
-    means: dict[str, Any] = {
-        name: average(getattr(row, name) for row in rows)
-        for name in (
-            "nmi",
-            "upper_bound_nmi",
-            "max_log_lift",
-            "min_log_lift",
-            "seconds",
-        )
-    }
+    means: dict[str, Any] = {}
+    for name in AVERAGED:
+        means[name] = _average([getattr(row, name) for row in rows])
     row = replace(
         rows[0],
         satisfied=all(r.satisfied for r in rows),
@@ -264,31 +269,32 @@ def print_order(
     below: float = math.inf,
 ) -> None:
     """Where the first curve has more utility than the second, where less, and where as much."""
-    first, second = of_curve(means, better), of_curve(means, worse)
+    first = of_curve(means, better)
+    second = of_curve(means, worse)
     budgets = sorted(e for e in first.keys() & second.keys() if above < e < below)
     gain = {e: first[e].row.nmi - second[e].row.nmi for e in budgets}
-    parts = [
-        (word, [e for e in budgets if holds(gain[e])])
-        for word, holds in (
-            ("above", lambda g: g > SAME),
-            ("equal", lambda g: abs(g) <= SAME),
-            ("below", lambda g: g < -SAME),
-        )
-    ]
-    found = "; ".join(
-        f"{word} at {intervals(where, budgets)}" for word, where in parts if where
-    )
+    # In this order they are printed.
+    budgets_of: dict[str, list[float]] = {"above": [], "equal": [], "below": []}
+    for e in budgets:
+        if gain[e] > SAME:
+            budgets_of["above"].append(e)
+        elif gain[e] < -SAME:
+            budgets_of["below"].append(e)
+        else:
+            budgets_of["equal"].append(e)
+    parts: list[str] = []
+    for word, where in budgets_of.items():
+        if where:
+            parts.append(f"{word} at {intervals(where, budgets)}")
+    part_of_grid = ""
+    if above:
+        part_of_grid = f", epsilon > {above:g}"
+    elif below < math.inf:
+        part_of_grid = f", epsilon < {below:g}"
     extreme = max(budgets, key=lambda e: abs(gain[e]))
     print(
-        f"  {curve_text(better)} against {curve_text(worse)}"
-        + (
-            f", epsilon > {above:g}"
-            if above
-            else f", epsilon < {below:g}"
-            if below < math.inf
-            else ""
-        )
-        + f": {found} (largest difference {gain[extreme]:+.4f} at {extreme:g})"
+        f"  {curve_text(better)} against {curve_text(worse)}{part_of_grid}: "
+        f"{'; '.join(parts)} (largest difference {gain[extreme]:+.4f} at {extreme:g})"
     )
 
 
