@@ -64,6 +64,7 @@ class BlurringPolicy:
             raise InputError(f"coordinate ({self.coordinate}) must be 0 or more")
 
     def _split(self, points: ArrayLike) -> tuple[Points, Points, Points]:
+        """The points as a table (N, n), their coordinate i, and the boundary beside it."""
         table = np.asarray(points, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] <= self.coordinate:
             raise InputError(
@@ -71,11 +72,8 @@ class BlurringPolicy:
             )
         if not bool(np.isfinite(table).all()):
             raise InputError("points must be finite numbers; drop NaN and infinities")
-        return (
-            table,
-            table[:, self.coordinate],
-            self.evaluate(np.delete(table, self.coordinate, axis=1)),
-        )
+        others = np.delete(table, self.coordinate, axis=1)
+        return table, table[:, self.coordinate], self.evaluate(others)
 
     def evaluate(self, others: Points) -> Points:
         """The boundary at the other coordinates, checked.
@@ -98,16 +96,15 @@ class BlurringPolicy:
 
     def hypothesis(self, points: ArrayLike) -> NDArray[np.bool_]:
         """Whether p0 (x_i >= g) holds for each point, shape (N,)."""
-        _, mine, limit = self._split(points)
-        return mine >= limit
+        _, coordinate, limit = self._split(points)
+        return coordinate >= limit
 
     def apply(self, points: ArrayLike) -> Points:
         """The reports, shape (N, n)."""
-        table, mine, limit = self._split(points)
+        table, coordinate, limit = self._split(points)
         reports = table.copy()
-        reports[:, self.coordinate] = np.where(
-            np.abs(mine - limit) <= 1 / self.rho, limit, mine
-        )
+        is_near = np.abs(coordinate - limit) <= 1 / self.rho
+        reports[:, self.coordinate] = np.where(is_near, limit, coordinate)
         return reports
 
 
@@ -188,22 +185,28 @@ def blurred_measure(
     least, largest, volumes = _enclose(policy, others, signs, cells)
     low, high = (float(end) for end in box[policy.coordinate])
     radius = 1 / policy.rho
-    summit = [np.clip(kink, least, largest) for kink in (low + radius, high - radius)]
-    lower = np.minimum(
-        _within(least, low, high, radius), _within(largest, low, high, radius)
+
+    def length(limit: Points) -> Points:
+        return _within(limit, low, high, radius)
+
+    def enclosed_sum(lower: Points, upper: Points) -> tuple[float, float]:
+        least_sum = math.fsum((lower * volumes).tolist()) * (1 - SUM_ERROR)
+        largest_sum = math.fsum((upper * volumes).tolist()) * (1 + SUM_ERROR)
+        return least_sum, min(largest_sum, float(total))
+
+    # The length is concave in the boundary. So on a cell it is least at one of the two ends, and
+    # largest at one of its kinks, or at the end that is nearest to that kink.
+    lower = np.minimum(length(least), length(largest))
+    upper = np.maximum(
+        length(np.clip(low + radius, least, largest)),
+        length(np.clip(high - radius, least, largest)),
     )
-    upper = np.maximum(*(_within(kink, low, high, radius) for kink in summit))
-    # A boundary on the edge of X leaves one hypothesis a null set: it counts only in the upper bound.
-    surely, maybe = (least > low) & (largest < high), (largest > low) & (least <= high)
-    parts = (lower * surely, upper * maybe, lower, upper)
-    sums = [math.fsum((part * volumes).tolist()) for part in parts]
-    floor, ceiling = 1 - SUM_ERROR, 1 + SUM_ERROR
-    whole = float(total)
-    return BlurredMeasure(
-        total,
-        (sums[0] * floor, min(sums[1] * ceiling, whole)),
-        (sums[2] * floor, min(sums[3] * ceiling, whole)),
-    )
+    # A boundary on the edge of X leaves one hypothesis a null set: it counts only in the upper
+    # bound.
+    surely = (least > low) & (largest < high)
+    maybe = (largest > low) & (least <= high)
+    ambiguous = enclosed_sum(lower * surely, upper * maybe)
+    return BlurredMeasure(total, ambiguous, enclosed_sum(lower, upper))
 
 
 def _within(limit: Points, low: float, high: float, radius: float) -> Points:
@@ -221,10 +224,9 @@ def _enclose(
 ) -> tuple[Points, Points, Points]:
     """Least and largest value of the boundary on every cell, and the volume of every cell."""
     cuts = [np.linspace(float(low), float(high), cells + 1) for low, high in others]
-    starts, stops = (
-        _grid([axis[:-1] for axis in cuts]),
-        _grid([axis[1:] for axis in cuts]),
-    )
+    starts = _grid([axis[:-1] for axis in cuts])
+    stops = _grid([axis[1:] for axis in cuts])
+    # A monotone boundary is least at one corner of a cell and largest at the opposite one.
     least = policy.evaluate(np.where(signs > 0, starts, stops))
     largest = policy.evaluate(np.where(signs > 0, stops, starts))
     if bool((least > largest).any()):

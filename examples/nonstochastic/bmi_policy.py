@@ -22,7 +22,11 @@ from boxes import finite_problem
 from mechdesign import nonstochastic as ns
 
 RHOS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-WEIGHT, HEIGHT = (0, 200), (0, 250)
+"""Accuracies, in 1/kg: no report is farther than 1/rho from the weight."""
+
+WEIGHT = (0, 200)
+HEIGHT = (0, 250)
+"""The domain, in kg and cm."""
 
 Row = dict[str, float]
 
@@ -34,33 +38,28 @@ def bmi_boundary(others: np.ndarray) -> np.ndarray:
 
 def load(folder: Path) -> tuple[np.ndarray, int]:
     """Weight (kg) and height (cm) of everybody who gave both, shape (N, 2), and the number of records."""
-    with (folder / "young-people" / "responses.csv").open(
-        newline="", encoding="utf-8"
-    ) as stream:
+    path = folder / "young-people" / "responses.csv"
+    with path.open(newline="", encoding="utf-8") as stream:
         records = list(csv.DictReader(stream))
-    given = [
-        (r["Weight"], r["Height"])
-        for r in records
-        if r["Weight"].strip() and r["Height"].strip()
-    ]
-    return np.asarray(given, dtype=float), len(records)
+    complete: list[tuple[str, str]] = []
+    for record in records:
+        if record["Weight"].strip() and record["Height"].strip():
+            complete.append((record["Weight"], record["Height"]))
+    return np.asarray(complete, dtype=float), len(records)
 
 
 def measure(people: np.ndarray, rho: float) -> Row:
     """What the policy does to these people, and what it guarantees on the whole domain."""
     policy = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho)
     reports = policy.apply(people)
-    joint = ns.JointRange.from_columns(
-        list(map(tuple, people.tolist())), list(map(tuple, reports.tolist()))
-    )
-    obese = dict(
-        zip(
-            map(tuple, people.tolist()), policy.hypothesis(people).tolist(), strict=True
-        )
-    )
+    # Pairs of weight and height, as symbols of ranges.
+    given = list(map(tuple, people.tolist()))
+    reported = list(map(tuple, reports.tolist()))
+    joint = ns.JointRange.from_columns(given, reported)
+    obese = dict(zip(given, policy.hypothesis(people).tolist(), strict=True))
     problem = finite_problem(joint, obese)
     by_people = preimage_epsilon(joint, obese)
-    hidden = [tuple(report) in problem.ambiguous for report in reports.tolist()]
+    hidden = [report in problem.ambiguous for report in reported]
     domain = blurred_measure(policy, [WEIGHT, HEIGHT], monotone=[1], cells=50_000)
     return {
         "rho": rho,
@@ -93,9 +92,8 @@ def write(folder: Path, people: np.ndarray, rows: list[Row]) -> None:
     for axis, rho in zip(axes, shown, strict=True):
         points = people
         if rho is not None:
-            points = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho).apply(
-                people
-            )
+            policy = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho)
+            points = policy.apply(people)
         axis.hist2d(
             points[:, 0],
             points[:, 1],

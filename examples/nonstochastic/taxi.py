@@ -21,43 +21,47 @@ from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.queries import identity_query
 
-LATITUDES, LONGITUDES = (40.49, 40.92), (-74.27, -73.68)
+LATITUDES = (40.49, 40.92)
+LONGITUDES = (-74.27, -73.68)
+RANGES = (LATITUDES, LONGITUDES, LATITUDES, LONGITUDES)
+"""The ranges of the four coordinates of a trip, in degrees."""
+
 EPSILONS = tuple(range(0, 25, 2))
-PLACES = ("pickup", "dropoff")
+COORDINATES = (
+    "pickup_latitude",
+    "pickup_longitude",
+    "dropoff_latitude",
+    "dropoff_longitude",
+)
 
 
 def load(folder: Path) -> tuple[np.ndarray, int]:
-    """Latitude and longitude of both ends of the trips inside the city, shape (trips, 4), and the trips read."""
-    trips, read = [], 0
+    """The coordinates of the trips inside the city, shape (trips, 4), and the trips read."""
+    trips: list[list[float]] = []
+    read = 0
     for colour in ("yellow", "green"):
         path = folder / "nyc-taxi" / f"{colour}_2016_01_sample.csv"
         with path.open(newline="", encoding="utf-8") as stream:
             for row in csv.DictReader(stream):
                 read += 1
-                trip = [
-                    float(row[f"{place}_{axis}"])
-                    for place in PLACES
-                    for axis in ("latitude", "longitude")
-                ]
-                inside = all(
-                    lo <= value <= hi
-                    for value, (lo, hi) in zip(
-                        trip, (LATITUDES, LONGITUDES) * 2, strict=True
-                    )
-                )
-                if inside:
+                trip = [float(row[name]) for name in COORDINATES]
+                if is_inside(trip):
                     trips.append(trip)
     return np.array(trips), read
+
+
+def is_inside(trip: Sequence[float]) -> bool:
+    """Whether both ends of a trip lie in the city."""
+    return all(lo <= x <= hi for x, (lo, hi) in zip(trip, RANGES, strict=True))
 
 
 def cells_of(trips: np.ndarray, epsilon: int) -> tuple[np.ndarray, int]:
     """The cells of every coordinate, shape (trips, 4), and the most outputs of one trip (counted)."""
     cells = np.empty(trips.shape, dtype=np.int64)
     outputs = 1
-    for column, (lo, hi) in enumerate((LATITUDES, LONGITUDES) * 2):
-        design = design_quantizer(
-            identity_query(interval(lo, hi)), Fraction(epsilon, 2), layout="uniform"
-        )
+    for column, (lo, hi) in enumerate(RANGES):
+        query = identity_query(interval(lo, hi))
+        design = design_quantizer(query, Fraction(epsilon, 2), layout="uniform")
         cells[:, column] = design.quantizer.cells(trips[:, column])
         outputs *= design.certificate.outputs
     return cells, outputs
@@ -95,14 +99,14 @@ def picture(folder: Path, rows: Table, sizes: Sequence[int]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> Table:
     """Release, count, print, write."""
-    asked = options(__doc__, argv)
+    arguments = options(__doc__, argv)
     trips, read = load(data_folder())
     print(
         f"{len(trips):,} of {read:,} trips begin and end in the city (the paper: the first million of 2014)"
     )
     sizes = sorted({1_000, 5_000, len(trips)})
     order = np.random.default_rng(0).permutation(len(trips))
-    draws = 20 if asked.full else 3
+    draws = 20 if arguments.full else 3
     rows: Table = []
     for epsilon in EPSILONS:
         cells, outputs = cells_of(trips, epsilon)
@@ -112,22 +116,22 @@ def main(argv: Sequence[str] | None = None) -> Table:
             "outputs_of_a_trip": outputs,
         }
         for size in sizes:
-            parts = [
-                cells[np.roll(order, size * k)[:size]]
-                for k in range(draws if size < len(trips) else 1)
-            ]
-            row[f"unique_{size}"] = float(
-                np.mean([unique_share(part) for part in parts])
-            )
+            # Of all trips together there is only one part.
+            parts = draws if size < len(trips) else 1
+            shares: list[float] = []
+            for k in range(parts):
+                part = np.roll(order, size * k)[:size]
+                shares.append(unique_share(cells[part]))
+            row[f"unique_{size}"] = float(np.mean(shares))
         rows.append(row)
     show(rows)
     print(
         "The share grows as trips get fewer: these curves lie left of the paper's, which has 50 times as many trips."
     )
-    if asked.out is not None:
-        write_csv(asked.out, "taxi", rows)
-        picture(asked.out, rows, sizes)
-        print(f"table and picture are in {asked.out}")
+    if arguments.out is not None:
+        write_csv(arguments.out, "taxi", rows)
+        picture(arguments.out, rows, sizes)
+        print(f"table and picture are in {arguments.out}")
     return rows
 
 
