@@ -39,23 +39,18 @@ def _influences(coefficients: Iterable[Any], bounds: Any) -> list[Fraction]:
     weights = [fraction_of(c) for c in coefficients]
     if not weights:
         raise InputError("a linear query needs at least one coefficient")
-    given: Sequence[Any] = list(bounds)
-    each = (
-        [given] * len(weights)
-        if len(given) == 2 and not isinstance(given[0], tuple | list)
-        else given
-    )
-    if len(each) != len(weights):
+    pairs: Sequence[Any] = list(bounds)
+    # Two numbers are one pair for all; two pairs are those of two individuals.
+    if len(pairs) == 2 and not isinstance(pairs[0], tuple | list):
+        pairs = [pairs] * len(weights)
+    if len(pairs) != len(weights):
         raise InputError(
-            f"bounds must be one (low, high) pair or {len(weights)} of them, not {len(each)}"
+            f"bounds must be one (low, high) pair or {len(weights)} of them, not {len(pairs)}"
         )
-    widths = [
-        high - low
-        for low, high in (
-            read_interval(f"bounds {k + 1}", b) for k, b in enumerate(each)
-        )
-    ]
-    influences = [abs(c) * width for c, width in zip(weights, widths, strict=True)]
+    influences: list[Fraction] = []
+    for k, (weight, pair) in enumerate(zip(weights, pairs, strict=True)):
+        low, high = read_interval(f"bounds {k + 1}", pair)
+        influences.append(abs(weight) * (high - low))
     if not any(influences):
         raise InputError(
             "the query is constant on these bounds: no individual can change it"

@@ -103,14 +103,14 @@ def usable_records(
         rows = np.arange(first, first + batch.num_rows)
         first += len(rows)
         try:
-            kept = usable(columns, names, missing, advise=advise)
+            in_use = usable(columns, names, missing, advise=advise)
         except BadCell as error:
             place = table.where(int(rows[error.position]))
             raise FileError(table.name, f"{place}: {error.what}") from None
-        if kept is not None:
-            batch = batch.select(kept)
-            rows = rows[kept]
-            columns = [selected(column, kept) for column in columns]
+        if in_use is not None:
+            batch = batch.select(in_use)
+            rows = rows[in_use]
+            columns = [selected(column, in_use) for column in columns]
         # A batch may have lost all its records.
         if len(rows):
             yield batch, rows, columns
@@ -153,11 +153,11 @@ def usable(
     raise BadCell(position, f"the column {quoted(name)} is empty there{advice}")
 
 
-def selected(column: Any, kept: NDArray[np.bool_]) -> Any:
+def selected(column: Any, in_use: NDArray[np.bool_]) -> Any:
     """Some records of a column, coded or an arrow array."""
     if isinstance(column, Encoded):
-        return Encoded(column.codes[kept], column.texts, column.is_float)
-    return column.filter(kept)
+        return Encoded(column.codes[in_use], column.texts, column.is_float)
+    return column.filter(in_use)
 
 
 def numbers_of(column: Any, name: str) -> Numbers:

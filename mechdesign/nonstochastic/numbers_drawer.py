@@ -158,10 +158,10 @@ class NumbersDrawer(Drawer):
         rows = np.arange(count)
         cells, names = self._cells(column)
         try:
-            kept = usable(cells, names, self._missing, advise=self._advise)
-            if kept is not None:
-                rows = rows[kept]
-                cells = [selected(values, kept) for values in cells]
+            in_use = usable(cells, names, self._missing, advise=self._advise)
+            if in_use is not None:
+                rows = rows[in_use]
+                cells = [selected(values, in_use) for values in cells]
             numbers = numbers_of(cells[0], names[0])
             values, outside = self.tally.inside(numbers)
         except BadCell as error:

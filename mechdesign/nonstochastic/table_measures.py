@@ -163,12 +163,17 @@ def policy_table(
         farthest = float(exact_number("within", within))
     roles = {"x": x, "hypothesis": hypothesis[:1]}
     cells, resolved = read_text_columns(path, roles, missing, text=text)
+
+    # The distinct values, and whether each occurs without the hypothesis and with it.
     columns = [_numbers(path, cells[name], name) for name in resolved["x"]]
     points, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     holds = np.zeros((len(points), 2), dtype=np.bool_)
     holds[place, _holding(cells, *hypothesis)] = True
     report, optimal = reporting_policy(points, holds, ratio, farthest)
+
+    # In units of the columns.
     distance = np.sqrt(((points - points[report]) ** 2).sum(axis=1))
+
     # The test is measured on the records as reported, not taken from the program.
     names = [", ".join(map(repr, point)) for point in points.tolist()]
     released = {
