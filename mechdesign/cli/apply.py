@@ -113,8 +113,8 @@ class LedgerOption:
     )
     key_from: str | None = option(
         "WHERE",
-        "Its key is not beside it, but at env:NAME, fd:N (an open file descriptor) or in a key "
-        "FILE.",
+        "Where the key of the ledger is, if not beside it: env:NAME, fd:N (an open file "
+        "descriptor) or a key FILE.",
     )
 
     @property
@@ -136,8 +136,8 @@ class JobOptions(LedgerOption):
     )
     changed: str = option(
         "WHAT",
-        "With --identity, a record whose symbol is another one than when it was released: refuse, "
-        "keep (its old output) or redraw (anew, which tells more of it; says how much).",
+        "Treatment of records whose symbol has changed since they were released, with --identity: "
+        "refuse, keep (the old output) or redraw (which tells more of them; says how much).",
         "refuse",
     )
     fresh_draw: bool = flag(

@@ -40,7 +40,7 @@ class AuditOptions:
     )
     matrix: str | None = option(
         "W.csv",
-        "Any matrix instead: useful symbols down the first column, outputs along the header, "
+        "Audit any matrix instead: useful symbols down the first column, outputs along the header, "
         "rows sum to 1.",
     )
 

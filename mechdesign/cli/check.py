@@ -40,7 +40,7 @@ class CheckOptions:
         "P", "Chance that a faithful release fails the test of frequencies.", "0.001"
     )
     any_data: bool = flag(
-        "Without --original: do not expect the frequencies of the channel's own table."
+        "Do not expect the frequencies of the channel's own table (without --original)."
     )
     ignore: list[str] | None = option(
         "COL[,COL..]",

@@ -41,7 +41,7 @@ class RowColumns:
         "levels in this order, A*B crosses two columns in one level.",
     )
     given: list[str] | None = option(
-        "COL[,COL..]", "With --release: columns released as they are."
+        "COL[,COL..]", "Columns released as they are, with --release."
     )
     promise: str = option(
         "WHICH",

@@ -54,8 +54,8 @@ class EstimateOptions:
     )
     of: str | None = option(
         "COL[,COL..]",
-        "For released rows: the column to estimate, or several together; default: each by itself. "
-        "For released boxes: a column, or several one after the other; default: the boxes.",
+        "Column of released rows to estimate, or several together; default: each by itself. Of "
+        "released boxes: a column, or several one after the other; default: the boxes.",
     )
     any_data: bool = flag(
         "For a column of released boxes: do not expect the population of the channel's own table."

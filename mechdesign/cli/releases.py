@@ -38,7 +38,7 @@ class Asked(LedgerOption):
         "DATA", "CSV or Parquet, in any order and packing.", default=None
     )
     channel: list[str] | None = option(
-        "CHANNEL", "A channel file that has moved; may be repeated."
+        "CHANNEL", "Where a channel file is now that has moved; may be repeated."
     )
 
 
