@@ -26,13 +26,14 @@ from mechdesign.report.boxes import (
     scope_items,
     slice_sentence,
 )
-from mechdesign.report.first_screen import FULL, MOST_LINES
+from mechdesign.report.first_screen import FULL, MOST_LINES, lines_within
 
 
 def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
     """The text of a design for boxes, without a final newline.
 
-    It has at most 25 lines, unless the values that are promised together fill more.
+    It has at most 25 lines, unless values that are promised together, or remarks on the search,
+    need more.
 
     Parameters
     ----------
@@ -81,28 +82,24 @@ def _columns(design: BoxDesign, room: int) -> list[str]:
         if truth is not None:
             row.append(w.tenths_at_least(truth[place]))
         rows.append(row)
-    if len(rows) <= room:
-        return w.aligned(rows, left=(0,))
-    # One line is for the number of columns that are not shown.
-    shown = rows[: max(1, room - 1)]
-    hidden = w.count(len(rows) - len(shown), "more column")
-    return [*w.aligned(shown, left=(0,)), f"  and {hidden}:  --full"]
+    return lines_within(rows, room, "more column")
 
 
 def _remarks(design: BoxDesign, room: int) -> list[str]:
-    """How the boxes came about, and what limits them: whole, or where `--full` has it."""
+    """What limits the promise and the search, whole; then how the boxes came about, if it fits."""
     channel = design.channel
-    texts = [*part_lines(channel), slice_sentence(design.utility, channel)]
-    if design.nmi < LITTLE and design.limit is not None:
-        texts.append(_rare_value(channel))
+    # Which values are promised only together, and that a search was stopped, is never cut.
+    texts = part_lines(channel)
     for message in design.messages:
         texts.append(f"{message[:1].upper()}{message[1:].rstrip('.')}.")
-    lines = _all_lines(texts)
-    if len(lines) <= room:
-        return lines
-    # Which values are promised only together is part of the promise: it is never cut.
-    promised = _all_lines(part_lines(channel))
-    return [*promised, "Further remarks:  --full"]
+    needed = _all_lines(texts)
+    origin = [slice_sentence(design.utility, channel)]
+    if design.nmi < LITTLE and design.limit is not None:
+        origin.append(_rare_value(channel))
+    optional = _all_lines(origin)
+    if len(needed) + len(optional) <= room:
+        return [*needed, *optional]
+    return [*needed, "Further remarks:  --full"]
 
 
 def _rare_value(channel: BoxChannel) -> str:

@@ -56,6 +56,18 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     return "\n".join([*before, *beliefs, *kept, *after])
 
 
+def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[str]:
+    """The lines of a table, as many as there is room for; `hidden` names the others.
+
+    The header stays even without room, and one line is for the number of the others.
+    """
+    if len(rows) <= room:
+        return w.aligned(rows, left=(0,))
+    shown = rows[: max(1, room - 1)]
+    others = w.count(len(rows) - len(shown), hidden)
+    return [*w.aligned(shown, left=(0,)), f"  and {others}:  --full"]
+
+
 def _promise_lines(design: Design, report: Report) -> list[str]:
     """What a released value can do to a belief: by the table, and in the population."""
     sensitive = names_of(report.asked)[0]

@@ -14,7 +14,7 @@ from decimal import ROUND_CEILING
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
-from mechdesign.report.first_screen import FULL, MOST_LINES
+from mechdesign.report.first_screen import FULL, MOST_LINES, lines_within
 from mechdesign.report.rows import (
     RELATIVE,
     lead_text,
@@ -96,12 +96,7 @@ def _level_lines(design: RowDesign, room: int) -> list[str]:
             rows.append([name, added])
         else:
             rows.append([name, _shares(level.truth), _shares(level.constant), added])
-    if len(rows) <= room:
-        return w.aligned(rows, left=(0,))
-    # The header stays even without room, and one line is for the number of the others.
-    shown = rows[: max(1, room - 1)]
-    others = w.count(len(rows) - len(shown), "more level")
-    return [*w.aligned(shown, left=(0,)), f"  and {others}:  --full"]
+    return lines_within(rows, room, "more level")
 
 
 def _remark_lines(design: RowDesign, room: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_groups import nested_groups, together_of
 from mechdesign.mechanisms.box_parts import level_of_share
 from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.report.box_first_screen import box_first_screen
 from mechdesign.tables.rare_limit import rare_limit
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import BoxTree
@@ -481,6 +483,18 @@ def test_where_little_is_kept_the_rarest_values_are_named_with_the_limit() -> No
     much = designed(sample(truth([0.6, 0.3, 0.1]), 60_000, 2), cells=16)
     assert much.nmi > 0.5
     assert "fewest records" not in much.summary()
+
+
+def test_the_first_screen_never_hides_that_a_search_was_stopped() -> None:
+    design = designed(sample(truth([0.7, 0.27, 0.03]), 800, 2))
+    # So many lines that nothing else has room.
+    stopped = replace(design, messages=("a search was stopped after 30 seconds",))
+    screen = box_first_screen(stopped, last=["line"] * 12)
+    assert "A search was stopped after 30 seconds." in screen
+    assert "Further remarks:  --full" in screen
+    assert "were learned on" not in screen
+    roomy = box_first_screen(stopped, last=[])
+    assert "A search was stopped after 30 seconds." in roomy
 
 
 def test_a_limit_of_rare_values_comes_with_its_remedy() -> None:
