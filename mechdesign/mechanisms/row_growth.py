@@ -41,7 +41,8 @@ from mechdesign.mechanisms.row_budgets import (
     shares_after,
 )
 from mechdesign.mechanisms.row_level import GrowingLevel, settled
-from mechdesign.mechanisms.row_node import TRUTH, NodePrograms, NodeTable
+from mechdesign.mechanisms.row_lifts import NodeTable
+from mechdesign.mechanisms.row_node import TRUTH, NodePrograms
 from mechdesign.mechanisms.row_task import RowTask, kept_of_task
 from mechdesign.tables.records import Records
 from solvers import Array

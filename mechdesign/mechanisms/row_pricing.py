@@ -1,6 +1,6 @@
 """The program of least change of a large node, by column generation.
 
-The program (`row_node`) has a variable W(y|x) for every pair of symbols, which are a million for
+The program (`row_program`) has a variable W(y|x) for every pair of symbols, which are a million for
 1,000 symbols. Few of them are used. So it begins with those that keep a symbol as it is, and those
 that lead to the most frequent symbol: a constant is among them, and a constant keeps every bound.
 Then, in rounds, the pairs join whose reduced costs are most negative,

@@ -12,7 +12,8 @@ import pytest
 import mechdesign as md
 from mechdesign.mechanisms.row_budgets import shares_after, strata_of
 from mechdesign.mechanisms.row_growth import RowGrowth
-from mechdesign.mechanisms.row_node import NodePrograms, NodeTable
+from mechdesign.mechanisms.row_lifts import NodeTable
+from mechdesign.mechanisms.row_node import NodePrograms
 from mechdesign.mechanisms.row_splits import best_split, first_splits, spending_of
 from mechdesign.tables.records import Records
 from tests.oracles import released_rows as oracle
