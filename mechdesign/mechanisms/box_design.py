@@ -39,6 +39,7 @@ from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns
 from mechdesign.mechanisms.box_plan import SLICE_SHARE
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
+from mechdesign.mechanisms.row_entropy import conditional_entropy
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
@@ -146,9 +147,7 @@ def _utility(
         information=information,
         # Rounding must not leave the bound below what was reached.
         bound=max(bound, information),
-        # The entropy H(X | K) = H(K, X) - H(K) of the released columns given the others.
-        entropy=_entropy(records, len(records.groups))
-        - _entropy(records, request.given),
+        entropy=conditional_entropy(records, request.given),
         records=records.total,
         columns=columns_kept(records, request.given, designed.parts, proving),
         limit=_limit(records, request, designed.parts),
@@ -182,12 +181,3 @@ def _slice_of(counts: Integers, seed: int) -> Integers:
     places = generator.choice(total, size=size, replace=False, shuffle=False)
     rows = np.searchsorted(np.cumsum(counts), places, side="right")
     return np.bincount(rows, minlength=len(counts)).astype(np.int64)
-
-
-def _entropy(records: Records, groups: int) -> float:
-    """Entropy in nats of the first so many groups together."""
-    if not groups:
-        return 0.0
-    _, place = np.unique(records.codes[:, :groups], axis=0, return_inverse=True)
-    masses = np.bincount(place.ravel(), records.masses)
-    return -math.fsum((masses * np.log(masses)).tolist())

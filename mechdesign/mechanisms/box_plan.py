@@ -34,6 +34,7 @@ from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.row_entropy import entropy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import Boxes, BoxTree, boxes_merging_rare
 from mechdesign.tables.variable import Variable
@@ -89,8 +90,7 @@ class StratumRecords:
         """Entropy in nats of the released columns on the slice."""
         _, place = np.unique(self.codes, axis=0, return_inverse=True)
         sums = np.bincount(place.ravel(), self.learning)
-        shares = sums[sums > 0] / sums.sum()
-        return -math.fsum((shares * np.log(shares)).tolist())
+        return entropy(sums / sums.sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from mechdesign.auditing.demands import Demand, allowed_sides
 from mechdesign.core.errors import MechdesignError
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.row_budgets import RELATIVE, Stratum, limits_of
+from mechdesign.mechanisms.row_entropy import entropy
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.notions import Notion
@@ -94,11 +95,12 @@ def upper_bound(
 
 
 def _entropy(records: Records, given: int, stratum: Stratum) -> float:
-    """H(X | k) in nats, rounded up a little."""
+    """H(X | k) in nats."""
     rows = records.codes[stratum.rows][:, given:]
+    # The same row occurs once for each of its sensitive symbols.
     _, place = np.unique(rows, axis=0, return_inverse=True)
-    masses = np.bincount(place.ravel(), records.masses[stratum.rows]) / stratum.mass
-    return float(-(masses * np.log(masses)).sum())
+    masses = np.bincount(place.ravel(), records.masses[stratum.rows])
+    return entropy(masses / stratum.mass)
 
 
 def _stratum_bound(

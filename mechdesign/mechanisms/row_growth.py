@@ -40,6 +40,7 @@ from mechdesign.mechanisms.row_budgets import (
     Stratum,
     shares_after,
 )
+from mechdesign.mechanisms.row_entropy import entropy, row_entropies
 from mechdesign.mechanisms.row_level import GrowingLevel, settled
 from mechdesign.mechanisms.row_lifts import NodeTable
 from mechdesign.mechanisms.row_node import TRUTH, NodePrograms
@@ -412,18 +413,6 @@ class RowGrowth:
             tables.append(level.table(len(self._levels[k]), with_channel[k + 1]))
         places = [settled(root, with_channel[0]) for root in roots]
         return RowTree(np.array(places, dtype=np.int64), tuple(tables))
-
-
-def entropy(masses: Array) -> float:
-    """Entropy (nats) of masses that sum to 1."""
-    positive = masses[masses > 0.0]
-    return float(-(positive * np.log(positive)).sum())
-
-
-def row_entropies(rows: Array) -> Array:
-    """Entropy (nats) of every row, each of which sums to 1."""
-    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0.0)
-    return -(rows * logs).sum(axis=1)
 
 
 def _equal_cells(symbols: Sequence[tuple[str, ...]]) -> list[NDArray[np.bool_]]:

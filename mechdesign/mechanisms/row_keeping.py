@@ -25,8 +25,9 @@ from mechdesign.mechanisms.budget_scale import (
     BudgetScale,
     epsilon_of,
 )
+from mechdesign.mechanisms.row_request import RowRequest
 from mechdesign.mechanisms.row_result import RowDesign
-from mechdesign.mechanisms.row_search import RowRequest, design_records
+from mechdesign.mechanisms.row_search import design_records
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
 

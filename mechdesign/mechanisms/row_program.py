@@ -3,15 +3,17 @@
 The outputs are the n symbols themselves. The program is
 
     minimise    sum over x and y != x of p(x) W(y|x)
-    subject to  sum_y W(y|x) = 1                                              for every symbol x,
-                sum_x G[y, r, x] (p(x) / p(y)) W(y|x) + g[y, r] t_y <= 0      for every output y and
-                                                                             bound r,
+    subject to  sum_y W(y|x) = 1                                         for all x,
+                sum_x G[y, r, x] (p(x) / p(y)) W(y|x) + g[y, r] t_y <= 0  for all y and r,
                 W >= 0, t >= 0,
 
-with the bounds G and g of `row_lifts.output_rows`. Their rows are divided by p(y), so that the
+with the bounds r of `row_lifts.output_rows`, G and g. Their rows are divided by p(y), so that the
 tolerance of the solver is relative to the mass of the output: without it an output of little mass
-could break its bounds by far. `row_node` solves the program of small nodes as a whole;
-`row_pricing` that of large ones by column generation.
+could break its bounds by far. For two symbols and one bound that is two rows of sums, two rows of
+bounds, and the four variables W(0|0), W(1|0), W(0|1), W(1|1).
+
+`row_node` solves the program of small nodes as a whole; `row_pricing` that of large ones by column
+generation.
 """
 
 from __future__ import annotations
@@ -40,15 +42,16 @@ def least_change_program(table: NodeTable, bounds: Bounds) -> Any:
     matrix, auxiliary = output_rows(table.lifts, bounds)
     outputs, m, _ = matrix.shape
     pattern = _pattern(n, m, bounds.has_ratio)
-    value = np.empty((n * n, 1 + m))
-    value[:, 0] = 1.0
+    # The column of each W(y|x): its 1 in the sum of row x, then its m entries in the bounds of y.
+    entries = np.empty((n * n, 1 + m))
+    entries[:, 0] = 1.0
     ratio_of_masses = (p[pattern.x] / p[pattern.y])[:, None]
     # One matrix for all outputs, or that of each.
     of_output: Integers | int = 0
     if outputs > 1:
         of_output = pattern.y
-    value[:, 1:] = ratio_of_masses * matrix[of_output, :, pattern.x]
-    values = value.ravel()
+    entries[:, 1:] = ratio_of_masses * matrix[of_output, :, pattern.x]
+    values = entries.ravel()
     columns = n * n
     if bounds.has_ratio:
         columns += n

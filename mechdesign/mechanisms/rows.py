@@ -27,13 +27,9 @@ from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.row_budgets import TOTAL, check_promise, limits_of
 from mechdesign.mechanisms.row_keeping import keeping_rows
 from mechdesign.mechanisms.row_node import INFORMATION, OBJECTIVES, TRUTH
+from mechdesign.mechanisms.row_request import GIVEN, TIME_LIMIT, RowRequest
 from mechdesign.mechanisms.row_result import RowDesign
-from mechdesign.mechanisms.row_search import (
-    GIVEN,
-    TIME_LIMIT,
-    RowRequest,
-    design_records,
-)
+from mechdesign.mechanisms.row_search import design_records
 from mechdesign.mechanisms.row_task import RowTask, check_task_columns, row_task
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint

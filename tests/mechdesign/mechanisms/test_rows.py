@@ -202,7 +202,7 @@ def test_a_level_that_identifies_records_is_refused(frame):
 
 
 def test_a_level_of_too_many_symbols_is_refused_with_a_remedy(frame, monkeypatch):
-    monkeypatch.setattr("mechdesign.mechanisms.row_search.LARGEST_NODE", 3)
+    monkeypatch.setattr("mechdesign.mechanisms.row_request.LARGEST_NODE", 3)
     with pytest.raises(
         md.InputError, match=r"the level 'job' has 4 symbols, .* a level may have 3:"
     ):
