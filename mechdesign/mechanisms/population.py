@@ -31,8 +31,8 @@ from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.limits import LiftLimits
 from mechdesign.mechanisms.classes import Classes
+from mechdesign.mechanisms.merged_sets import MergedSets, Risk, rounding_slack
 from mechdesign.mechanisms.optimal import optimal
-from mechdesign.mechanisms.partitions import MergedSets, Risk, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.rounding import UNIT, columns_of

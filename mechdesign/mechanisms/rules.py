@@ -34,14 +34,14 @@ from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.convex_means import allowed_set
-from mechdesign.mechanisms.other_method import envelope_by_any_method
-from mechdesign.mechanisms.partitions import (
+from mechdesign.mechanisms.merged_sets import (
     ZERO_LIFT_RISK,
     MergedSets,
     Risk,
     merged_sets,
     rounding_slack,
 )
+from mechdesign.mechanisms.other_method import envelope_by_any_method
 from mechdesign.mechanisms.posteriors import Rows, has_polytope, posteriors
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (
