@@ -22,7 +22,8 @@ from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
-from mechdesign.mechanisms.population import PopulationRules, confident
+from mechdesign.mechanisms.population import PopulationRules
+from mechdesign.mechanisms.population_advice import confident
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.purposes import for_queries, for_task
 from mechdesign.mechanisms.request import DesignRequest
