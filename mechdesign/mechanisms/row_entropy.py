@@ -20,6 +20,12 @@ def row_entropies(rows: Array) -> Array:
     return -(rows * logs).sum(axis=1)
 
 
+def column_entropies(columns: Array) -> Array:
+    """Entropy of every column, each of which sums to 1."""
+    positive = np.where(columns > 0.0, columns, 1.0)
+    return -(positive * np.log(positive)).sum(axis=0)
+
+
 def conditional_entropy(records: Records, given: int) -> float:
     """H(X | K) = H(K, X) - H(K) of the released columns; the first `given` groups are K."""
     return _entropy_of(records, len(records.groups)) - _entropy_of(records, given)

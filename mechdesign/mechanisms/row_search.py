@@ -32,7 +32,7 @@ from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.progress import Step
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.result import TaskUtility
-from mechdesign.mechanisms.row_bound import upper_bound
+from mechdesign.mechanisms.row_bound import RowProblem, upper_bound
 from mechdesign.mechanisms.row_budgets import Spending, Stratum, strata_of
 from mechdesign.mechanisms.row_entropy import conditional_entropy
 from mechdesign.mechanisms.row_figures import VerifiedTree, finished_design
@@ -48,7 +48,7 @@ from mechdesign.mechanisms.row_splits import (
     best_split,
     own_shares,
 )
-from mechdesign.mechanisms.row_task import task_utility
+from mechdesign.mechanisms.row_task_bound import task_utility
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records
@@ -93,14 +93,7 @@ def design_records(
     tree = search.verified(search.best_trial())
     purpose = search.task_utility(tree.grown)
     # Proposition 3: a tree is a channel for the crossed columns, so their bound holds for it.
-    bound = upper_bound(
-        records,
-        request.given,
-        strata,
-        request.notion,
-        request.promise,
-        end=search.end(BOUND_SHARE),
-    )
+    bound = upper_bound(search.problem, strata, end=search.end(BOUND_SHARE))
     return finished_design(
         records, tree, bound, purpose, entropy=search.entropy, begun=begun
     )
@@ -125,6 +118,9 @@ class RowSearch:
         self._begun = begun
         # The number of levels.
         self._count = len(records.groups) - request.given
+        self.problem = RowProblem(
+            records, request.given, request.notion, request.promise
+        )
         self.entropy = conditional_entropy(records, request.given)
         self._growths: dict[tuple[int, ...], RowGrowth] = {}
         self._trials = 0
@@ -310,11 +306,8 @@ class RowSearch:
             return None
         now = time.perf_counter()
         return task_utility(
-            self._records,
-            request.given,
+            self.problem,
             self._strata,
-            request.notion,
-            request.promise,
             request.task,
             math.fsum(grown.task),
             end=0.5 * (now + self.end(BOUND_SHARE)),

@@ -7,6 +7,11 @@ rows of the table, and hands both to one of three designers.
 - Otherwise `row_search` grows a tree of channels, one level of columns after the other. The promise
   is about the table.
 
+The designers know columns by their place alone: the groups of the counted `Records` are the given
+columns first, then the levels. For example, ``given="sex"`` and ``release=[("education",
+"occupation"), "age"]`` make the groups (sex), (education, occupation), (age), of which the first
+one is given.
+
 docs/explanation/rows-theory.md defines the promises and proves those of trees, and
 docs/explanation/population.md, 'Rows', those of boxes.
 """
@@ -135,9 +140,8 @@ def design_rows(
         If no tree passed the exact audit.
     """
     started = time.perf_counter()
-    levels = checked_groups(release)
     given_columns = _column_names(given)
-    groups = checked_groups([*given_columns, *levels])
+    groups = checked_groups([*given_columns, *checked_groups(release)])
     sensitive_columns = _column_names(sensitive)
     _refuse_released(sensitive_columns, groups)
     seconds = TIME_LIMIT
@@ -145,6 +149,9 @@ def design_rows(
         seconds = number("time_limit", time_limit, "of seconds")
     task_columns = _task_columns(table, task, objective, confidence, keep)
     check_task_columns(task_columns, sensitive_columns, groups)
+
+    def counted(source: Any, secret: tuple[str, ...]) -> Records:
+        return _counted(source, secret, groups, weight, missing, bins)
 
     # All options are checked before the table is counted, which can take long.
     if confidence is not None:
@@ -163,18 +170,16 @@ def design_rows(
             seed=slice_seed,
             progress=progress,
         )
-        counted = _counted(table, sensitive_columns, groups, weight, missing, bins)
-        return design_boxes(counted, boxes)
+        return design_boxes(counted(table, sensitive_columns), boxes)
 
     _refuse_without_confidence(cells, rare, fill, slice_seed)
-    counted = _counted(table, sensitive_columns, groups, weight, missing, bins)
+    records = counted(table, sensitive_columns)
     of_task: RowTask | None = None
     if task_columns:
         # The rows are counted twice: with the sensitive column, for the promise, and with the
         # task column, for what is kept (docs/explanation/rows-theory.md, 'Rows for a task').
         source = task if isinstance(task, Joint) else table
-        task_counts = _counted(source, task_columns, groups, weight, missing, bins)
-        of_task = row_task(counted, task_counts, len(given_columns))
+        of_task = row_task(records, counted(source, task_columns), len(given_columns))
         # Outputs are free; only what a node keeps most of is another thing.
         objective = INFORMATION
     request = RowRequest(
@@ -190,8 +195,8 @@ def design_rows(
         task=of_task,
     )
     if keep is not None:
-        return keeping_rows(counted, request, keep, started=started)
-    return design_records(counted, request, started=started)
+        return keeping_rows(records, request, keep, started=started)
+    return design_records(records, request, started=started)
 
 
 def _task_columns(
