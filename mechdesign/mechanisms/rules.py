@@ -1,5 +1,9 @@
 """A promise as designers see it: its limits on posteriors, on merged sets of symbols, on integers.
 
+The same promise has three forms. A float design needs the set of private posteriors, a polytope or
+a convex set; merging needs a test of merged symbols; rounding needs the exact verdict on a channel
+of integers, and the weight that brings a failing output back.
+
 It is about one table, or about several (`auditing.demands`): of several secrets, of the tables that
 earlier releases leave, with budgets of single symbols. `population` has the rules of a promise
 about a set of populations.
