@@ -65,8 +65,10 @@ def finished_design(
     """
     grown = tree.grown
     channel = tree.channel
-    # The unit of kept shares; where H(X | K) is zero, nothing can be kept.
-    unit = entropy if entropy > 0.0 else 1.0
+    # The unit of kept shares. Where H(X | K) is zero, nothing is kept in any unit.
+    unit = entropy
+    if not unit > 0.0:
+        unit = 1.0
     information = math.fsum(grown.information)
     # Sums of rounded logarithms may exceed the entropy by a hair.
     nmi = min(information / unit, 1.0)

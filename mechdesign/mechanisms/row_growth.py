@@ -274,6 +274,9 @@ class RowGrowth:
         # P(row, prefix y) = P(row, prefix) W(y | x of the row).
         of_rows = channel[law.place_of_row]
         for k, output in enumerate(outputs.tolist()):
+            share = shares[0]
+            if len(shares) > 1:
+                share = shares[output]
             weights = prefix.weights * of_rows[:, k]
             reached = np.flatnonzero(weights)
             child = Prefix(
@@ -282,7 +285,7 @@ class RowGrowth:
                 slot=slot + k,
                 rows=prefix.rows[reached],
                 weights=weights[reached],
-                used=shares[0] if len(shares) == 1 else shares[output],
+                used=share,
             )
             children.append(child)
         return number, children

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
@@ -42,7 +42,9 @@ from mechdesign.tables.records import Groups, Records, checked_groups
 from mechdesign.tables.tally import Missing
 
 TASK = "task"
-"""The objective of a release that tells of another column."""
+"""The objective of a release that tells of another column. Its outputs are free, as those of the
+objective information; the request of the search has the task beside it.
+"""
 
 
 def design_rows(
@@ -140,29 +142,24 @@ def design_rows(
         If no tree passed the exact audit.
     """
     started = time.perf_counter()
-    given_columns = _column_names(given)
-    groups = checked_groups([*given_columns, *checked_groups(release)])
-    sensitive_columns = _column_names(sensitive)
-    _refuse_released(sensitive_columns, groups)
+    columns = _columns(sensitive, given, release)
     seconds = TIME_LIMIT
     if time_limit is not None:
         seconds = number("time_limit", time_limit, "of seconds")
     task_columns = _task_columns(table, task, objective, confidence, keep)
-    check_task_columns(task_columns, sensitive_columns, groups)
+    check_task_columns(task_columns, columns.sensitive, columns.groups)
 
     def counted(source: Any, secret: tuple[str, ...]) -> Records:
-        return _counted(source, secret, groups, weight, missing, bins)
+        return _counted(source, secret, columns.groups, weight, missing, bins)
 
     # All options are checked before the table is counted, which can take long.
     if confidence is not None:
-        _check_for_boxes(
-            promise, objective, order, least_mass, keep, len(given_columns)
-        )
+        _check_for_boxes(promise, objective, order, least_mass, keep, columns.given)
         limits_of(notion)
         boxes = BoxRequest(
             notion=notion,
             level=confidence,
-            given=len(given_columns),
+            given=columns.given,
             cells=cells,
             rare=rare or 0,
             fill=fill,
@@ -170,21 +167,22 @@ def design_rows(
             seed=slice_seed,
             progress=progress,
         )
-        return design_boxes(counted(table, sensitive_columns), boxes)
+        return design_boxes(counted(table, columns.sensitive), boxes)
 
     _refuse_without_confidence(cells, rare, fill, slice_seed)
-    records = counted(table, sensitive_columns)
+    records = counted(table, columns.sensitive)
     of_task: RowTask | None = None
     if task_columns:
         # The rows are counted twice: with the sensitive column, for the promise, and with the
         # task column, for what is kept (docs/explanation/rows-theory.md, 'Rows for a task').
-        source = task if isinstance(task, Joint) else table
-        of_task = row_task(records, counted(source, task_columns), len(given_columns))
-        # Outputs are free; only what a node keeps most of is another thing.
+        source = table
+        if isinstance(task, Joint):
+            source = task
+        of_task = row_task(records, counted(source, task_columns), columns.given)
         objective = INFORMATION
     request = RowRequest(
         notion=notion,
-        given=len(given_columns),
+        given=columns.given,
         promise=promise,
         objective=objective,
         order=order,
@@ -197,6 +195,37 @@ def design_rows(
     if keep is not None:
         return keeping_rows(records, request, keep, started=started)
     return design_records(records, request, started=started)
+
+
+class _Columns(NamedTuple):
+    """The sensitive columns, and the groups of the others, of which the first `given` are released
+    as they are.
+    """
+
+    sensitive: tuple[str, ...]
+    groups: list[tuple[str, ...]]
+    given: int
+
+
+def _columns(
+    sensitive: str | Sequence[str], given: str | Sequence[str], release: Groups
+) -> _Columns:
+    """The columns by their roles.
+
+    Raises
+    ------
+    InputError
+        If a column has two of them, or nothing is released.
+    """
+    given_columns = _column_names(given)
+    groups = checked_groups([*given_columns, *checked_groups(release)])
+    sensitive_columns = _column_names(sensitive)
+    for name in sensitive_columns:
+        if any(name in group for group in groups):
+            raise InputError(
+                f"the sensitive column {quoted(name)} cannot be released or given; leave it out"
+            )
+    return _Columns(sensitive_columns, groups, len(given_columns))
 
 
 def _task_columns(
@@ -264,17 +293,6 @@ def _counted(
             f"not {quoted(','.join(sensitive))}"
         )
     return Records.from_joint(table, groups, bins=bins)
-
-
-def _refuse_released(
-    sensitive: tuple[str, ...], groups: Sequence[tuple[str, ...]]
-) -> None:
-    """Refuse to release or give a sensitive column."""
-    for name in sensitive:
-        if any(name in group for group in groups):
-            raise InputError(
-                f"the sensitive column {quoted(name)} cannot be released or given; leave it out"
-            )
 
 
 def _refuse_without_confidence(
