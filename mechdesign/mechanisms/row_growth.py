@@ -273,10 +273,11 @@ class RowGrowth:
         children: list[Prefix] = []
         # P(row, prefix y) = P(row, prefix) W(y | x of the row).
         of_rows = channel[law.place_of_row]
+        have_own_shares = len(shares) > 1
         for k, output in enumerate(outputs.tolist()):
-            share = shares[0]
-            if len(shares) > 1:
-                share = shares[output]
+            place = 0
+            if have_own_shares:
+                place = output
             weights = prefix.weights * of_rows[:, k]
             reached = np.flatnonzero(weights)
             child = Prefix(
@@ -285,7 +286,7 @@ class RowGrowth:
                 slot=slot + k,
                 rows=prefix.rows[reached],
                 weights=weights[reached],
-                used=share,
+                used=shares[place],
             )
             children.append(child)
         return number, children
