@@ -1,8 +1,10 @@
 """What a released box tells of each column by itself.
 
 For every stratum k and column X_j the masses P(x_j, box) are counted, and multiplied by the channel
-of the boxes to P(x_j, y). The means over the strata of the entropies and informations of these
-tables are H(X_j | K) and I(X_j; Y | K).
+of the boxes to P(x_j, y): given its box, an output does not depend on the row. The means over the
+strata of the entropies and informations of these tables are H(X_j | K) and I(X_j; Y | K).
+
+`box_design` calls `columns_kept` for the figures of a design, once its parts are there.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ def columns_kept(
         for column in range(size):
             sums = np.bincount(codes[:, column], counts[rows])
             entropies[column] += mass * entropy(sums / sums.sum())
+            # Without a channel the stratum releases its given columns alone: nothing of X_j.
             if part is not None and part.channel is not None:
                 joint = _joint(part, codes, column, counts[rows])
                 kept[column] += mass * _information(joint)

@@ -49,6 +49,7 @@ def confident(
     The advice costs an estimate, which ends when `time_limit` seconds have passed since `started`.
     """
     messages = design.messages
+    # A design of least cost may keep little because its restrictions ask for that.
     if design.nmi < LITTLE and design.least is None:
         end = time.perf_counter() + ESTIMATE_SECONDS
         if time_limit is not None:
@@ -100,10 +101,12 @@ def records_needed(
     search = Search(gap=ESTIMATE_GAP)
 
     def kept(rules: Rules) -> float:
+        # The optimum in floating point is enough for an estimate: no channel comes of it.
         envelope = rules.solver(0.0, search, end)()
         return 1.0 - envelope.value / utility_entropy(joint)
 
     goal = GOAL * kept(Rules(joint, notion))
+    # Known shares stay known: more records do not change them.
     shares = None
     if populations.shares_are_known:
         shares = dict(

@@ -72,6 +72,7 @@ def finished_design(
     information = math.fsum(grown.information)
     # Sums of rounded logarithms may exceed the entropy by a hair.
     nmi = min(information / unit, 1.0)
+    # The proven bound has a margin for rounding, what is kept has none.
     upper = max(bound.upper_bound_nmi, nmi)
     utility = {
         "nmi": nmi,
