@@ -61,7 +61,11 @@ def envelope_by_any_method(
     )
     if other is None:
         return first
-    return _better_of(first, other)
+    best = better_of(first, other)
+    if other.status is EnvelopeStatus.OPTIMAL:
+        # The first one is stuck, so the proof is that of the other method.
+        return replace(best, status=EnvelopeStatus.OPTIMAL)
+    return best
 
 
 def _by_other_method(
@@ -89,7 +93,7 @@ def _by_other_method(
         return None
 
 
-def _better_of(first: Envelope, second: Envelope) -> Envelope:
+def better_of(first: Envelope, second: Envelope) -> Envelope:
     """The cheaper decomposition with the higher bound; both bounds are proven."""
     cheaper = first
     if second.value < first.value:
@@ -97,7 +101,4 @@ def _better_of(first: Envelope, second: Envelope) -> Envelope:
     proof = first
     if second.bound > first.bound:
         proof = second
-    status = cheaper.status
-    if EnvelopeStatus.OPTIMAL in (first.status, second.status):
-        status = EnvelopeStatus.OPTIMAL
-    return replace(cheaper, status=status, bound=proof.bound, dual=proof.dual)
+    return replace(cheaper, bound=proof.bound, dual=proof.dual)

@@ -34,6 +34,7 @@ from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.merged_sets import MergedSets, Risk
 from mechdesign.mechanisms.optimal import optimal
+from mechdesign.mechanisms.other_method import better_of
 from mechdesign.mechanisms.population_lifts import PopulationLifts
 from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound
 from mechdesign.mechanisms.result import Certificate
@@ -246,25 +247,9 @@ def _unstalled(
         if math.isfinite(end):
             further["time_limit"] = seconds
         envelope = robust_envelope(uncertain, margin=margin, **further)
-        best = _better(best, envelope)
+        better = better_of(best, envelope)
+        best = replace(better, pool=envelope.pool, status=best.status)
     return best
-
-
-def _better(first: Envelope, second: Envelope) -> Envelope:
-    """The cheaper decomposition of two, with the larger of their proven bounds."""
-    cheaper = first
-    if second.value < first.value:
-        cheaper = second
-    proof = first
-    if second.bound > first.bound:
-        proof = second
-    return replace(
-        cheaper,
-        bound=proof.bound,
-        dual=proof.dual,
-        pool=second.pool,
-        status=first.status,
-    )
 
 
 def uncertain_set(

@@ -158,12 +158,12 @@ class RowSearch:
 
     def _trial_value(self, order: tuple[int, ...], spending: Spending) -> float:
         """What a coarse tree is worth; the best one is remembered."""
-        coarse = self._least_mass
+        least_mass = self._least_mass
         if self._count > 2:
             # Up to two levels have few prefixes: their trees are fast without stopping any.
-            coarse = max(coarse, COARSE_MASS)
+            least_mass = max(least_mass, COARSE_MASS)
         grown = self._growth(order).grow(
-            spending, least_mass=coarse, end=self.end(SEARCH_SHARE)
+            spending, least_mass=least_mass, end=self.end(SEARCH_SHARE)
         )
         self._trials += 1
         worth = self._value_of(grown)
