@@ -191,6 +191,8 @@ class BoxPlanner:
             return self._plan_for(together_of(expected, self._request.rare), end)
         goal = GOAL * self._records.entropy()
         best: Plan | None = None
+        # From the fewest values together to the most, so that the first that is enough is the one
+        # that promises most.
         groupings = nested_groups(expected)
         for place, together in enumerate(groupings):
             plan = self._plan_for(together, _share_of_time(end, len(groupings) - place))
@@ -290,6 +292,7 @@ class BoxPlanner:
 
         Of the other records only their number is used, which is fixed by the size of the table.
         """
+        # The width of intervals depends on the number of records, so that of the proof is needed.
         joint = rows.joint(boxes, self._records.learning * self._records.factor)
         seconds = end - time.perf_counter()
         if joint is None or seconds <= 0.0:

@@ -103,6 +103,7 @@ def takes_proposals(design: Design) -> bool:
         return False
     if design.least is not None or design.purpose is not None:
         return False
+    # Two symbols that are merged are a constant.
     if len(joint.useful) < 3 or any(joint.useful.bins):
         return False
     is_lift = isinstance(design.notion.limits, LiftLimits)
@@ -153,6 +154,7 @@ def merge_proposals(
             seed=slice_seed,
         )
         proposal = _tried(joint, options, request)
+        # Each option shown promises less than the one before it, so it must keep clearly more.
         if proposal is not None and proposal.nmi >= best + GAIN:
             proposals.append(proposal)
             best = proposal.nmi

@@ -91,7 +91,7 @@ class PopulationRules(Rules):
         """The posteriors that are private for the whole set."""
         return uncertain_set(self.joint, self.notion, self.populations)
 
-    def within(self, reach: float) -> UncertainSet:
+    def uncertain_within(self, reach: float) -> UncertainSet:
         """The same with at most `reach` nats below and for quotients, and with what larger budgets
         allow as `slack`.
         """
@@ -140,8 +140,8 @@ class PopulationRules(Rules):
         """
         uncertain = self.uncertain
         w = columns_of(rows, failing).T
-        # Rounding moves P(y|s) by a unit for each symbol, and the other side by that times the
-        # factor of the limit.
+        # Integers move P(y|s) by a unit at most and doubles by a few units of its size; the other
+        # side of a limit moves by its factor as much.
         largest = 1.0
         for factor in (uncertain.ratio, uncertain.most):
             if math.isfinite(factor):
@@ -168,6 +168,7 @@ class PopulationRules(Rules):
         def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
             uncertain = self.uncertain
             if members is not None:
+                # The face on which only the members have mass, at P(X | T): eq. (25).
                 uncertain = uncertain.face(members)
                 if not uncertain.excess(uncertain.point)[0] < -margin:
                     raise OutsidePolytope("the merged set lies in the margin")
@@ -179,7 +180,7 @@ class PopulationRules(Rules):
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
         """The certificate, or the bound of the table's own optimum where that is smaller and the
-        table in the set.
+        table in the set: a channel that is private for the whole set is private for the table.
         """
         bound = proof.upper_bound_nmi
         gap = proof.gap_nmi
@@ -189,6 +190,7 @@ class PopulationRules(Rules):
         if needs_shares and self.populations.shares_are_known:
             # Known shares may differ from those of the table, which then is not in the set.
             return proof
+        # The table's own optimum is a polytope's, which is found far sooner than one over the set.
         seconds = TABLE_SECONDS
         if search.time_limit is not None:
             seconds = TABLE_SHARE * search.time_limit
@@ -243,6 +245,7 @@ def _unstalled(
         further = dict(options)
         further["gap"] = gap
         further["start"] = best.pool
+        # The prices of the caller belong to the columns of the caller's start.
         further["dual"] = None
         if math.isfinite(end):
             further["time_limit"] = seconds

@@ -88,6 +88,7 @@ def first_splits(count: int) -> list[Split]:
         # The likely ones first: where nodes are large there is time for few.
         shares = sorted(range(8, 20), key=lambda share: abs(share - LIKELY))
         return [(share / 20, 1.0 - share / 20) for share in shares]
+    # The first level is one node with all records, and can use most of the budgets.
     rest = (1.0,) * (count - 1)
     falling = tuple(0.75**k for k in range(count))
     return [(3.0, *rest), (1.0, *rest), (6.0, *rest), (4.0, 2.0, *rest[1:]), falling]
@@ -134,6 +135,7 @@ def best_split(
                 trials.append(trial(other, splits[0]))
         best = max(trials, key=lambda trial: trial.value)
         order = best.order
+    # Other splits in the best order, then its neighbours: large steps first, then small ones.
     for split in splits[1:]:
         if time.perf_counter() >= end:
             return best
