@@ -123,10 +123,12 @@ class PartDesigns:
                 continue
             # The certificate bounds the share of H(box) in nats; without one H(box) is the bound.
             bound = design.certificate.upper_bound_nmi
-            most = design.entropy
+            bound_in_nats = design.entropy
             if bound is not None:
-                most *= bound
-            summaries.append(PartSummary(mass, design.mutual_information, most))
+                bound_in_nats *= bound
+            summaries.append(
+                PartSummary(mass, design.mutual_information, bound_in_nats)
+            )
             stopped += design.certificate.details.get("status") == "time_limit"
             for text in own_messages(design):
                 if text not in messages:
@@ -205,11 +207,11 @@ def level_of_share(level: float, shares: int) -> float:
     """
     # `repr` is what a person wrote: 0.95 is 95/100 here, not the double below it.
     allowed = (1 - Fraction(repr(level))) / shares
-    own = float(1 - allowed)
+    level_of_each = float(1 - allowed)
     # The nearest double may lie below, where the sets together would miss the level by a hair.
-    while 1 - Fraction(repr(own)) > allowed:
-        own = math.nextafter(own, 1.0)
-    return own
+    while 1 - Fraction(repr(level_of_each)) > allowed:
+        level_of_each = math.nextafter(level_of_each, 1.0)
+    return level_of_each
 
 
 def _symbols_by_box(

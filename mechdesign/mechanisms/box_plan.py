@@ -235,16 +235,18 @@ class BoxPlanner:
         codes = rows.codes[seen]
         counts = self._records.learning[seen]
         groups = rows.groups[seen]
-        most = max(COUNTS)
+        largest_count = max(COUNTS)
         if request.cells is not None:
-            most = request.cells
-        tree = BoxTree(codes, groups, counts, most)
+            largest_count = request.cells
+        tree = BoxTree(codes, groups, counts, largest_count)
         if tree.most < 2:
             return None
         if request.merge_below is None and request.cells is None:
-            others = [BoxTree(codes, groups, counts, most, c) for c in PENALTIES]
+            others = [
+                BoxTree(codes, groups, counts, largest_count, c) for c in PENALTIES
+            ]
             return self._most_promising(tree, others, rows, end)
-        boxes: Boxes | None = tree.boxes(most)
+        boxes: Boxes | None = tree.boxes(largest_count)
         if request.merge_below is not None:
             # The limit is of all records, and the slice has a share of them.
             least = request.merge_below * SLICE_SHARE

@@ -80,10 +80,10 @@ def upper_bound(
     terms: list[float] = []
     for stratum, entropy_here in zip(strata, entropies, strict=True):
         terms.append(stratum.mass * entropy_here)
-    whole = math.fsum(terms)
-    if not whole > 0.0:
+    entropy_given = math.fsum(terms)
+    if not entropy_given > 0.0:
         return RowBound(1.0, 0.0)
-    kept = 0.0
+    proven = 0.0
     trivial = 0.0
     for place, seconds in heaviest_first(strata, end):
         if not entropies[place] > 0.0:
@@ -94,9 +94,9 @@ def upper_bound(
         if share is None or share >= 1.0:
             trivial += strata[place].mass
             share = 1.0
-        kept += terms[place] * share
+        proven += terms[place] * share
     # Sums of doubles with positive terms; the margin covers their rounding.
-    bound = kept / whole * (1.0 + 1e-12)
+    bound = proven / entropy_given * (1.0 + 1e-12)
     return RowBound(min(1.0, bound), trivial)
 
 

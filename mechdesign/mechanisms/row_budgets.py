@@ -140,8 +140,8 @@ class Stratum:
                 lower[s] = np.exp(-used - share * (self.eps_l[s] - used))
         if math.isinf(self.ratio):
             return Bounds(lower, upper, np.full(len(share), math.inf))
-        some = start[self.protected]
-        used = float(some.max() - some.min())
+        logs = start[self.protected]
+        used = float(logs.max() - logs.min())
         return Bounds(lower, upper, np.exp(used + share * (self.ratio - used)))
 
 
@@ -216,16 +216,16 @@ def strata_of(
     for rows in strata_rows(records, given):
         counts = records.sensitive_counts(rows)
         size = sum(counts)
-        own = np.array([count / size for count in counts])
-        present = own > 0.0
+        shares_here = np.array([count / size for count in counts])
+        present = shares_here > 0.0
         if promise == RELATIVE:
             # Symbols that do not occur here are promised nothing; any prior but zero does.
-            prior = np.where(present, own, 1.0)
+            prior = np.where(present, shares_here, 1.0)
             protected = present
         else:
             prior = shares
-            protected = np.ones(len(own), dtype=np.bool_)
-        start = own / prior
+            protected = np.ones(len(shares_here), dtype=np.bool_)
+        start = shares_here / prior
         strata.append(
             Stratum(
                 rows=rows,

@@ -66,8 +66,10 @@ def reachable(bounds: Bounds, own: Array, margin: float) -> Bounds:
     upper = np.maximum(bounds.upper * (1.0 - margin), own[:, None])
     ratio = bounds.ratio
     if bounds.has_ratio:
-        some = own[own > 0.0]
-        ratio = np.maximum(ratio * (1.0 - margin), float(some.max() / some.min()))
+        positive = own[own > 0.0]
+        ratio = np.maximum(
+            ratio * (1.0 - margin), float(positive.max() / positive.min())
+        )
     return Bounds(lower, upper, ratio)
 
 
@@ -138,8 +140,8 @@ def output_rows(lifts: Array, bounds: Bounds) -> tuple[Array, Array]:
     if bounds.has_ratio:
         # t_y lies between all lifts and their largest over exp(epsilon).
         present = lifts[lifts.any(axis=1)]
-        whole = (count, *present.shape)
-        general += [np.broadcast_to(-present, whole), np.broadcast_to(present, whole)]
+        shape = (count, *present.shape)
+        general += [np.broadcast_to(-present, shape), np.broadcast_to(present, shape)]
         ratios = np.broadcast_to(-bounds.ratio[:, None], (count, len(present)))
         weights += [np.ones((count, len(present))), ratios]
     return np.concatenate(general, axis=1), np.concatenate(weights, axis=1)

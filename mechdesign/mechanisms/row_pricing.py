@@ -130,12 +130,12 @@ class PricedProgram:
             weights = np.broadcast_to(self._auxiliary, (n, m))
             program.a_matrix_.value_ = weights.ravel()
         self._highs.passModel(program)
-        # The pairs (x, x), and (x, most) for every other x.
+        # The pairs (x, x), and (x, heaviest) for every other x.
         symbols = np.arange(n)
-        most = int(np.argmax(self._masses))
-        others = symbols[symbols != most]
+        heaviest = int(np.argmax(self._masses))
+        others = symbols[symbols != heaviest]
         x = np.concatenate([symbols, others])
-        y = np.concatenate([symbols, np.full(n - 1, most)])
+        y = np.concatenate([symbols, np.full(n - 1, heaviest)])
         self._join(x, y)
 
     def _join(self, x: Integers, y: Integers) -> None:

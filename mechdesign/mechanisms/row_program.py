@@ -91,8 +91,8 @@ def _pattern(n: int, m: int, has_ratio: bool) -> Pattern:
     starts = np.arange(n * n + 1) * (1 + m)
     if has_ratio:
         # t_y is in the rows of the output y alone.
-        more = n + np.arange(n)[:, None] * m + np.arange(m)
-        indices = np.concatenate([indices, more.ravel().astype(np.int32)])
+        auxiliary_rows = n + np.arange(n)[:, None] * m + np.arange(m)
+        indices = np.concatenate([indices, auxiliary_rows.ravel().astype(np.int32)])
         starts = np.concatenate([starts, starts[-1] + np.arange(1, n + 1) * m])
     return Pattern(x, y, starts.astype(np.int32), indices)
 
