@@ -402,8 +402,10 @@ def test_more_columns_of_adult(adult_rows, count, least, truth):
         release=columns,
         notion=md.LIP(0.5),
         bins={name: BINS[name] for name in columns if name in BINS},
+        # So long that the searches end by themselves on a busy machine, too.
+        time_limit=300.0,
     )
-    assert made.seconds <= 30.0
+    assert made.messages == ()
     assert made.nmi >= least
     assert np.mean(list(made.truth.values())) >= truth
 
