@@ -21,7 +21,8 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from mechdesign.auditing.demands import columns_on, log_upper, released_part
+from mechdesign.auditing.columns import columns_on, released_part
+from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.leakages import OutputMasses, distances, masses_by_output
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.auditing.population import achieved_on_set, audit
-from mechdesign.auditing.verdict import Achieved, Audit
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
@@ -95,8 +95,8 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
         sensitive=channel.sensitive.columns,
         given=tuple(name for variable in channel.given for name in variable.columns),
         records=records,
-        achieved=_largest(on_sets),
-        on_table=_largest([verdict.achieved for verdict in verdicts]),
+        achieved=largest_of(on_sets),
+        on_table=largest_of(verdict.achieved for verdict in verdicts),
         parts=tuple(verdicts),
         together=_together(channel),
     )
@@ -110,12 +110,3 @@ def _together(channel: BoxChannel) -> tuple[tuple[str, ...], ...]:
             if part.channel is not None and len(members) > 1:
                 groups[tuple(channel.sensitive.names[s] for s in members)] = None
     return tuple(groups)
-
-
-def _largest(parts: Sequence[Achieved]) -> Achieved:
-    """What all parts keep at once."""
-    return Achieved(
-        max((part.eps_l for part in parts), default=0.0),
-        max((part.eps_u for part in parts), default=0.0),
-        max((part.eps_ldp for part in parts), default=0.0),
-    )

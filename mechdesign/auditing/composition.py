@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.core.display import Displayed
 from mechdesign.core.wording import at_most
 
@@ -78,15 +78,6 @@ def worst_of_strata(found: Sequence[Composition]) -> Composition:
         worst=extreme.worst,
         sum=sum_of(alone),
         alone=alone,
-    )
-
-
-def largest_of(sides: Sequence[Achieved]) -> Achieved:
-    """The smallest budgets that bound all of these."""
-    return Achieved(
-        max(each.eps_l for each in sides),
-        max(each.eps_u for each in sides),
-        max(each.eps_ldp for each in sides),
     )
 
 

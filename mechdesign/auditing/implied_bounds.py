@@ -16,8 +16,8 @@ from itertools import compress, product
 
 import numpy as np
 
+from mechdesign.auditing.extremes import Achieved
 from mechdesign.auditing.leakages import OutputLeakage
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.core.wording import order_of
 
 OUTWARD = 1.0 + 1e-14

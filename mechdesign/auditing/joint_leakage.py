@@ -25,6 +25,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechdesign.auditing.columns import (
+    Direction,
+    Entries,
+    columns_on,
+    directions,
+    everything,
+)
 from mechdesign.auditing.common_table import (
     Released,
     TablePart,
@@ -37,17 +44,11 @@ from mechdesign.auditing.composition import (
     sum_of,
     worst_of_strata,
 )
-from mechdesign.auditing.demands import (
-    Direction,
-    Entries,
-    columns_on,
-    directions,
-    everything,
-)
+from mechdesign.auditing.extremes import Achieved
 from mechdesign.auditing.joint_size import JointSize
 from mechdesign.auditing.joint_tuples import candidates, prune_directions
 from mechdesign.auditing.row_columns import leaf_columns
-from mechdesign.auditing.verdict import Achieved, audit_columns
+from mechdesign.auditing.verdict import audit_columns
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mechdesign.auditing.composition import largest_of
-from mechdesign.auditing.demands import Direction, Entries
+from mechdesign.auditing.columns import Direction, Entries
+from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.auditing.row_columns import MOST_ENTRIES
-from mechdesign.auditing.verdict import Achieved, audit_columns
+from mechdesign.auditing.verdict import audit_columns
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most
 from mechdesign.notions import LIP

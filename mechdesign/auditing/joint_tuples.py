@@ -1,7 +1,7 @@
 """Tuples of outputs that may have the largest or the smallest lift of all.
 
 Only the direction of the column of a tuple matters for lifts, so tuples with proportional columns
-count once (`demands.directions`, in integers). The last channel is joined in floating point, where
+count once (`columns.directions`, in integers). The last channel is joined in floating point, where
 sums of non-negative terms have a proven relative error; every tuple that could be extreme within it
 is then compared in integers. With three channels and more the directions may be too many: those
 whose completions are surely harmless go first, and what is left out is bounded.
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Direction, Entries, directions
+from mechdesign.auditing.columns import Direction, Entries, directions
 from mechdesign.auditing.measures import ROUNDOFF
 from mechdesign.channel.channel import Array
 from mechdesign.tables.joint import Joint

@@ -27,7 +27,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from mechdesign.auditing.demands import Entries, columns_on
+from mechdesign.auditing.columns import Entries, columns_on
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import lower, precision, quotient_above, upper
 from mechdesign.core.wording import order_of

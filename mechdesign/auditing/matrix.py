@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.demands import Entries
+from mechdesign.auditing.columns import Entries
 from mechdesign.auditing.population_promise import (
     PopulationPromise,
     Released,

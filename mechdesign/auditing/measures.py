@@ -14,7 +14,8 @@ from operator import mul
 
 import numpy as np
 
-from mechdesign.auditing.demands import columns_on, log_upper, released_part
+from mechdesign.auditing.columns import columns_on, released_part
+from mechdesign.auditing.extremes import Achieved, log_upper
 from mechdesign.auditing.implied_bounds import Guarantee, guarantee_table, weakest
 from mechdesign.auditing.leakages import (
     OutputLeakage,
@@ -24,7 +25,7 @@ from mechdesign.auditing.leakages import (
     output_leakages,
     worst_of,
 )
-from mechdesign.auditing.verdict import Achieved, achieved_by
+from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import order_of

@@ -10,7 +10,7 @@ for each output. With these extremes h_s and g_s,
 and the smallest with h and g exchanged, because a lift grows with P(y|s) and falls with every other
 P(y|t); P(S) is again chosen in a box. All this in integers: the ends of the boxes are integers over
 2^60, rounded outwards when the set was made. The quotients are compared with budgets like those of
-the verdict on a table (`demands.log_upper`, rounded up). Nothing here is shared with the search
+the verdict on a table (`extremes.log_upper`, rounded up). Nothing here is shared with the search
 that designs channels for such sets.
 """
 
@@ -27,14 +27,9 @@ from typing import NamedTuple
 
 from mechdesign.auditing import verdict
 from mechdesign.auditing.averages import average_verdicts
-from mechdesign.auditing.demands import (
-    Entries,
-    Extreme,
-    columns_on,
-    log_upper,
-    released_part,
-)
-from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
+from mechdesign.auditing.columns import Entries, columns_on, released_part
+from mechdesign.auditing.extremes import Achieved, Extreme, log_upper
+from mechdesign.auditing.verdict import Audit, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.auditing.demands import Entries, columns_on, released_part
+from mechdesign.auditing.columns import Entries, columns_on, released_part
+from mechdesign.auditing.extremes import Achieved
 from mechdesign.auditing.population import Bound, Population, achieved_of
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.notions import LIP, Notion

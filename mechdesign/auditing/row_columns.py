@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Entries
+from mechdesign.auditing.columns import Entries
+from mechdesign.auditing.row_masses import texts_of_row
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -105,7 +106,8 @@ def leaf_columns(channel: RowChannel, table: Joint, refuse: Refuse) -> LeafColum
     for prefix in sorted(found):
         entries = sorted(found[prefix])
         columns.append(([x for x, _ in entries], [value for _, value in entries]))
-        outputs.append(_texts(channel, prefix))
+        stratum, *places = prefix
+        outputs.append(texts_of_row(channel, stratum, places))
     return LeafColumns(columns, outputs)
 
 
@@ -149,16 +151,6 @@ def _add(
     for stratum, prefix, row, weight in entries:
         found.setdefault((stratum, *prefix), []).append((row, weight))
     return len(paths)
-
-
-def _texts(channel: RowChannel, prefix: tuple[int, ...]) -> tuple[str, ...]:
-    """Given and released texts of a stratum and the outputs of the first levels."""
-    texts: tuple[str, ...] = ()
-    for variable, code in zip(channel.given, channel.strata[prefix[0]], strict=True):
-        texts += variable.symbols[code]
-    for level, output in enumerate(prefix[1:]):
-        texts += channel.texts_of(level, output)
-    return texts
 
 
 def _codes_on(channel: RowChannel, table: Joint) -> Integers:

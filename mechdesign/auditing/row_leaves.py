@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.row_masses import LeafMasses, table_on
+from mechdesign.auditing.row_masses import LeafMasses, table_on, texts_of_row
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.integers import Integers
 from mechdesign.core.row_tree import DENOMINATOR
@@ -77,13 +77,8 @@ class RowLaw:
 
     def texts(self, leaf: int) -> tuple[str, ...]:
         """Given and released texts of a leaf."""
-        texts: tuple[str, ...] = ()
-        codes = self.channel.strata[int(self.strata[leaf])]
-        for variable, code in zip(self.channel.given, codes, strict=True):
-            texts += variable.symbols[code]
-        for level, output in enumerate(self.outputs[leaf].tolist()):
-            texts += self.channel.texts_of(level, output)
-        return texts
+        stratum = int(self.strata[leaf])
+        return texts_of_row(self.channel, stratum, self.outputs[leaf].tolist())
 
 
 def row_law(channel: RowChannel, table: Any = None) -> RowLaw:

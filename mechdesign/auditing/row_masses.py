@@ -12,7 +12,7 @@ longer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,18 @@ def table_on(
         bins=bins or None,
     )
     return records.on(channel.sensitive, channel.groups)
+
+
+def texts_of_row(
+    channel: RowChannel, stratum: int, outputs: Iterable[int]
+) -> tuple[str, ...]:
+    """Given and released texts of a prefix: its stratum, and its output of each level so far."""
+    texts: tuple[str, ...] = ()
+    for variable, code in zip(channel.given, channel.strata[stratum], strict=True):
+        texts += variable.symbols[code]
+    for level, output in enumerate(outputs):
+        texts += channel.texts_of(level, output)
+    return texts
 
 
 @dataclass(eq=False)

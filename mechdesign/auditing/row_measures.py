@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import log_upper
+from mechdesign.auditing.extremes import Achieved, log_upper
 from mechdesign.auditing.leakages import OutputMasses, ReleasedMasses
 from mechdesign.auditing.measures import (
     BREACHES,
@@ -38,7 +38,6 @@ from mechdesign.auditing.measures import (
 from mechdesign.auditing.row_leaves import RowLaw, row_law
 from mechdesign.auditing.row_masses import LeafMasses, sums_by_key, table_on
 from mechdesign.auditing.rows import audit_rows
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import TOTAL, RowChannel
 from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.tables.records import Records

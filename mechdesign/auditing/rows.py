@@ -23,10 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.demands import Demand, Extreme, allowed_sides
-from mechdesign.auditing.row_extremes import Extremes
-from mechdesign.auditing.row_masses import LeafMasses, table_on
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.demands import Demand, allowed_sides
+from mechdesign.auditing.extremes import (
+    Achieved,
+    Extreme,
+    LargestQuotients,
+    largest_of,
+    smallest_budgets,
+)
+from mechdesign.auditing.row_masses import LeafMasses, table_on, texts_of_row
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError, require_type
@@ -117,6 +122,54 @@ class RowAudit(Described):
         return "\n".join(lines)
 
 
+def audit_rows(
+    channel: RowChannel,
+    table: Any = None,
+    notion: Notion | None = None,
+    *,
+    weight: str | None = None,
+    missing: Any = "refuse",
+) -> RowAudit:
+    """Decide exactly whether a row channel keeps a promise on a table.
+
+    Parameters
+    ----------
+    channel : RowChannel
+    table : frame or Records, optional
+        By default the rows that the channel carries.
+    notion : Notion, optional
+        By default what the channel was designed for, with its budgets of single symbols.
+    weight, missing : as for `Records.from_table`
+
+    Raises
+    ------
+    InputError
+        If the table has other columns or symbols, or a row that the channel does not know, or the
+        notion bounds averages.
+    """
+    require_type("channel", channel, RowChannel)
+    records = table_on(channel, table, weight=weight, missing=missing)
+    asked = channel.notion if notion is None else notion
+    require_type("notion", asked, Notion, "; write one, as in LIP(0.5)")
+    masses = LeafMasses(channel, records)
+    demands = demands_by_stratum(channel, records, masses.strata, asked)
+    # The given columns are seen with every row, so a stratum alone must keep the promise, too.
+    start = _quotients_of_strata(channel, records, masses.strata, demands)
+    by_level = _quotients_by_level(channel, masses, demands)
+    return _verdict(channel, records, asked, by_level, start, masses.strata)
+
+
+def given_lifts(channel: RowChannel, records: Records, strata: Integers) -> Achieved:
+    """What the given columns alone tell, measured against the whole table."""
+    whole = records.sensitive_counts()
+    # Infinite budgets: nothing is judged here, only measured.
+    free = (math.inf,) * len(whole)
+    demand = Demand((), whole, channel.sensitive.names, free, free, math.inf)
+    demands = [demand] * len(channel.strata)
+    largest = _quotients_of_strata(channel, records, strata, demands)
+    return smallest_budgets(largest.extremes)
+
+
 def demands_by_stratum(
     channel: RowChannel, records: Records, strata: Integers, notion: Notion
 ) -> list[Demand]:
@@ -155,136 +208,32 @@ def promise_demands(
     return demands
 
 
-def audit_rows(
-    channel: RowChannel,
-    table: Any = None,
-    notion: Notion | None = None,
-    *,
-    weight: str | None = None,
-    missing: Any = "refuse",
-) -> RowAudit:
-    """Decide exactly whether a row channel keeps a promise on a table.
-
-    Parameters
-    ----------
-    channel : RowChannel
-    table : frame or Records, optional
-        By default the rows that the channel carries.
-    notion : Notion, optional
-        By default what the channel was designed for, with its budgets of single symbols.
-    weight, missing : as for `Records.from_table`
-
-    Raises
-    ------
-    InputError
-        If the table has other columns or symbols, or a row that the channel does not know, or the
-        notion bounds averages.
-    """
-    require_type("channel", channel, RowChannel)
-    records = table_on(channel, table, weight=weight, missing=missing)
-    asked = channel.notion if notion is None else notion
-    require_type("notion", asked, Notion, "; write one, as in LIP(0.5)")
-    masses = LeafMasses(channel, records)
-    demands = demands_by_stratum(channel, records, masses.strata, asked)
-    strata = _strata_of_slots(channel)
-    by_level = [Extremes() for _ in channel.levels]
-    for level, slots, sums in masses:
-        extremes = by_level[level]
-        own: list[int] = strata[level][slots].tolist()
-        for slot, stratum, values in zip(
-            slots.tolist(), own, sums.tolist(), strict=True
-        ):
-            extremes.add(values, demands[stratum], slot)
-    # The given columns are seen with every row, so a stratum alone must keep the promise, too.
-    start = _start(channel, records, masses.strata, demands)
-    return _verdict(channel, records, asked, by_level, start, masses.strata)
-
-
-def _start(
+def _quotients_of_strata(
     channel: RowChannel, records: Records, strata: Integers, demands: Sequence[Demand]
-) -> Extremes:
-    """Extremes of the strata before anything else is released; `place` is the stratum."""
-    extremes = Extremes()
+) -> LargestQuotients:
+    """Quotients of the strata before anything else is released; `Extreme.y` is the stratum."""
+    largest = LargestQuotients()
     for k in range(len(channel.strata)):
+        # A stratum without records on this table has no mass, and so demands nothing.
         counts = records.sensitive_counts(np.flatnonzero(strata == k))
-        # A stratum without records on this table is never released.
-        if sum(counts):
-            extremes.add(counts, demands[k], k)
-    return extremes
+        largest.add(counts, demands[k], k)
+    return largest
 
 
-def _worst_extreme(
-    by_level: Sequence[Extremes], start: Extremes
-) -> tuple[int | None, Extreme]:
-    """The extreme that uses the largest share of its budget, and its level.
-
-    The level is None for the given columns. `used` is rounded up to a double, so the share is above
-    1 exactly where the budget is violated: a violated budget comes before every kept one.
-    """
-    finite: list[tuple[int | None, Extreme]] = []
-    for level, extremes in ((None, start), *enumerate(by_level)):
-        for extreme in extremes.most.values():
-            if math.isfinite(extreme.budget):
-                finite.append((level, extreme))
-    return max(finite, key=lambda pair: pair[1].used / pair[1].budget)
-
-
-def _verdict(
-    channel: RowChannel,
-    records: Records,
-    notion: Notion,
-    by_level: Sequence[Extremes],
-    start: Extremes,
-    strata: Integers,
-) -> RowAudit:
-    """The verdict from the extremes of the given columns (`start`) and of every level."""
-    level, worst = _worst_extreme(by_level, start)
-    is_satisfied = True
-    for extremes in (start, *by_level):
-        is_satisfied &= all(extreme.kept for extreme in extremes.most.values())
-    top, bottom = worst.lift
-    lift = math.inf
-    if bottom:
-        lift = top / bottom
-    row = prefix_texts(channel, level, worst.y)
-    given: Achieved | None = None
-    if channel.given:
-        given = given_lifts(channel, records, strata)
-    spent: list[Achieved] = []
-    used = start.achieved
-    for extremes in by_level:
-        # Leaves of earlier levels are whole rows already: what they use stays used.
-        used = _larger(used, extremes.achieved)
-        spent.append(used)
-    return RowAudit(
-        satisfied=is_satisfied,
-        notion=notion,
-        promise=channel.record.promise,
-        achieved=used,
-        worst=RowWorst(worst.sensitive, row, lift, worst.against),
-        given=given,
-        spent=tuple(spent),
-        leaves=channel.tree.leaves,
-    )
-
-
-def _larger(one: Achieved, other: Achieved) -> Achieved:
-    """The larger budget of each side."""
-    return Achieved(
-        max(one.eps_l, other.eps_l),
-        max(one.eps_u, other.eps_u),
-        max(one.eps_ldp, other.eps_ldp),
-    )
-
-
-def given_lifts(channel: RowChannel, records: Records, strata: Integers) -> Achieved:
-    """What the given columns alone tell, measured against the whole table."""
-    whole = records.sensitive_counts()
-    # Infinite budgets: nothing is judged here, only measured.
-    free = (math.inf,) * len(whole)
-    demand = Demand((), whole, channel.sensitive.names, free, free, math.inf)
-    demands = [demand] * len(channel.strata)
-    return _start(channel, records, strata, demands).achieved
+def _quotients_by_level(
+    channel: RowChannel, masses: LeafMasses, demands: Sequence[Demand]
+) -> list[LargestQuotients]:
+    """Quotients of the prefixes that end in each level; `Extreme.y` is the slot."""
+    strata = _strata_of_slots(channel)
+    by_level = [LargestQuotients() for _ in channel.levels]
+    for level, slots, sums in masses:
+        largest = by_level[level]
+        stratum_of_slot: list[int] = strata[level][slots].tolist()
+        for slot, stratum, prefix_masses in zip(
+            slots.tolist(), stratum_of_slot, sums.tolist(), strict=True
+        ):
+            largest.add(prefix_masses, demands[stratum], slot)
+    return by_level
 
 
 def _strata_of_slots(channel: RowChannel) -> list[Integers]:
@@ -304,31 +253,74 @@ def _strata_of_slots(channel: RowChannel) -> list[Integers]:
     return strata
 
 
+def _verdict(
+    channel: RowChannel,
+    records: Records,
+    notion: Notion,
+    by_level: Sequence[LargestQuotients],
+    start: LargestQuotients,
+    strata: Integers,
+) -> RowAudit:
+    """The verdict from the quotients of the given columns (`start`) and of every level."""
+    level, worst = _worst_extreme(by_level, start)
+    is_satisfied = True
+    for largest in (start, *by_level):
+        is_satisfied &= all(extreme.kept for extreme in largest.extremes)
+    given: Achieved | None = None
+    if channel.given:
+        given = given_lifts(channel, records, strata)
+    spent: list[Achieved] = []
+    used = smallest_budgets(start.extremes)
+    for largest in by_level:
+        # Leaves of earlier levels are whole rows already: what they use stays used.
+        used = largest_of([used, smallest_budgets(largest.extremes)])
+        spent.append(used)
+    return RowAudit(
+        satisfied=is_satisfied,
+        notion=notion,
+        promise=channel.record.promise,
+        achieved=used,
+        worst=RowWorst(
+            sensitive=worst.sensitive,
+            row=prefix_texts(channel, level, worst.y),
+            lift=worst.rounded_lift,
+            against=worst.against,
+        ),
+        given=given,
+        spent=tuple(spent),
+        leaves=channel.tree.leaves,
+    )
+
+
+def _worst_extreme(
+    by_level: Sequence[LargestQuotients], start: LargestQuotients
+) -> tuple[int | None, Extreme]:
+    """The level of the extreme that uses the largest share of its budget, and the extreme.
+
+    The level is None for the given columns.
+    """
+    pairs: list[tuple[int | None, Extreme]] = []
+    for level, largest in ((None, start), *enumerate(by_level)):
+        for extreme in largest.extremes:
+            pairs.append((level, extreme))
+    return max(pairs, key=lambda pair: pair[1].share)
+
+
 def prefix_texts(channel: RowChannel, level: int | None, place: int) -> tuple[str, ...]:
     """Given and released texts up to a slot of a level; with `level` None those of the stratum
     `place`.
     """
+    if level is None:
+        return texts_of_row(channel, place, ())
     tree = channel.tree
-    texts: list[tuple[str, ...]] = []
-    stratum = place
     slot = place
+    node = int(tree.levels[level].slot_nodes[slot])
+    outputs = [int(tree.levels[level].slot_outputs[slot])]
     # From the slot up to the root: the parent is the slot whose child is this node. It is the only
     # one, because a prefix ends where a constant node, which slots may share, begins.
-    while level is not None:
-        table = tree.levels[level]
-        texts.append(channel.texts_of(level, int(table.slot_outputs[slot])))
+    for table in reversed(tree.levels[:level]):
+        slot = int(np.flatnonzero(table.slot_children == node)[0])
         node = int(table.slot_nodes[slot])
-        if level == 0:
-            stratum = int(np.flatnonzero(tree.roots == node)[0])
-            level = None
-        else:
-            level -= 1
-            slot = int(np.flatnonzero(tree.levels[level].slot_children == node)[0])
-    for variable, code in zip(
-        reversed(channel.given), reversed(channel.strata[stratum]), strict=True
-    ):
-        texts.append(variable.symbols[code])
-    in_order: list[str] = []
-    for part in reversed(texts):
-        in_order += part
-    return tuple(in_order)
+        outputs.append(int(table.slot_outputs[slot]))
+    stratum = int(np.flatnonzero(tree.roots == node)[0])
+    return texts_of_row(channel, stratum, outputs[::-1])

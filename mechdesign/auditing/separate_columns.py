@@ -22,9 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import Demand
-from mechdesign.auditing.row_extremes import Extremes
+from mechdesign.auditing.extremes import (
+    Achieved,
+    LargestQuotients,
+    smallest_budgets,
+)
 from mechdesign.auditing.rows import RowWorst, promise_demands
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.core.integers import Integers
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
@@ -162,29 +165,31 @@ def audit_separate(
         If the notion bounds averages.
     """
     law = separate_law(records, given, channels, exact=True)
-    extremes = Extremes()
+    largest = LargestQuotients()
     leaves = law.masses.shape[2]
     demands = _demands(records, given, law.strata, promise, notion)
     for stratum, demand in enumerate(demands):
         columns = law.masses[stratum].T.tolist()
         for leaf, masses in enumerate(columns):
-            if any(masses):
-                extremes.add(masses, demand, stratum * leaves + leaf)
-    found = list(extremes.most.values())
-    finite = [extreme for extreme in found if math.isfinite(extreme.budget)]
-    worst = max(finite, key=lambda extreme: extreme.used / extreme.budget)
+            # One number for the pair of stratum and leaf.
+            largest.add(masses, demand, stratum * leaves + leaf)
+    extremes = largest.extremes
+    worst = max(extremes, key=lambda extreme: extreme.share)
     stratum, leaf = divmod(worst.y, leaves)
     row: tuple[str, ...] = ()
     for variable, code in zip(records.groups, law.strata[stratum], strict=False):
         row += variable.symbols[int(code)]
     for level, output in enumerate(law.outputs(leaf)):
         row += texts[level][output]
-    top, bottom = worst.lift
-    lift = top / bottom if bottom else math.inf
     return SeparateVerdict(
-        satisfied=all(extreme.kept for extreme in found),
-        achieved=extremes.achieved,
-        worst=RowWorst(worst.sensitive, row, lift, worst.against),
+        satisfied=all(extreme.kept for extreme in extremes),
+        achieved=smallest_budgets(extremes),
+        worst=RowWorst(
+            sensitive=worst.sensitive,
+            row=row,
+            lift=worst.rounded_lift,
+            against=worst.against,
+        ),
     )
 
 
