@@ -14,17 +14,12 @@ from operator import mul
 
 import numpy as np
 
+from mechdesign.auditing.average_measures import average_leakages
 from mechdesign.auditing.columns import columns_on, released_part
 from mechdesign.auditing.extremes import Achieved, log_upper
 from mechdesign.auditing.implied_bounds import Guarantee, guarantee_table, weakest
-from mechdesign.auditing.leakages import (
-    OutputLeakage,
-    ReleasedMasses,
-    average_leakages,
-    masses_of,
-    output_leakages,
-    worst_of,
-)
+from mechdesign.auditing.leakages import OutputLeakage, output_leakages, worst_of
+from mechdesign.auditing.output_masses import ReleasedMasses, masses_of
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError

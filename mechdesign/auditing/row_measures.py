@@ -1,9 +1,9 @@
 """Every utility and leakage measure of a row channel, from its integers.
 
 What is released is the whole row: the given columns as they are, and an output of every level. Each
-leaf (`auditing.row_leaves`) is therefore an output like that of a channel of one column, with the
-masses P(s, leaf), and all measures of leakage are those of `auditing.leakages`. They compare with
-P(s) of the whole table, whatever the promise is: the given columns are part of what is seen.
+leaf (`row_leaves`) is therefore an output like that of a channel of one column, with the masses
+P(s, leaf), and all measures of leakage are those of `leakages` and `average_measures`. They compare
+with P(s) of the whole table, whatever the promise is: the given columns are part of what is seen.
 
 Given what is released before it, the output of a level depends on its own symbol alone. So the
 information splits into a sum over the nodes v of the tree,
@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.extremes import Achieved, log_upper
-from mechdesign.auditing.leakages import OutputMasses, ReleasedMasses
 from mechdesign.auditing.measures import (
     BREACHES,
     ROUNDOFF,
@@ -35,6 +34,7 @@ from mechdesign.auditing.measures import (
     released_measures,
     sum_of_logs,
 )
+from mechdesign.auditing.output_masses import OutputMasses, ReleasedMasses
 from mechdesign.auditing.row_leaves import RowLaw, row_law
 from mechdesign.auditing.row_masses import LeafMasses, sums_by_key, table_on
 from mechdesign.auditing.rows import audit_rows

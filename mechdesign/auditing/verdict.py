@@ -44,7 +44,7 @@ from mechdesign.auditing.extremes import (
     extreme_lifts,
     smallest_budgets,
 )
-from mechdesign.auditing.leakages import (
+from mechdesign.auditing.output_masses import (
     OutputMasses,
     distances,
     divergence,

@@ -30,7 +30,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.auditing.leakages import OutputMasses
+from mechdesign.auditing.output_masses import OutputMasses
 from mechdesign.auditing.verdict import budget_used
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import DistanceMean, DivergenceMean, MeanLimits, PowerMean
