@@ -20,7 +20,7 @@ import numpy as np
 
 from mechdesign.auditing.columns import Entries, columns_on, released_part
 from mechdesign.auditing.extremes import Achieved
-from mechdesign.auditing.population import Bound, Population, achieved_of
+from mechdesign.auditing.population_extremes import Bound, Population, achieved_of
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.notions import LIP, Notion
