@@ -1,8 +1,14 @@
 """Every utility and leakage measure of a channel on a table, in nats.
 
-I(X;Y) is that of the integers, rounded so that it never claims too much. Leakages are rounded
-outwards (`auditing.leakages`); what bounds on the lift imply for them is in
-`auditing.implied_bounds`.
+`measure` puts together what other modules compute:
+
+- `utility`, here: H(X), I(X;Y) = H(X) - H(X|Y) and their quotient, in doubles with a proven error
+  and rounded so that they never claim too much;
+- the leakage of every output (`leakages`), its worst output for each measure, and the averages over
+  outputs (`average_measures`), all rounded outwards;
+- what bounds on the lift imply for these (`implied_bounds`).
+
+Of several secrets each is measured for itself, and every figure is the worst of all.
 """
 
 from __future__ import annotations
@@ -64,11 +70,13 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     joint = released_part(channel, joint)
     weights = joint.useful_counts
     total = joint.total
+    # A constant X has no information to keep.
     if len(weights) == 1:
         return Utility(0.0, 0.0, 1.0)
     entropy = sum_of_logs([(list(weights), total)], total)
     # H(X) rounded down and H(X|Y) rounded up: I(X;Y) is never claimed to be larger than it is.
     low = entropy * (1.0 - SUM_ERROR)
+    # For each output the masses P(x, y) in integers, and their sum.
     groups: list[tuple[list[int], int]] = []
     for inputs, values in columns_on(channel, joint):
         # An output that names its input leaves no uncertainty.
@@ -90,7 +98,11 @@ def utility(channel: Channel, joint: Joint) -> Utility:
 
 
 def sum_of_logs(groups: list[tuple[list[int], int]], scale: int) -> float:
-    """Sum of t log(m/t) / scale over the positive integers t of every group (list of t, m >= t)."""
+    """Sum of t log(m/t) / scale over the positive integers t of every group (list of t, their sum
+    m).
+
+    With t / scale = P(x, y) this is H(X|Y); with one group of P(x) it is H(X).
+    """
     terms: list[float] = []
     quotients: list[float] = []
     for masses, whole in groups:
@@ -127,10 +139,9 @@ def measure(
     """Measure `channel` on `joint`; of several secrets each figure is the worst of all."""
     joint = released_part(channel, joint)
     if joint.sensitive.protects_columns:
-        parts = [
-            measure(channel, secret, alphas, orders, breaches)
-            for secret in joint.secrets
-        ]
+        parts: list[ChannelMeasures] = []
+        for secret in joint.secrets:
+            parts.append(measure(channel, secret, alphas, orders, breaches))
         return _worst_of_secrets(parts, achieved_by(channel, joint))
     return released_measures(
         masses_of(channel, joint),
@@ -144,13 +155,17 @@ def measure(
 
 def released_measures(
     released: ReleasedMasses,
-    kept: dict[str, float],
+    utility_measures: dict[str, float],
     achieved: Achieved,
     alphas: Sequence[float],
     orders: Sequence[float],
     breaches: Sequence[float],
 ) -> ChannelMeasures:
-    """All measures of what is released, whose utility is `kept`."""
+    """All measures of what is released, be it by a channel of one column or of rows.
+
+    Its utility and the budgets that it achieves are computed before, because they depend on the
+    kind of the channel.
+    """
     alphas = [check_alpha(alpha) for alpha in alphas]
     for order in orders:
         if not order > 0.0:
@@ -164,7 +179,7 @@ def released_measures(
     averages = average_leakages(released, list(dict.fromkeys([*alphas, *orders])))
     leaked = _overall(outputs, alphas) | averages
     return ChannelMeasures(
-        utility=kept,
+        utility=utility_measures,
         leakage=leaked,
         achieved=achieved,
         outputs=outputs,
@@ -175,9 +190,12 @@ def released_measures(
 
 
 def _utility_measures(channel: Channel, joint: Joint) -> dict[str, float]:
+    """The utility of Y for X, by name."""
     worth = utility(channel, joint)
     # Maximal leakage of X through Y, log sum_y max_x W(y|x), holds for any distribution of X.
-    largest = sum(max(entries) for _, entries in channel.integers.columns)
+    largest = 0
+    for _, entries in channel.integers.columns:
+        largest += max(entries)
     return {
         "entropy": worth.entropy,
         "mutual_information": worth.mutual_information,
@@ -194,12 +212,9 @@ def _worst_of_secrets(
     first = parts[0]
     leakage: dict[str, float] = {}
     for name in first.leakage:
-        values = [part.leakage[name] for part in parts]
         # Of the least log-lift the least value is the worst, of all others the largest.
-        if name.startswith("min_log"):
-            leakage[name] = min(values)
-        else:
-            leakage[name] = max(values)
+        worst = min if name.startswith("min_log") else max
+        leakage[name] = worst(part.leakage[name] for part in parts)
     by_output = zip(*(part.outputs for part in parts), strict=True)
     by_line = zip(*(part.guarantees for part in parts), strict=True)
     return ChannelMeasures(
