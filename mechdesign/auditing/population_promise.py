@@ -7,8 +7,9 @@ proportion to its shares, and the further the lifts of outputs made of it can li
 table.
 
 `population_promise` reports three things: the budgets that hold for the population; for the largest
-and the smallest lift the cell and the symbols whose intervals move it most (`_cause`); and what
-up to three mergers of outputs would give (`_remedy`, a greedy search). Causes and remedy are searched in floating point; the budgets that are reported are exact.
+and the smallest lift the cell and the symbols whose intervals move it most (`_cause`); and what up
+to three mergers of outputs would give (`_remedy`, a greedy search). Causes and remedy are searched
+in floating point; the budgets that are reported are exact.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from mechdesign.auditing.measures import (
 )
 from mechdesign.auditing.output_masses import OutputMasses, ReleasedMasses
 from mechdesign.auditing.row_leaves import RowLaw, row_law
-from mechdesign.auditing.row_masses import LeafMasses, sums_by_key, table_on
+from mechdesign.auditing.row_masses import PrefixMasses, sums_by_key, table_on
 from mechdesign.auditing.rows import audit_rows
 from mechdesign.channel.row_channel import TOTAL, RowChannel
 from mechdesign.core.row_tree import DENOMINATOR
@@ -118,7 +118,7 @@ def row_utility(channel: RowChannel, table: Any = None) -> Utility:
     scale = total
     before: list[list[Any]] = [[] for _ in channel.levels]
     after: list[list[Any]] = [[] for _ in channel.levels]
-    for block, pairs in LeafMasses(channel, records).blocks():
+    for block, pairs in PrefixMasses(channel, records).blocks():
         # P(v, x) of every pair of a node and an input, in integers.
         present, masses = sums_by_key(pairs, block.weights)
         level = channel.tree.levels[block.level]
@@ -166,7 +166,7 @@ def _leakage_of_rows(channel: RowChannel, records: Records) -> float:
     of the row itself, whatever its distribution. Rows with different given columns share no y.
     """
     ones = replace(records, counts=(1,) * len(records))
-    masses = LeafMasses(channel, ones)
+    masses = PrefixMasses(channel, ones)
     levels = len(channel.levels)
     # A stratum with a constant root releases its given columns alone.
     largest = _constant_strata(channel, masses) * DENOMINATOR**levels
@@ -186,6 +186,6 @@ def _leakage_of_rows(channel: RowChannel, records: Records) -> float:
     return log_upper(largest, DENOMINATOR**levels)
 
 
-def _constant_strata(channel: RowChannel, masses: LeafMasses) -> int:
+def _constant_strata(channel: RowChannel, masses: PrefixMasses) -> int:
     roots = channel.tree.roots[np.unique(masses.strata)]
     return int(channel.tree.levels[0].constant[roots].sum())

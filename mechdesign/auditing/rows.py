@@ -8,8 +8,12 @@ the prefix, over the rows with the sensitive symbol s. Its lift is
 with the prior n(s) of the whole table (total promise) or of the stratum (relative one): the powers
 of 2^53 in N(s) and N are the same and cancel. Leaves are all that can be seen of a release, and a
 prefix is a mean of its leaves; so the largest and the smallest lift of all prefixes are those of
-the leaves. Quotients are compared by multiplication of integers, and only the extreme ones are held
-against exp of a budget, by enclosures (`Extreme.used`).
+the leaves (docs/explanation/rows-theory.md, proposition 2).
+
+`audit_rows` goes through three steps. `row_masses.PrefixMasses` walks the tree and yields N(s) of
+prefixes, level by level. `extremes.LargestQuotients`, one for each level and one for the given
+columns alone, keeps the largest quotient of every side, compared in integers. `_verdict` holds
+these few against exp of their budgets, by enclosures (`Extreme.used`).
 
 The module takes the tree and the counts as they are and knows nothing of how the tree was grown.
 """
@@ -31,7 +35,7 @@ from mechdesign.auditing.extremes import (
     largest_of,
     smallest_budgets,
 )
-from mechdesign.auditing.row_masses import LeafMasses, table_on, texts_of_row
+from mechdesign.auditing.row_masses import PrefixMasses, table_on, texts_of_row
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError, require_type
@@ -92,9 +96,8 @@ class RowAudit(Described):
 
     def __repr__(self) -> str:
         verdict = "satisfied" if self.satisfied else "VIOLATED"
-        sides = ", ".join(
-            f"{name} {at_most(value)}" for name, value in vars(self.achieved).items()
-        )
+        budgets = vars(self.achieved).items()
+        sides = ", ".join(f"{name} {at_most(value)}" for name, value in budgets)
         return (
             f"RowAudit({self.notion.text}, {self.promise}: {verdict}; achieved {sides})"
         )
@@ -151,7 +154,7 @@ def audit_rows(
     records = table_on(channel, table, weight=weight, missing=missing)
     asked = channel.notion if notion is None else notion
     require_type("notion", asked, Notion, "; write one, as in LIP(0.5)")
-    masses = LeafMasses(channel, records)
+    masses = PrefixMasses(channel, records)
     demands = demands_by_stratum(channel, records, masses.strata, asked)
     # The given columns are seen with every row, so a stratum alone must keep the promise, too.
     start = _quotients_of_strata(channel, records, masses.strata, demands)
@@ -164,7 +167,14 @@ def given_lifts(channel: RowChannel, records: Records, strata: Integers) -> Achi
     whole = records.sensitive_counts()
     # Infinite budgets: nothing is judged here, only measured.
     free = (math.inf,) * len(whole)
-    demand = Demand((), whole, channel.sensitive.names, free, free, math.inf)
+    demand = Demand(
+        counts=(),
+        sums=whole,
+        names=channel.sensitive.names,
+        lower=free,
+        upper=free,
+        ratio=math.inf,
+    )
     demands = [demand] * len(channel.strata)
     largest = _quotients_of_strata(channel, records, strata, demands)
     return smallest_budgets(largest.extremes)
@@ -181,8 +191,16 @@ def demands_by_stratum(
 def promise_demands(
     records: Records, strata: Sequence[Integers], promise: str, notion: Notion
 ) -> list[Demand]:
-    """The prior and the budgets of strata, each the places of its rows; with a relative promise the
-    prior is the stratum's own.
+    """The prior and the budgets of each stratum.
+
+    Parameters
+    ----------
+    records : Records
+    strata : sequence of integer arrays
+        The positions of the rows of each stratum.
+    promise : {"total", "relative"}
+        The prior is P(s) of the whole table, or of the stratum.
+    notion : Notion
 
     Raises
     ------
@@ -192,9 +210,7 @@ def promise_demands(
     limits = notion.limits
     if limits.mean is not None:
         raise InputError(f"{notion.name} bounds averages: {MEANS}")
-    sides = allowed_sides(records.sensitive, notion)
-    lower = tuple(low for low, _ in sides)
-    upper = tuple(high for _, high in sides)
+    lower, upper = zip(*allowed_sides(records.sensitive, notion), strict=True)
     whole = records.sensitive_counts()
     demands: list[Demand] = []
     for rows in strata:
@@ -202,9 +218,15 @@ def promise_demands(
         sums = whole
         if promise == RELATIVE:
             sums = records.sensitive_counts(rows)
-        demands.append(
-            Demand((), sums, records.sensitive.names, lower, upper, limits.ratio)
+        demand = Demand(
+            counts=(),
+            sums=sums,
+            names=records.sensitive.names,
+            lower=lower,
+            upper=upper,
+            ratio=limits.ratio,
         )
+        demands.append(demand)
     return demands
 
 
@@ -221,7 +243,7 @@ def _quotients_of_strata(
 
 
 def _quotients_by_level(
-    channel: RowChannel, masses: LeafMasses, demands: Sequence[Demand]
+    channel: RowChannel, masses: PrefixMasses, demands: Sequence[Demand]
 ) -> list[LargestQuotients]:
     """Quotients of the prefixes that end in each level; `Extreme.y` is the slot."""
     strata = _strata_of_slots(channel)
@@ -237,7 +259,10 @@ def _quotients_by_level(
 
 
 def _strata_of_slots(channel: RowChannel) -> list[Integers]:
-    """The stratum of every slot of every level; that of shared constant nodes means nothing."""
+    """The stratum of every slot of every level, from the roots down.
+
+    That of slots of shared constant nodes means nothing.
+    """
     tree = channel.tree
     nodes = np.zeros(tree.levels[0].nodes, dtype=np.int64)
     nodes[tree.roots] = np.arange(len(tree.roots))
@@ -265,7 +290,8 @@ def _verdict(
     level, worst = _worst_extreme(by_level, start)
     is_satisfied = True
     for largest in (start, *by_level):
-        is_satisfied &= all(extreme.kept for extreme in largest.extremes)
+        if not all(extreme.kept for extreme in largest.extremes):
+            is_satisfied = False
     given: Achieved | None = None
     if channel.given:
         given = given_lifts(channel, records, strata)
