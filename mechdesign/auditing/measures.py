@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import mul
+from typing import TypeAlias
 
 import numpy as np
 
@@ -45,6 +46,10 @@ product and the exact sum round once each; the logarithm is within 4 units in th
 roundoffs (NumPy's vector loops; usually 1), and repeats the error of its argument. The rest is
 reserve. Computed as log1p((m - t)/t) it loses nothing near m = t.
 """
+
+
+Group: TypeAlias = tuple[list[int], int]
+"""Masses of the symbols that one outcome leaves possible, in integers, and their sum."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     # H(X) rounded down and H(X|Y) rounded up: I(X;Y) is never claimed to be larger than it is.
     low = entropy * (1.0 - SUM_ERROR)
     # For each output the masses P(x, y) in integers, and their sum.
-    groups: list[tuple[list[int], int]] = []
+    groups: list[Group] = []
     for inputs, values in columns_on(channel, joint):
         # An output that names its input leaves no uncertainty.
         if len(inputs) > 1:
@@ -97,7 +102,7 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     )
 
 
-def sum_of_logs(groups: list[tuple[list[int], int]], scale: int) -> float:
+def sum_of_logs(groups: list[Group], scale: int) -> float:
     """Sum of t log(m/t) / scale over the positive integers t of every group (list of t, their sum
     m).
 
