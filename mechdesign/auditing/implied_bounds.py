@@ -149,9 +149,9 @@ def guarantee_table(
     `prior` has integers in proportion to P(s).
     """
     table = _from_budgets(achieved, leaked, alphas)
-    table += _from_averages(leaked, outputs, prior, alphas)
     high = max(output.max_lift for output in outputs)
     low = min(output.min_lift for output in outputs)
+    table += _from_averages(leaked, high, low, prior, alphas)
     for share in breaches:
         guarantee = Guarantee(
             source="Proposition A1",
@@ -225,13 +225,12 @@ class _Kind(NamedTuple):
 
 def _from_averages(
     leaked: dict[str, float],
-    outputs: Sequence[OutputLeakage],
+    high: float,
+    low: float,
     prior: Sequence[int],
     alphas: Sequence[float],
 ) -> list[Guarantee]:
-    """Bounds on the single lifts, from the averages."""
-    high = max(output.max_lift for output in outputs)
-    low = min(output.min_lift for output in outputs)
+    """Bounds on the single lifts, from the averages; `high` and `low` are the extreme lifts."""
     # The bounds are weakest for the rarest symbol; its probability is rounded down.
     rarest = math.nextafter(min(prior) / sum(prior), 0.0)
     kinds = [_Kind(1, "l1", "", math.inf), _Kind(2, "chi2", "", math.inf)]

@@ -139,7 +139,7 @@ def _leakage_of(
     label: str, masses: OutputMasses, scale: int, alphas: Sequence[float]
 ) -> OutputLeakage:
     """The measures of one output; P(s, y) are its masses over `scale`."""
-    lifts = [fmpq(*pair) for pair in masses.numerators()]
+    lifts = [fmpq(*pair) for pair in masses.lift_quotients()]
     high = max(lifts)
     low = min(lifts)
     # The largest lift is at least 1 and the smallest at most 1; a ball around log 1 may reach
@@ -173,6 +173,7 @@ def _leakage_of(
         chi2_lift_inverse=_rounded_up(distances(masses, 2, inverse=True)),
         alpha_lift=alpha_lift,
         alpha_lift_inverse=alpha_lift_inverse,
+        # Python rounds a quotient of integers correctly.
         posterior=tuple(mass / masses.output for mass in masses.masses),
     )
 
@@ -196,4 +197,7 @@ def _rounded_up(value: Any) -> float:
 
 def _largest_by_order(values: Sequence[dict[float, float]]) -> dict[float, float]:
     """The largest value of each order."""
-    return {order: max(value[order] for value in values) for order in values[0]}
+    largest: dict[float, float] = {}
+    for order in values[0]:
+        largest[order] = max(value[order] for value in values)
+    return largest

@@ -50,7 +50,7 @@ class OutputMasses:
     sums: Sequence[int]
     total: int
 
-    def numerators(self) -> list[tuple[int, int]]:
+    def lift_quotients(self) -> list[tuple[int, int]]:
         """Numerators m_s N and denominators r_s o of the lifts."""
         return [
             (m * self.total, r * self.output)
@@ -60,7 +60,7 @@ class OutputMasses:
     @property
     def is_constant(self) -> bool:
         """Whether every lift is exactly 1."""
-        return all(top == bottom for top, bottom in self.numerators())
+        return all(top == bottom for top, bottom in self.lift_quotients())
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any
     if inverse and 0 in output.masses:
         return None
     mean = fmpq(0)
-    for row, (top, bottom) in zip(output.sums, output.numerators(), strict=True):
+    for row, (top, bottom) in zip(output.sums, output.lift_quotients(), strict=True):
         # |top/bottom - 1| = |top - bottom| / bottom, and of the inverse over top.
         base = top if inverse else bottom
         mean += fmpq(row * abs(top - bottom) ** power, base**power)
@@ -122,7 +122,7 @@ def log_power_mean(output: OutputMasses, order: float, *, inverse: bool = False)
     """
     if inverse and 0 in output.masses:
         return None
-    lifts = output.numerators()
+    lifts = output.lift_quotients()
     if inverse:
         lifts = [(bottom, top) for top, bottom in lifts]
     return log_norm(lifts, order, output.sums, output.total)
@@ -166,7 +166,7 @@ def divergence(output: OutputMasses, *, inverse: bool = False) -> Any:
         return None
     total = arb(0)
     for row, mass, lift in zip(
-        output.sums, output.masses, output.numerators(), strict=True
+        output.sums, output.masses, output.lift_quotients(), strict=True
     ):
         if not mass:
             continue  # 0 log 0 = 0
@@ -186,7 +186,7 @@ def information(outputs: Sequence[OutputMasses], scale: int) -> Any:
     """
     total = arb(0)
     for output in outputs:
-        for mass, lift in zip(output.masses, output.numerators(), strict=True):
+        for mass, lift in zip(output.masses, output.lift_quotients(), strict=True):
             if mass:  # 0 log 0 = 0
                 total += mass * arb(fmpq(*lift)).log()
     return total / scale

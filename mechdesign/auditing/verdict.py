@@ -9,16 +9,16 @@ mean of each output is at most its budget, as in sum_s P(s) |l(s, y) - 1| for l1
 
 `audit` goes three steps. The channel becomes columns of integers over the table (`columns`), its
 rows checked. For limits on lifts, `extremes` finds the largest quotient of every side; for limits
-on averages, `budget_used` evaluates the mean of every output. `verdict_of` and `mean_verdict`
-compare what is used with the budgets.
+on averages, `mean_verdict` evaluates the mean of every output. What is used on each side is then
+compared with its budget.
 
 Nothing that decides is computed in floating point. Lifts are quotients of integers, formed anew
 from the counts of the joint table and the rows of the channel. Their logarithms are enclosed in
 Arb balls at growing precision until the ball lies between two neighbouring doubles; the upper one
-is the budget that is used (`extremes.log_upper`, `budget_used`).
+is the budget that is used (`extremes.log_upper`, `mean_verdict.budget_used`).
 
 Rounding never changes a verdict. The true value is 0 or infinite, which are reported as they are,
-or it is irrational (`budget_used` says why). Then no double lies between it and the reported one,
+or it is irrational (both functions say why). Then no double lies between it and the reported one,
 so both are at most a budget, which is a double, or neither is. Rounding is upward, so a budget that
 is reported as achieved always holds.
 
@@ -28,12 +28,8 @@ cannot hide in both.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from flint import arb
 
 from mechdesign.auditing.averages import AverageVerdict
 from mechdesign.auditing.columns import Entries, columns_on, released_part
@@ -44,18 +40,10 @@ from mechdesign.auditing.extremes import (
     extreme_lifts,
     smallest_budgets,
 )
-from mechdesign.auditing.output_masses import (
-    OutputMasses,
-    distances,
-    divergence,
-    log_power_mean,
-    masses_by_output,
-)
+from mechdesign.auditing.mean_verdict import mean_verdict
 from mechdesign.channel.channel import Channel
-from mechdesign.core.balls import double_above
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
-from mechdesign.core.limits import DivergenceMean, Mean, MeanLimits, PowerMean
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.notions import LIP, Notion
 from mechdesign.tables.joint import Joint
@@ -147,7 +135,7 @@ def failing_outputs(
     failing: list[int] = []
     for y, column in enumerate(columns_on(channel, joint)):
         if limits.mean is not None:
-            satisfied, _, _ = mean_verdict([column], [""], joint, limits)
+            satisfied = mean_verdict([column], joint, limits).satisfied
         else:
             extremes = extreme_lifts([column], demands or ())
             satisfied = all(extreme.kept for extreme in extremes)
@@ -194,124 +182,16 @@ def audit_columns(
     if limits.mean is None or joint.sensitive.protects_columns:
         demands = stacked(joint.counts, joint, notion)
         return verdict_of(extreme_lifts(columns, demands), outputs, notion)
-    satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)
+    means = mean_verdict(columns, joint, limits)
     # The lifts themselves do not depend on a budget: any notion on single lifts gives them.
     achieved = audit_columns(columns, outputs, joint, LIP(1.0)).achieved
-    return Audit(satisfied, notion, achieved, worst, used)
-
-
-def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
-    """The smallest budget (a double, nats) that the mean of an output keeps.
-
-    With l = l(s, y), or 1 / l(s, y) where `inverse`, and means over P(s), the budget that is used
-    is (docs/explanation/averages-theory.md)
-
-        l1        log(1 + d),        d = mean of |l - 1|
-        chi2      log(1 + sqrt(d)),  d = mean of (l - 1)^2
-        alpha     log of (mean of l^alpha)^(1/alpha)
-        kl        mean of l log l, which is the log of a product of rational powers of lifts;
-                  inverse: mean of log(1 / l)
-
-    It is 0 where every lift is 1. Else it is irrational, because e to a rational power other than 0
-    is transcendental (Lindemann) and the means and products are algebraic: so it lies strictly
-    between two doubles, and the enclosure of `double_above` ends. Of inverse lifts it is infinite
-    with a lift of 0.
-    """
-    if output.is_constant:
-        return 0.0
-    if inverse and 0 in output.masses:
-        return math.inf
-
-    def ball() -> Any:
-        if isinstance(mean, PowerMean):
-            return log_power_mean(output, mean.order, inverse=inverse)
-        if isinstance(mean, DivergenceMean):
-            return divergence(output, inverse=inverse)
-        distance = arb(distances(output, mean.power, inverse=inverse))
-        return distance.root(mean.power).log1p()
-
-    return double_above(ball)
-
-
-def mean_verdict(
-    columns: Sequence[Entries],
-    outputs: Sequence[str],
-    joint: Joint,
-    limits: MeanLimits,
-) -> tuple[bool, Used, Worst]:
-    """The exact verdict, the budgets used, and the symbol that weighs most in the worst output."""
-    masses = list(masses_by_output(columns, joint))
-    # What each output uses: of the mean of its lifts, and of that of its inverse lifts.
-    upper: list[float] = []
-    lower: list[float] = []
-    for output in masses:
-        upper.append(budget_used(output, limits.mean, inverse=False))
-        lower.append(budget_used(output, limits.mean, inverse=True))
-    # Of each limited side: the budgets that the outputs use, the allowed budget, and whether it is
-    # the side of the inverse lifts.
-    sides: list[tuple[list[float], float, bool]] = []
-    if math.isfinite(limits.upper):
-        sides.append((upper, limits.upper, False))
-    if math.isfinite(limits.lower):
-        sides.append((lower, limits.lower, True))
-    satisfied = all(max(used) <= budget for used, budget, _ in sides)
-    # The side with the largest share of its budget is the worst.
-    used, _, inverse = max(sides, key=lambda side: max(side[0]) / side[1])
-    y = used.index(max(used))
-    s = largest_term(masses[y], limits.mean, inverse=inverse)
-    numerator, denominator = masses[y].numerators()[s]
-    worst = Worst(joint.sensitive.names[s], outputs[y], numerator / denominator)
-    return satisfied, Used(eps_l=max(lower), eps_u=max(upper)), worst
-
-
-def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
-    """The sensitive symbol that contributes most to the mean.
-
-    It is found in floating point and only named in messages: no verdict depends on it.
-    """
-    lifts = output.numerators()
-    if isinstance(mean, DivergenceMean):
-        return _largest_divergence(output, inverse=inverse)
-
-    def term(s: int) -> float:
-        """The logarithm of P(s) l^order, or of P(s) |l - 1|^power."""
-        numerator, denominator = lifts[s]
-        if inverse:
-            numerator, denominator = denominator, numerator
-        if denominator == 0:
-            return math.inf
-        if isinstance(mean, PowerMean):
-            part = numerator
-            power = mean.order
-        else:
-            part = abs(numerator - denominator)
-            power = mean.power
-        if not part:
-            return -math.inf
-        log_part = math.log(part) - math.log(denominator)
-        return math.log(output.sums[s]) + power * log_part
-
-    return max(range(len(lifts)), key=term)
-
-
-def _largest_divergence(output: OutputMasses, *, inverse: bool) -> int:
-    """The sensitive symbol with the largest term P(s) l log l, or P(s) log(1/l)."""
-    terms: list[float] = []
-    for row, (top, bottom) in zip(output.sums, output.numerators(), strict=True):
-        if inverse:
-            top, bottom = bottom, top
-        if not bottom:
-            terms.append(math.inf)
-        elif top <= bottom:
-            # This term is at most zero. Some term is positive, so it is not the largest.
-            terms.append(-math.inf)
-        else:
-            log = math.log(top) - math.log(bottom)
-            weight = row / output.total
-            if not inverse:
-                weight *= top / bottom
-            terms.append(weight * log)
-    return terms.index(max(terms))
+    return Audit(
+        satisfied=means.satisfied,
+        notion=notion,
+        achieved=achieved,
+        worst=Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift),
+        used=Used(means.eps_l, means.eps_u),
+    )
 
 
 def _check_rows(channel: Channel) -> None:
