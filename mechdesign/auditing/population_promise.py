@@ -26,6 +26,7 @@ from mechdesign.auditing.extremes import Achieved
 from mechdesign.auditing.population_extremes import Bound, Population, achieved_of
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.binomial import SCALE
+from mechdesign.core.limits import LiftLimits
 from mechdesign.notions import LIP, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
@@ -115,7 +116,7 @@ def population_promise(
     )
     if chosen is None:
         return promise_of(released, joint, notion, confidence_set(joint))
-    return promise_of(released, joint, notion, chosen, mended=False)
+    return promise_of(released, joint, notion, chosen, with_remedy=False)
 
 
 def promise_of(
@@ -124,16 +125,17 @@ def promise_of(
     notion: Notion | None,
     confidence: ConfidenceSet,
     *,
-    mended: bool = True,
+    with_remedy: bool = True,
 ) -> PopulationPromise:
-    """`population_promise` of a channel that is given in integers; `mended` tries to merge outputs,
-    unless there are too many.
+    """`population_promise` of a channel that is given in integers.
+
+    `with_remedy` tries to merge outputs, unless there are too many.
     """
     population = Population(confidence, joint.useful_counts)
     worst = population.worst(released.columns)
     size = len(released.columns) * len(joint.sensitive) * len(joint.useful)
     merged: Merged | None = None
-    if mended and size <= MOST_TRIED:
+    if with_remedy and size <= MOST_TRIED:
         merged = _remedy(released, joint, notion, population)
     return PopulationPromise(
         level=confidence.level,
@@ -210,21 +212,10 @@ def _remedy(
     # At least two outputs are left: a single one would release nothing.
     for _ in range(min(MOST_MERGERS, len(columns) - 2)):
         y = usages.index(max(usages))
-        partner = -1
-        partner_sum = columns[y]
-        partner_usage = math.inf
-        for k, column in enumerate(columns):
-            if k == y:
-                continue
-            merged = _sum(columns[y], column)
-            usage = population.extremes(merged).usage(limits)
-            if partner < 0 or usage < partner_usage:
-                partner = k
-                partner_sum = merged
-                partner_usage = usage
-        columns[partner] = partner_sum
-        groups[partner] = groups[partner] + groups[y]
-        usages[partner] = partner_usage
+        merger = _best_merger(columns, y, population, limits)
+        columns[merger.partner] = merger.column
+        groups[merger.partner] += groups[y]
+        usages[merger.partner] = merger.usage
         del columns[y], groups[y], usages[y]
         if max(usages) <= WORTH_SAYING * before:
             return Merged(
@@ -233,6 +224,27 @@ def _remedy(
                 lost=_share_lost(released, columns, joint),
             )
     return None
+
+
+class _Merger(NamedTuple):
+    """Publishing an output as one with its `partner`: the column of both, and what it uses."""
+
+    partner: int
+    column: Entries
+    usage: float
+
+
+def _best_merger(
+    columns: Sequence[Entries], y: int, population: Population, limits: LiftLimits
+) -> _Merger:
+    """The merger of the output `y` that uses least of the limits, of equal ones the first."""
+    mergers: list[_Merger] = []
+    for k, column in enumerate(columns):
+        if k != y:
+            merged = _sum(columns[y], column)
+            usage = population.extremes(merged).usage(limits)
+            mergers.append(_Merger(k, merged, usage))
+    return min(mergers, key=lambda merger: merger.usage)
 
 
 def _share_lost(released: Released, columns: Sequence[Entries], joint: Joint) -> float:

@@ -41,49 +41,6 @@ integers).
 """
 
 
-def table_on(
-    channel: RowChannel,
-    table: Any = None,
-    *,
-    weight: str | None = None,
-    missing: Any = "refuse",
-) -> Records:
-    """The rows of a table over the columns of a channel; those that the channel carries where none
-    is given.
-    """
-    if table is None:
-        if channel.table is None:
-            raise InputError(
-                "this row channel carries no table (a public one): give the table to audit it on "
-                "(--table)"
-            )
-        return channel.table
-    if isinstance(table, Records):
-        return table.on(channel.sensitive, channel.groups)
-    bins = bins_by_column(channel.groups)
-    records = Records.from_table(
-        table,
-        sensitive=channel.sensitive.columns,
-        groups=[variable.columns for variable in channel.groups],
-        weight=weight,
-        missing=missing,
-        bins=bins or None,
-    )
-    return records.on(channel.sensitive, channel.groups)
-
-
-def texts_of_row(
-    channel: RowChannel, stratum: int, outputs: Iterable[int]
-) -> tuple[str, ...]:
-    """Given and released texts of a prefix: its stratum, and its output of each level so far."""
-    texts: tuple[str, ...] = ()
-    for variable, code in zip(channel.given, channel.strata[stratum], strict=True):
-        texts += variable.symbols[code]
-    for level, output in enumerate(outputs):
-        texts += channel.texts_of(level, output)
-    return texts
-
-
 @dataclass(eq=False)
 class Block:
     """Pairs of a row and a prefix of one length, sorted by the node that the prefix leads to.
@@ -233,3 +190,46 @@ def sums_by_key(keys: Integers, values: NDArray[Any]) -> tuple[Integers, NDArray
     ordered = keys[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     return ordered[starts], np.add.reduceat(values[order], starts)
+
+
+def table_on(
+    channel: RowChannel,
+    table: Any = None,
+    *,
+    weight: str | None = None,
+    missing: Any = "refuse",
+) -> Records:
+    """The rows of a table over the columns of a channel; those that the channel carries where none
+    is given.
+    """
+    if table is None:
+        if channel.table is None:
+            raise InputError(
+                "this row channel carries no table (a public one): give the table to audit it on "
+                "(--table)"
+            )
+        return channel.table
+    if isinstance(table, Records):
+        return table.on(channel.sensitive, channel.groups)
+    bins = bins_by_column(channel.groups)
+    records = Records.from_table(
+        table,
+        sensitive=channel.sensitive.columns,
+        groups=[variable.columns for variable in channel.groups],
+        weight=weight,
+        missing=missing,
+        bins=bins or None,
+    )
+    return records.on(channel.sensitive, channel.groups)
+
+
+def texts_of_row(
+    channel: RowChannel, stratum: int, outputs: Iterable[int]
+) -> tuple[str, ...]:
+    """Given and released texts of a prefix: its stratum, and its output of each level so far."""
+    texts: tuple[str, ...] = ()
+    for variable, code in zip(channel.given, channel.strata[stratum], strict=True):
+        texts += variable.symbols[code]
+    for level, output in enumerate(outputs):
+        texts += channel.texts_of(level, output)
+    return texts
