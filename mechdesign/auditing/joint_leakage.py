@@ -115,7 +115,7 @@ def compose(
     parts = parts_of(table, given)
     size = JointSize([part.table for part in parts])
     releases = [_release_of(channel, table, size) for channel in channels]
-    # Channels of one column are small enough for every step.
+    # Only releases of rows are refused for their size.
     guard: JointSize | None = None
     if any(isinstance(channel, RowChannel) for channel in channels):
         guard = size
