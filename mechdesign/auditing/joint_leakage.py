@@ -162,7 +162,8 @@ def _release_of(channel: Released, table: Joint, size: JointSize) -> _Release:
     """The columns of a channel over the useful symbols of a table."""
     if isinstance(channel, RowChannel):
         leaves = leaf_columns(channel, table, size.refusal)
-        return _Release(leaves.columns, [", ".join(texts) for texts in leaves.outputs])
+        outputs = [", ".join(texts) for texts in leaves.outputs]
+        return _Release(leaves.columns, outputs)
     return _Release(columns_on(channel, table), channel.outputs)
 
 
@@ -172,9 +173,10 @@ def _given_lifts(table: Joint, parts: Sequence[TablePart]) -> Achieved:
     They are a channel whose outputs are the strata, each certain on its symbols.
     """
     columns: list[Entries] = []
-    for part in parts:
+    labels: list[str] = []
+    for k, part in enumerate(parts):
         columns.append((list(part.places), [1] * len(part.places)))
-    labels = [str(k) for k in range(len(columns))]
+        labels.append(str(k))
     return audit_columns(columns, labels, table, LIP(1.0)).achieved
 
 
@@ -197,8 +199,12 @@ def _composed(
     for secret in table.secrets:
         extreme += candidates(secret, followed, ordered[-1])
     # The candidates are the outputs of one channel, named by their positions.
-    labels = [str(k) for k in range(len(extreme))]
-    verdict = audit_columns([column for column, _ in extreme], labels, table, lip)
+    columns: list[Entries] = []
+    labels: list[str] = []
+    for k, (column, _) in enumerate(extreme):
+        columns.append(column)
+        labels.append(str(k))
+    verdict = audit_columns(columns, labels, table, lip)
     at_least = verdict.achieved
     worst = verdict.worst
     _, worst_outputs = extreme[int(worst.output)]

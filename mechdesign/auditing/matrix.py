@@ -92,8 +92,12 @@ def audit_file(
             f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows"
         )
     with errors_naming(name):
-        symbols = [row[0] for row in rows]
-        matrix = outside([row[1:] for row in rows], joint, symbols, header[1:])
+        symbols: list[str] = []
+        probabilities: list[Sequence[Any]] = []
+        for row in rows:
+            symbols.append(row[0])
+            probabilities.append(row[1:])
+        matrix = outside(probabilities, joint, symbols, header[1:])
         audit = audit_columns(matrix.columns, matrix.outputs, joint, notion)
         if not joint.is_counts or joint.sensitive.protects_columns:
             return audit, None

@@ -1,7 +1,7 @@
 """The exact verdict for notions that bound a mean of lifts over S, output by output.
 
 With the lift l = l(s, y) and means over P(s), the budget that an output uses on its upper side is
-(docs/explanation/averages-theory.md)
+(docs/explanation/averages-theory.md, 'How to')
 
     l1        log(1 + d),        d = mean of |l - 1|
     chi2      log(1 + sqrt(d)),  d = mean of (l - 1)^2

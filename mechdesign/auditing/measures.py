@@ -220,6 +220,7 @@ def _worst_of_secrets(
         # Of the least log-lift the least value is the worst, of all others the largest.
         worst = min if name.startswith("min_log") else max
         leakage[name] = worst(part.leakage[name] for part in parts)
+    # The outputs, and the lines of the table of guarantees, are the same for all secrets.
     by_output = zip(*(part.outputs for part in parts), strict=True)
     by_line = zip(*(part.guarantees for part in parts), strict=True)
     return ChannelMeasures(

@@ -12,9 +12,10 @@ P(y|s) over the boxes
     smallest l(s, y) = g_s / max over P(S) of [P(s) g_s + sum over t != s of P(t) h_t],
     largest l(s, y) / l(t, y) = h_s / g_t  for s != t.
 
-h_s is the optimum of a fractional knapsack: begin at the lower ends, and put the mass that is left
-to 1 where w is largest, up to the upper ends; g_s puts it where w is smallest. One sort of the
-column serves all s. The extreme means over P(S) are knapsacks alike.
+(docs/explanation/population.md, proposition 2). h_s is the optimum of a fractional knapsack: begin
+at the lower ends, and put the mass that is left to 1 where w is largest, up to the upper ends; g_s
+puts it where w is smallest (proposition 1). One sort of the column serves all s. The extreme means
+over P(S) are knapsacks alike.
 
 Example: P(.|s) between (0.2, 0.3) and (0.6, 0.9), column (1, 0.5). The mass left is 0.5. For the
 maximum 0.4 of it goes to the first symbol and 0.1 to the second, h_s = 0.6 + 0.4 * 0.5 = 0.8.

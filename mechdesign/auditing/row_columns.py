@@ -168,7 +168,8 @@ def _leaf_columns(
     outputs: list[tuple[str, ...]] = []
     for prefix in sorted(entries_of_leaf):
         entries = sorted(entries_of_leaf[prefix])
-        columns.append(([x for x, _ in entries], [value for _, value in entries]))
+        rows, weights = zip(*entries, strict=True)
+        columns.append((rows, weights))
         stratum, *places = prefix
         outputs.append(texts_of_row(channel, stratum, places))
     return LeafColumns(columns, outputs)

@@ -10,8 +10,8 @@ information splits into a sum over the nodes v of the tree,
 
     I(X; Y | K) = sum over levels j of sum over nodes v of P(v) [H(X_j | v) - H(X_j | v, Y_j)],
 
-with K the given columns (docs/explanation/rows-theory.md). The terms are sums of logarithms of
-quotients of integers,
+with K the given columns (docs/explanation/rows-theory.md, proposition 12). The terms are sums of
+logarithms of quotients of integers,
 
     P(v) H(X_j | v)      = sum over x of P(v, x) log (P(v) / P(v, x)),
     P(v) H(X_j | v, Y_j) = sum over x, y of P(v, x, y) log (P(v, y) / P(v, x, y)),
