@@ -85,6 +85,7 @@ def candidates(
     extreme: list[Direction] = []
     for i, y in sorted(pairs):
         _, outputs = followed[i]
+        # Formed again, in integers; `directions` numbers the outputs of the one column from 0.
         for column, _ in directions([followed[i]], [columns[y]]):
             extreme.append((column, (*outputs, y)))
     return extreme
