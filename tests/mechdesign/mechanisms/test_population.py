@@ -173,7 +173,7 @@ def test_unseen_symbols_are_protected_as_rows_of_the_marginal(notion: Notion) ->
         / JOINT.total
         for y in range(len(w[0]))
     ]
-    from mechdesign.auditing.population import Population, achieved_of
+    from mechdesign.auditing.population_extremes import Population, achieved_of
     from mechdesign.tables.confidence import ConfidenceSet
 
     listed = ConfidenceSet(
