@@ -1,7 +1,9 @@
 """The channel made for a purpose, queries or a task, beside the channels made for information.
 
-All are measured by the figure of the purpose: the total variance of the estimates of queries, or
-the share of the information about the task that is kept.
+`compare_purpose` designs a channel whose objective is the purpose. Then it designs the optimum for
+information and the channel of each heuristic at the same promise. All are measured by the figure of
+the purpose: for queries the total variance of their estimates (less is better), for a task the
+share of the information about it that is kept (more is better).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.ways import table_of_ways
+from mechdesign.comparison.ways import TIME_LIMIT, table_of_ways
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
@@ -35,9 +37,6 @@ from mechdesign.tables.joint import Joint
 
 MADE_FOR_IT = "made for it"
 """The name of the way whose objective is the purpose."""
-
-TIME_LIMIT = 30.0
-"""Seconds of each way for which no limit was given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +137,8 @@ def compare_purpose(
     design = design_requested(replace(request, objective=objective, task=task))
     ways = [_way(MADE_FOR_IT, design, joint, objective, task)]
     for mechanism in (OPTIMAL, *HEURISTICS):
-        other = design_requested(replace(request, mechanism=mechanism))
-        ways.append(_way(mechanism, other, joint, objective, task))
+        informed = design_requested(replace(request, mechanism=mechanism))
+        ways.append(_way(mechanism, informed, joint, objective, task))
     return PurposeComparison(design, tuple(ways), time.perf_counter() - started)
 
 
@@ -150,6 +149,7 @@ def _way(
     objective: str | Queries,
     task: Joint | None,
 ) -> PurposeWay:
+    """A design as a way, with its figure for the purpose."""
     return PurposeWay(
         name=name,
         figure=_figure(design.channel, joint, objective, task),

@@ -1,4 +1,8 @@
-"""Ways that are compared at one budget, as a table."""
+"""What comparisons at one budget share: the time limit of a way, and their table.
+
+A comparison at one budget (`average_ways`, `purpose_ways`) sets several channels beside each other.
+Each channel is a way, with figures that depend on the kind of the comparison.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from mechdesign.auditing.verdict import Achieved
+
+TIME_LIMIT = 30.0
+"""Seconds of each way for which no limit was given."""
 
 
 class Way(Protocol):
