@@ -1,4 +1,9 @@
-"""The settings that all designs of a comparison share, and the request for each case."""
+"""The settings that all designs of a comparison share, and the design of each case with them.
+
+A case names the mechanism, notion and budget; the settings add the rest of the request, such as gap
+and time limit. An option that does not apply to the mechanism of a case is left at its default. The
+settings that change rows are recorded in the manifest of a run (`recorded`).
+"""
 
 from __future__ import annotations
 
