@@ -88,11 +88,12 @@ def _users_cells(
     columns = [_functional(model, name, value) for name, value in by_name.items()]
     matrix = np.column_stack(columns)
     identified = identification.identifies(matrix)
-    hidden = [name for name, seen in zip(names, identified, strict=True) if not seen]
-    if hidden:
+    if not identified.all():
+        hidden = [names[k] for k in np.flatnonzero(~identified)]
         raise InputError(
             f"{listed(hidden)} cannot be estimated: {identification.statement()}"
         )
+    # Indicators of sets that share no symbol: variances are then simpler (`Estimator.products`).
     zero_or_one = bool(np.isin(matrix, (0.0, 1.0)).all())
     disjoint = zero_or_one and bool((matrix.sum(axis=1) <= 1.0).all())
     return Cells(names, matrix, disjoint)

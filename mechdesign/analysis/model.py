@@ -1,4 +1,9 @@
-"""The model of a released column: the probability of each label given the symbol, and the prior."""
+"""The model of a released column: the probability of each label given the symbol, and the prior.
+
+`release_model` takes both from a channel. A release as labels has the channel itself as its matrix;
+draws from posteriors have the channel followed by the draw. `prior_of` is the prior that a user
+gives instead of the table's, checked.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,9 @@ P(leaf). So any fixed map from rows to cells gives counts for which the same two
 maps are every group of released columns by itself, every pair of groups, and the whole row, with
 rare cells pooled. They depend on the channel, its table and the number of records, never on the
 released values; Bonferroni's correction over them keeps the level.
+
+`check_rows` follows the released rows through the tree (`row_paths`) and notes the impossible ones.
+With the original it then pairs the records (`_paired`), else it counts cells (`_table_tests`).
 """
 
 from __future__ import annotations
@@ -53,8 +56,8 @@ ABSENT = -1
 
 
 @dataclass(frozen=True)
-class _Test:
-    """A test of one map to cells, and what it is about."""
+class _NamedTest:
+    """A test, and which columns or which symbol it is about."""
 
     name: str
     test: FrequencyTest
@@ -141,7 +144,7 @@ def _column_findings(channel: RowChannel, released: Columns) -> list[Finding]:
 
 
 def _together(
-    against: str, tests: Sequence[_Test], level: float, records: int
+    against: str, tests: Sequence[_NamedTest], level: float, records: int
 ) -> FrequencyTest:
     """All tests as one, by Bonferroni's correction; a suspect for each that fails by itself."""
     smallest = 1.0
@@ -163,23 +166,24 @@ def _together(
 
 def _table_tests(
     paths: RowPaths, law: RowLaw, possible: NDArray[np.bool_], level: float
-) -> list[_Test]:
+) -> list[_NamedTest]:
     """Tests of every group of columns, of every pair of groups, and of the whole row."""
     channel = paths.channel
     observed = _group_codes(paths)[possible]
     strata = np.array(channel.strata, dtype=np.int64).reshape(len(channel.strata), -1)
     expected = np.column_stack([strata[law.strata], law.outputs])
     groups = [",".join(variable.columns) for variable in channel.groups]
-    places: list[tuple[int, ...]] = [(place,) for place in range(len(groups))]
-    places += list(combinations(range(len(groups)), 2))
+    # By their places: every group, every pair, and all (two groups are a pair already).
+    everything = range(len(groups))
+    maps = [*combinations(everything, 1), *combinations(everything, 2)]
     if len(groups) > 2:
-        places.append(tuple(range(len(groups))))
-    tests: list[_Test] = []
-    for chosen in places:
-        columns = list(chosen)
+        maps.append(tuple(everything))
+    tests: list[_NamedTest] = []
+    for places in maps:
+        columns = list(places)
         cells = _pooled(expected[:, columns], law.shares, len(observed))
         test = _cell_test(cells, observed[:, columns], level)
-        tests.append(_Test(" x ".join(groups[place] for place in chosen), test))
+        tests.append(_NamedTest(" x ".join(groups[place] for place in places), test))
     return tests
 
 
@@ -212,14 +216,14 @@ def _pooled(codes: Integers, shares: NDArray[np.float64], records: int) -> _Cell
 
 def _cell_test(cells: _Cells, observed: Integers, level: float) -> FrequencyTest:
     """The test of the counts of cells; every observed combination is one of the law's."""
+    # Numbered together, an observed combination has the number of the same one of the law.
+    size = len(cells.combinations)
     both = np.concatenate([cells.combinations, observed])
-    _, rank = np.unique(both, axis=0, return_inverse=True)
-    cell_of_rank = np.zeros(int(rank.max()) + 1, dtype=np.int64)
-    rank = rank.ravel()
-    cell_of_rank[rank[: len(cells.combinations)]] = cells.cells
-    counts = np.bincount(
-        cell_of_rank[rank[len(cells.combinations) :]], minlength=len(cells.shares)
-    )
+    _, numbers = np.unique(both, axis=0, return_inverse=True)
+    numbers = numbers.ravel()
+    cell_of_number = np.zeros(int(numbers.max()) + 1, dtype=np.int64)
+    cell_of_number[numbers[:size]] = cells.cells
+    counts = np.bincount(cell_of_number[numbers[size:]], minlength=len(cells.shares))
     labels = [str(cell) for cell in range(len(cells.shares))]
     return checking.check_table(labels, cells.shares, counts, level)
 
@@ -240,19 +244,21 @@ class _Pairing:
     pairs: tuple[Integers, ...]
     findings: tuple[Finding, ...]
 
-    def tests(self, level: float) -> list[_Test]:
-        """A test for every level and symbol, also where no record has the symbol."""
-        tests: list[_Test] = []
+    def tests(self, level: float) -> list[_NamedTest]:
+        """A test for every level and symbol, also where no record has the symbol.
+
+        So their number, by which Bonferroni's correction multiplies, does not depend on the data.
+        """
+        tests: list[_NamedTest] = []
         channel = self.paths.channel
         for place, variable in enumerate(channel.levels):
+            title = ",".join(variable.columns)
             table = channel.tree.levels[place]
+            has_pair = self.pairs[place] >= 0
             for symbol, name in enumerate(variable.names):
-                records = np.flatnonzero(
-                    (self.inputs[place] == symbol) & (self.pairs[place] >= 0)
-                )
+                records = np.flatnonzero(has_pair & (self.inputs[place] == symbol))
                 test = self._symbol_test(place, table, records, level)
-                title = ",".join(variable.columns)
-                tests.append(_Test(f"{title} {name}", test))
+                tests.append(_NamedTest(f"{title} {name}", test))
         return tests
 
     def _symbol_test(
@@ -260,6 +266,7 @@ class _Pairing:
     ) -> FrequencyTest:
         """Counts of the outputs of some records against the sum of their laws."""
         labels = self.paths.channel.labels[place]
+        # Records at one node with one symbol have the same law: it is taken so many times.
         pairs, times = np.unique(self.pairs[place][records], return_counts=True)
         owner, entries = table.expanded(pairs)
         values = table.rows.values[entries].astype(np.float64) / DENOMINATOR
@@ -274,7 +281,7 @@ class _Pairing:
         is_possible = expected > 0.0
         # No record leaves no possible output, and nothing is divided by zero then.
         shares = expected[is_possible] / max(1, len(records))
-        names = [label for label, used in zip(labels, is_possible, strict=True) if used]
+        names = [labels[output] for output in np.flatnonzero(is_possible)]
         if not names:
             return _together("originals", [], level, 0)
         return checking.check_table(names, shares, counts[is_possible], level)
@@ -303,9 +310,10 @@ def _paired(paths: RowPaths, original: Columns) -> _Pairing:
         first = int(np.flatnonzero(differ)[0])
         text = f"record {first + 1} has other given values than its original"
         findings.append(Finding("given", text, int(differ.sum())))
-    followed = ~differ & (paths.slots[-1] >= 0)
+    # Only records of the same stratum, with a path, are compared level by level.
+    comparable = ~differ & (paths.slots[-1] >= 0)
     inputs = codes[:, len(channel.given) :]
-    pairs, impossible = _followed_pairs(paths, inputs, followed)
+    pairs, impossible = _pairs_of_records(paths, inputs, comparable)
     if impossible.any():
         first = int(np.flatnonzero(impossible)[0])
         text = f"record {first + 1} cannot have been released from its original row"
@@ -321,7 +329,7 @@ def _given_differ(paths: RowPaths, given: Integers) -> NDArray[np.bool_]:
     return differ
 
 
-def _followed_pairs(
+def _pairs_of_records(
     paths: RowPaths, inputs: Integers, followed: NDArray[np.bool_]
 ) -> tuple[list[Integers], NDArray[np.bool_]]:
     """For every level the pair of node and true symbol of each record, and which records cannot

@@ -80,14 +80,15 @@ def paths_of(channel: RowChannel, columns: Mapping[str, Encoded]) -> RowPaths:
     nodes: list[Integers] = []
     slots: list[Integers] = []
     for level, table in enumerate(channel.tree.levels):
-        of_level = len(channel.texts_of(level, 0))
-        outputs = _outputs(channel, level, cells[width : width + of_level])
-        width += of_level
-        found = table.slots(node, outputs, len(channel.labels[level]))
-        possible = possible & (found != NO_SLOT)
+        # The columns of a level come after those of the levels before.
+        columns_of_level = len(channel.texts_of(level, 0))
+        outputs = _outputs(channel, level, cells[width : width + columns_of_level])
+        width += columns_of_level
+        slot = table.slots(node, outputs, len(channel.labels[level]))
+        possible = possible & (slot != NO_SLOT)
         nodes.append(node)
-        slots.append(np.where(possible, found, IMPOSSIBLE))
-        node = np.maximum(table.slot_children[found], 0)
+        slots.append(np.where(possible, slot, IMPOSSIBLE))
+        node = np.maximum(table.slot_children[slot], 0)
     return RowPaths(channel, tuple(given), tuple(nodes), tuple(slots))
 
 
