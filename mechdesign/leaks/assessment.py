@@ -140,7 +140,7 @@ def assess(
         If a column is missing or named twice, S has a single symbol, or the table has no records.
     """
     coded = coded_table(table, text)
-    secret = _crossed(coded, _named("sensitive", sensitive, coded))
+    secret = crossed_secret(coded, _named("sensitive", sensitive, coded))
     if columns is None:
         others = [name for name in coded.columns if name not in secret.names]
     else:
@@ -193,7 +193,7 @@ def _named(
     return names
 
 
-def _crossed(coded: CodedTable, names: tuple[str, ...]) -> Secret:
+def crossed_secret(coded: CodedTable, names: tuple[str, ...]) -> Secret:
     """The sensitive columns as one, with a symbol for each combination that occurs."""
     if not names:
         raise InputError("sensitive: name at least one column to protect")

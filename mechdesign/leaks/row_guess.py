@@ -3,6 +3,12 @@ first.
 
 With scikit-learn (extra ``sklearn``) it is histogram gradient boosting. Without it, it is naive
 Bayes on the columns' values, which is weaker: it misses what columns say only together.
+
+`guess_from_rows` makes a (records, columns) array of features, and splits the records into
+`FOLDS` parts. A model learns from all parts but one and gives P(s | row) for the records of that
+one (`_out_of_fold`). The figures are those of these probabilities: how often the likeliest symbol
+is right, and the area under the ROC curve. Of very many columns each model first chooses those that
+say most by themselves (`_chosen_first`).
 """
 
 from __future__ import annotations
@@ -115,13 +121,13 @@ def guess_from_rows(
     without = float(counts.max() / records)
     if not columns or records < 2 * FOLDS or np.count_nonzero(counts) < 2:
         return RowGuess("none", records, without, without, None, without)
-    boosted = find_spec("sklearn") is not None
-    if boosted:
-        table = [_feature(column, step) for column in columns]
-        features = np.stack([cells for cells, _ in table], axis=1)
-        categorical = np.array([known for _, known in table])
-        predict: Predict = partial(_boosting, categorical)
+    predict: Predict
+    if find_spec("sklearn") is not None:
+        model = "gradient boosting"
+        features, categorical = _features(columns, step)
+        predict = partial(_boosting, categorical)
     else:
+        model = "naive Bayes"
         lumped = [_lumped(column.codes[::step]) for column in columns]
         features = np.stack(lumped, axis=1)
         categorical = np.ones(len(columns), bool)
@@ -134,7 +140,7 @@ def guess_from_rows(
     surest = np.argsort(-shares.max(axis=1), kind="stable")
     surest = surest[: max(1, int(SUREST * records))]
     return RowGuess(
-        model="gradient boosting" if boosted else "naive Bayes",
+        model=model,
         records=records,
         right=float(right.mean()),
         right_without=without,
@@ -143,18 +149,27 @@ def guess_from_rows(
     )
 
 
-def _feature(column: CodedColumn, step: int) -> tuple[NDArray[np.float64], bool]:
-    """A column as boosting takes it, and whether it is categorical.
+def _features(
+    columns: Sequence[CodedColumn], step: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Every step-th record as boosting takes it, and which columns are categorical.
 
     Numbers with more values than there are categories are ordered; a blank among them is a missing
     value.
     """
-    codes = column.codes[::step]
-    if len(column.values) > MOST_CATEGORIES:
-        numbers = _numbers(column.values)
-        if numbers is not None:
-            return numbers[codes], False
-    return _lumped(codes).astype(np.float64), True
+    features: list[NDArray[np.float64]] = []
+    categorical: list[bool] = []
+    for column in columns:
+        codes = column.codes[::step]
+        numbers: NDArray[np.float64] | None = None
+        if len(column.values) > MOST_CATEGORIES:
+            numbers = _numbers(column.values)
+        if numbers is None:
+            features.append(_lumped(codes).astype(np.float64))
+        else:
+            features.append(numbers[codes])
+        categorical.append(numbers is None)
+    return np.stack(features, axis=1), np.array(categorical)
 
 
 def _numbers(values: Sequence[str]) -> NDArray[np.float64] | None:
@@ -239,10 +254,11 @@ def _scores(
 
 def _binned(numbers: NDArray[np.float64]) -> Integers:
     """The numbers in bins of about as many records each; missing ones have a bin of their own."""
-    known = np.sort(numbers[~np.isnan(numbers)])
-    edges = known[np.arange(1, CHOICE_BINS) * len(known) // CHOICE_BINS]
+    missing = np.isnan(numbers)
+    present = np.sort(numbers[~missing])
+    edges = present[np.arange(1, CHOICE_BINS) * len(present) // CHOICE_BINS]
     bins = np.searchsorted(edges, numbers, side="right")
-    bins[np.isnan(numbers)] = CHOICE_BINS
+    bins[missing] = CHOICE_BINS
     return bins
 
 
@@ -254,6 +270,7 @@ def _boosting(
     unseen: NDArray[np.float64],
     symbols: int,
 ) -> NDArray[np.float64]:
+    """P(s | row) by histogram gradient boosting; `columns` are the places of the features."""
     # scikit-learn has no complete types.
     boosting: Any = import_module("sklearn.ensemble").HistGradientBoostingClassifier
     shares = np.zeros((len(unseen), symbols))
@@ -310,8 +327,11 @@ def _area_under_curve(
         return None
     areas: list[float] = []
     for symbol, count in enumerate(counts.tolist()):
+        # Of two symbols both have the same area.
         if symbol == 0 and len(counts) == 2:
-            continue  # of two symbols both have the same area
+            continue
+        # The sum of the ranks, less its smallest value, counts the pairs of a record with the
+        # symbol and a record below it without it (Mann and Whitney).
         ranks = _mid_ranks(shares[:, symbol])
         above = ranks[classes == symbol].sum() - count * (count + 1) / 2
         areas.append(float(above / (count * (len(classes) - count))))
@@ -319,7 +339,7 @@ def _area_under_curve(
 
 
 def _mid_ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks from 1, ties at their mean (Mann and Whitney)."""
+    """Ranks from 1, ties at their mean."""
     _, place, sizes = np.unique(scores, return_inverse=True, return_counts=True)
     last = np.cumsum(sizes)
     middle = last - (sizes - 1) / 2
