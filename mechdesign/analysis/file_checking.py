@@ -161,19 +161,10 @@ def check_release(
         advance=advance,
     )
     law = _LabelLaw.of(channel, form, policy)
-    notices: list[str] = []
+    check = _check_labels(file, law, level, original, channel.useful, any_data)
     if channel.sensitive is None:
-        notices.append(_NO_SENSITIVE)
-    if original is not None and _is_shuffled(released):
-        # Records in random order cannot be paired with those of the original.
-        original = None
-        any_data = True
-        notices.append(_SHUFFLED)
-    if original is None:
-        check = _check_alone(file, law, level, any_data)
-    else:
-        check = _check_beside(file, law, level, original, channel.useful)
-    return replace(check, notices=(*notices, *check.notices))
+        check = replace(check, notices=(_NO_SENSITIVE, *check.notices))
+    return check
 
 
 def _require_types(channel: object, released: object) -> None:
@@ -229,6 +220,25 @@ def _cells_of(path: PathLike, text: TextOptions | None) -> dict[str, Encoded]:
     for name, column in coded_table(path, text).columns.items():
         columns[name] = Encoded(column.codes, column.values)
     return columns
+
+
+def _check_labels(
+    file: Released,
+    law: _LabelLaw,
+    level: float,
+    original: PathLike | None,
+    useful: Variable,
+    any_data: bool,
+) -> checking.ReleaseCheck:
+    """The check of a release of one column, beside its original where their records pair up."""
+    if original is None:
+        return _check_alone(file, law, level, any_data)
+    if not _is_shuffled(file.path):
+        return _check_beside(file, law, level, original, useful)
+    # Records in random order cannot be paired with those of the original. Its records need not be
+    # those of the channel's table, so the frequencies of the table are not expected either.
+    check = _check_alone(file, law, level, any_data=True)
+    return replace(check, notices=(_SHUFFLED, *check.notices))
 
 
 def _check_beside(
@@ -324,4 +334,5 @@ def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
         row = np.array([mass / total for mass in masses])
     if form == LABEL:
         return row
+    # A draw from the posterior follows the output.
     return row @ by_output(channel, form)

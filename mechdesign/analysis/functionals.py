@@ -68,6 +68,7 @@ def choose_cells(
             f"{statement}; ask for these sums (unidentified='groups') or for "
             "functionals that are identified"
         )
+    # The sum of P_X over a group is identified, whatever the channel does inside of it.
     sums = np.zeros((size, len(identification.groups)))
     for k, group in enumerate(identification.groups):
         sums[list(group), k] = 1.0

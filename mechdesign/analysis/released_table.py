@@ -76,8 +76,10 @@ class Released:
             raise InputError(
                 f"{table.name}: a Parquet file has no escaped formulas (--escape-formulas)"
             )
-        symbols = tuple(tuple(map(as_text, symbol)) for symbol in self.labels.symbols)
-        return replace(self.labels, symbols=symbols)
+        symbols: list[tuple[str, ...]] = []
+        for symbol in self.labels.symbols:
+            symbols.append(tuple(map(as_text, symbol)))
+        return replace(self.labels, symbols=tuple(symbols))
 
 
 def released_file(
@@ -94,17 +96,22 @@ def released_file(
     The sensitive columns and those in `hidden` may not be in the release; if it is None, all may.
     `more` are further fields of `Released`.
     """
-    names = renamed or {}
+    names_in_file = renamed or {}
+
+    def in_file(names: Sequence[str]) -> tuple[str, ...]:
+        """What the file calls some columns of the channel."""
+        return tuple(names_in_file.get(name, name) for name in names)
+
     sensitive: tuple[str, ...] = ()
     if channel.sensitive is not None:
         sensitive = channel.sensitive.columns
     columns = [*channel.useful.columns, *sensitive]
-    unknown = [name for name in names if name not in columns]
+    unknown = [name for name in names_in_file if name not in columns]
     if unknown:
         raise InputError(
             f"the channel has no column {listed(unknown)} to rename (it has {listed(columns)})"
         )
-    useful = tuple(names.get(name, name) for name in channel.useful.columns)
+    useful = in_file(channel.useful.columns)
     published = useful
     if form == LABEL:
         # One label for the whole symbol, under the joined names.
@@ -118,8 +125,7 @@ def released_file(
         )
     private: tuple[str, ...] = ()
     if hidden is not None:
-        sensitive_in_file = [names.get(name, name) for name in sensitive]
-        private = (*sensitive_in_file, *hidden)
+        private = (*in_file(sensitive), *hidden)
     labels = replace(released_variable(channel, form), columns=published)
     return Released(path=path, labels=labels, useful=useful, private=private, **more)
 

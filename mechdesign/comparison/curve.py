@@ -144,16 +144,7 @@ def curve_through(
         remarks.append(
             f"The curve has {points} of {planned} budgets: {computed.why_few}. {MORE}"
         )
-    if computed.cut_short > 0:
-        remarks.append(
-            f"{computed.cut_short} of its searches ended early "
-            f"({seconds_of_one:.2g} s each): there the best channel "
-            "may keep more than the line shows, never more than the proven bound."
-        )
-    if not all(math.isfinite(row.min_log_lift) for row in rows):
-        remarks.append(
-            "Where a lift is 0 the loss of belief is infinite; such points are not drawn."
-        )
+    remarks += _remarks_on_rows(rows, computed.cut_short, seconds_of_one)
     curve = Curve(
         axis=axis.text,
         # The same row as before, now with the best bound proven for it.
@@ -162,6 +153,24 @@ def curve_through(
         remarks=tuple(remarks),
     )
     return curve, ""
+
+
+def _remarks_on_rows(
+    rows: Sequence[ComparisonRow], cut_short: int, seconds_of_one: float
+) -> list[str]:
+    """What a reader of the curve must know of its points."""
+    remarks: list[str] = []
+    if cut_short > 0:
+        remarks.append(
+            f"{cut_short} of its searches ended early "
+            f"({seconds_of_one:.2g} s each): there the best channel "
+            "may keep more than the line shows, never more than the proven bound."
+        )
+    if not all(math.isfinite(row.min_log_lift) for row in rows):
+        remarks.append(
+            "Where a lift is 0 the loss of belief is infinite; such points are not drawn."
+        )
+    return remarks
 
 
 def _mechanism_of(design: Design) -> str:

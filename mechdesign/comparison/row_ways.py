@@ -66,12 +66,9 @@ class RowComparison(Displayed):
 
     def columns(self) -> dict[str, list[Any]]:
         """The ways as a table, by columns: budgets in nats, None for what was not computed."""
-        table: dict[str, list[Any]] = {
-            "way": [way.name for way in self.ways],
-            "satisfied": [way.satisfied for way in self.ways],
-            "complete": [way.complete for way in self.ways],
-            "kept": [way.kept for way in self.ways],
-        }
+        table: dict[str, list[Any]] = {"way": [way.name for way in self.ways]}
+        for name in ("satisfied", "complete", "kept"):
+            table[name] = [getattr(way, name) for way in self.ways]
         for side in ("eps_l", "eps_u", "eps_ldp"):
             table[side] = [getattr(way.achieved, side, None) for way in self.ways]
         # A way with free outputs has no truth; those that have it name the same columns.

@@ -17,7 +17,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from mechdesign.auditing.population import lift_limits
@@ -94,9 +94,10 @@ class Comparison(Displayed):
 
     def columns(self) -> dict[str, list[object]]:
         """The rows as columns, for ``pandas.DataFrame(comparison.columns())`` and its like."""
-        names = r.columns_of(self.rows)
-        cells = [astuple(row)[: len(names)] for row in self.rows]
-        return {name: [row[k] for row in cells] for k, name in enumerate(names)}
+        table: dict[str, list[object]] = {}
+        for name in r.columns_of(self.rows):
+            table[name] = [getattr(row, name) for row in self.rows]
+        return table
 
 
 def compare(
@@ -346,9 +347,12 @@ class _Run:
             self.by_case[row.case] = row
             self.notices += messages
         if self.progress is not None:
-            cases = [case for curve in self.curves for case in curve]
-            finished = sum(case in self.by_case for case in cases)
-            self.progress(finished, len(cases))
+            finished = 0
+            planned = 0
+            for curve in self.curves:
+                finished += sum(case in self.by_case for case in curve)
+                planned += len(curve)
+            self.progress(finished, planned)
         if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
             self.write()
 

@@ -147,6 +147,7 @@ def assess(
         others = list(_named("columns", columns, coded))
     _check(coded, secret, others)
     measured = [_assessed(coded.columns[name], secret) for name in others]
+    # Worst first: the report shows them so, and pairs are tried among the first ones.
     measured.sort(key=lambda column: severity(column.disclosure), reverse=True)
     # A column with a value for each record tells nothing of others, and makes every row unique.
     telling = [column.name for column in measured if not column.identifier]
@@ -263,6 +264,7 @@ def _worst_pairs(
 
     `names` come worst first, too, so that the pairs that are tried are those of the worst columns.
     """
+    # Every step-th record, rounded upwards, so that there are no more than `PAIR_RECORDS`.
     step = max(1, -(-coded.records // PAIR_RECORDS))
     sample = slice(None, None, step)
     part = Secret(secret.names, secret.codes[sample], secret.symbols)

@@ -136,9 +136,9 @@ def inspect_file(
             "the table's"
         )
     renamed = dict(columns or {})
-    useful, given = _released_columns(channel)
-    useful = tuple(renamed.get(name, name) for name in useful)
-    given = tuple(renamed.get(name, name) for name in given)
+    randomised, kept = _released_columns(channel)
+    useful = _names_in_file(randomised, renamed)
+    given = _names_in_file(kept, renamed)
     with open_source(source, text) as table:
         with errors_naming(table.name):
             for name in (*useful, *given, *sensitive):
@@ -151,7 +151,7 @@ def inspect_file(
         protected = sensitive
         if not sensitive and channel.sensitive is not None:
             # The file may lack them, unlike columns that the user names.
-            names = [renamed.get(name, name) for name in channel.sensitive.columns]
+            names = _names_in_file(channel.sensitive.columns, renamed)
             protected = [name for name in names if name in table.header]
         # The useful columns first; a dictionary as an ordered set.
         hidden = tuple(dict.fromkeys((*useful, *protected)))
@@ -171,6 +171,11 @@ def _released_columns(
     if isinstance(channel, BoxChannel):
         return column_names(channel.columns), column_names(channel.given)
     return channel.useful.columns, ()
+
+
+def _names_in_file(names: Sequence[str], renamed: Mapping[str, str]) -> tuple[str, ...]:
+    """What the file calls some columns of the channel."""
+    return tuple(renamed.get(name, name) for name in names)
 
 
 def _crossed(

@@ -189,6 +189,7 @@ def _numbers(values: Sequence[str]) -> NDArray[np.float64] | None:
 
 def _lumped(codes: Codes) -> NDArray[np.int64]:
     """Codes by falling frequency; the rarest values share one."""
+    # Boosting takes categories below `MOST_CATEGORIES`, so the most frequent ones come first.
     counts = np.bincount(codes)
     rank = np.empty(len(counts), np.int64)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
@@ -200,6 +201,7 @@ def _out_of_fold(
 ) -> NDArray[np.float64]:
     """P(s | row) of every record from a model of the other folds: (records, symbols)."""
     records = len(classes)
+    # Folds of nearly equal size; each record belongs to one of them.
     folds = np.random.default_rng(SEED).permutation(records) % FOLDS
     shares = np.zeros((records, symbols))
     for fold in range(FOLDS):
@@ -273,6 +275,7 @@ def _boosting(
     """P(s | row) by histogram gradient boosting; `columns` are the places of the features."""
     # scikit-learn has no complete types.
     boosting: Any = import_module("sklearn.ensemble").HistGradientBoostingClassifier
+    # The records seen may lack rare symbols, which then have the probability 0.
     shares = np.zeros((len(unseen), symbols))
     present = np.unique(classes)
     if len(present) == 1:
@@ -307,11 +310,13 @@ def _naive_bayes(
     mass = np.bincount(classes, minlength=symbols)
     scores = np.tile(np.log(mass + SMOOTHING), (len(unseen), 1))
     for j in range(seen.shape[1]):
+        # (values, symbols): P(x_j | s). A value of the unseen records alone has its place, too.
         width = int(max(seen[:, j].max(), unseen[:, j].max())) + 1
         cells = np.bincount(seen[:, j] * symbols + classes, minlength=width * symbols)
         table = cells.reshape(width, symbols) + SMOOTHING
         table = table / (mass + SMOOTHING * width)
         scores += np.log(table)[unseen[:, j]]
+    # The largest becomes 0, so that the exponentials of many columns do not all vanish.
     scores -= scores.max(axis=1, keepdims=True)
     shares = np.exp(scores)
     return shares / shares.sum(axis=1, keepdims=True)
