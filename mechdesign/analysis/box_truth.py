@@ -1,4 +1,10 @@
-"""How many cells a channel for boxes leaves as they are, in expectation."""
+"""How many cells a channel for boxes leaves as they are, in expectation.
+
+`box_truth` adds up, part by part of the channel, the expected number of unchanged cells of each
+column among the records of the proof, and divides by the number of records. Where boxes are filled
+with symbols, a cell is unchanged if its own symbol is drawn again (`_filled`); where boxes are
+released as labels, if its own box is released and holds that symbol alone (`_labelled`).
+"""
 
 from __future__ import annotations
 
@@ -77,17 +83,20 @@ def _fill_row(row: NDArray[np.float64], masses: dict[int, int]) -> None:
         row[place] = mass / total
 
 
-def _labelled(channel: BoxChannel, part: BoxPart, own: Channel) -> NDArray[np.float64]:
+def _labelled(
+    channel: BoxChannel, part: BoxPart, labels: Channel
+) -> NDArray[np.float64]:
     """The expected number of cells of each column that their own released box tells."""
-    entries = dict(zip(own.useful.names, own.own_entries, strict=True))
+    # The integer of each box on its own label; a box without records has none.
+    entries = dict(zip(labels.useful.names, labels.own_entries, strict=True))
     unchanged = np.zeros(len(channel.columns))
     for box, members in enumerate(channel.members(part)):
-        kept = entries.get(box_name(box), 0) / own.denominator
+        own_label = entries.get(box_name(box), 0) / labels.denominator
         # All columns have the same records.
         records = sum(part.inside[box][0])
         for k in range(len(channel.columns)):
             if _is_single(channel, members, k):
-                unchanged[k] += kept * records
+                unchanged[k] += own_label * records
     return unchanged
 
 

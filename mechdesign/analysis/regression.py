@@ -172,10 +172,11 @@ def _products(estimator: Estimator) -> Array:
     identification = estimator.identification
     hidden = np.flatnonzero(~identification.identifies(estimator.outer))
     if hidden.size:
-        one, two = divmod(int(hidden[0]), len(names))
+        # `outer` has the product of the features i and j at i k + j.
+        i, j = divmod(int(hidden[0]), len(names))
         raise InputError(
-            f"the product of the features {quoted(names[one])} and "
-            f"{quoted(names[two])} is not identified: {identification.statement()}"
+            f"the product of the features {quoted(names[i])} and "
+            f"{quoted(names[j])} is not identified: {identification.statement()}"
         )
     return estimator.weights_for(estimator.outer).reshape(-1, len(names), len(names))
 

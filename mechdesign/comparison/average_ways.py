@@ -12,9 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.record import AverageBudget
-from mechdesign.comparison.ways import TIME_LIMIT, table_of_ways
+from mechdesign.comparison.ways import Way, seconds_of_each, table_of_ways
 from mechdesign.core.arguments import number
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
@@ -31,28 +30,13 @@ OPTIMUM = "certified optimum"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AverageWay:
-    """One way to keep an average budget.
+class AverageWay(Way):
+    """One way to keep an average budget, which promises nothing of the log-lifts `achieved`.
 
-    Attributes
-    ----------
-    name : str
-    kept : float
-        I(X;Y) / H(X) of the integers of its channel.
-    leakage : float
-        Its average leakage, exact and rounded upwards, in the unit of the measure.
-    achieved : Achieved
-        Its extreme log-lifts (nats), of which an average promises nothing.
-    outputs : int
-    seconds : float
+    `leakage` is its average leakage, exact and rounded upwards, in the unit of the measure.
     """
 
-    name: str
-    kept: float
     leakage: float
-    achieved: Achieved
-    outputs: int
-    seconds: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,9 +106,7 @@ def compare_average(
             "compare takes one average budget: the local methods of the privacy funnel know one"
         )
     (budget,) = budgets
-    limit = TIME_LIMIT
-    if time_limit is not None:
-        limit = time_limit
+    limit = seconds_of_each(time_limit)
     # Made first: it refuses options out of range before anything is computed.
     search = Search(gap=gap, time_limit=limit, progress=progress)
     started = time.perf_counter()

@@ -12,9 +12,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.ways import TIME_LIMIT, table_of_ways
+from mechdesign.comparison.ways import Way, seconds_of_each, table_of_ways
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
@@ -40,30 +39,14 @@ MADE_FOR_IT = "made for it"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PurposeWay:
-    """One channel that keeps the promise.
+class PurposeWay(Way):
+    """One channel that keeps the promise; its name is `MADE_FOR_IT`, or that of the mechanism.
 
-    Attributes
-    ----------
-    name : str
-        `MADE_FOR_IT`, or the mechanism.
-    figure : float
-        Of queries N times the total variance, infinite where the channel does not tell a query. Of
-        a task I(T;Y) / I(T;X).
-    kept : float
-        I(X;Y) / H(X).
-    achieved : Achieved
-        Its extreme log-lifts (nats).
-    outputs : int
-    seconds : float
+    `figure` is its worth for the purpose. For queries it is N times the total variance, infinite
+    where the channel does not tell a query. For a task it is I(T;Y) / I(T;X).
     """
 
-    name: str
     figure: float
-    kept: float
-    achieved: Achieved
-    outputs: int
-    seconds: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,9 +112,7 @@ def compare_purpose(
         raise InputError(
             f"a comparison for a purpose needs one of {', '.join(PURPOSES)}, or queries"
         )
-    limit = TIME_LIMIT
-    if time_limit is not None:
-        limit = time_limit
+    limit = seconds_of_each(time_limit)
     started = time.perf_counter()
     request = DesignRequest(joint, notion, gap=gap, time_limit=limit, progress=progress)
     design = design_requested(replace(request, objective=objective, task=task))

@@ -199,8 +199,8 @@ def _foreign_cell(where: str, column: str, texts: Mapping[str, str]) -> InputErr
 class ComparisonFile:
     """The CSV of a run: what it holds already, and how rows are added to it.
 
-    Opening it checks the manifest of an earlier run, or writes a new one. `kept` are the rows of
-    the earlier run; `write` then replaces the file as often as there are new ones.
+    Opening it checks the manifest of an earlier run, or writes a new one. `earlier_rows` are those
+    of the earlier run; `write` then replaces the file as often as there are new ones.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class ComparisonFile:
         force: bool = False,
     ) -> None:
         self.path = Path(path)
-        self.kept: tuple[ComparisonRow, ...] = ()
+        self.earlier_rows: tuple[ComparisonRow, ...] = ()
         manifest = Path(f"{os.fspath(path)}.json")
         # Both must be writable before hours of computing. They may exist, for a run goes on.
         for target in (self.path, manifest):
@@ -223,7 +223,7 @@ class ComparisonFile:
             earlier = read_document(manifest, ComparisonManifest)
         if self.path.exists() and not force:
             _refuse_other_run(earlier, current, self.path, manifest.name)
-            self.kept = read_rows(self.path)
+            self.earlier_rows = read_rows(self.path)
         else:
             # In this order: a crash between the two steps leaves a manifest without rows, never
             # rows beside the manifest of another table.
@@ -231,10 +231,10 @@ class ComparisonFile:
             write_document(manifest, current, overwrite=True)
 
     def write(self, rows: Sequence[ComparisonRow]) -> None:
-        """Replace the CSV by these rows, followed by the kept ones that they do not repeat."""
+        """Replace the CSV by these rows, followed by the earlier ones that they do not repeat."""
         cases = {row.case for row in rows}
-        kept = [row for row in self.kept if row.case not in cases]
-        write_csv(self.path, [*rows, *kept], overwrite=True)
+        others = [row for row in self.earlier_rows if row.case not in cases]
+        write_csv(self.path, [*rows, *others], overwrite=True)
 
 
 def _refuse_other_run(

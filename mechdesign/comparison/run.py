@@ -288,7 +288,7 @@ class _Run:
     def finish(self, executor: Executor | None) -> Comparison:
         """Compute the rows that the file does not have yet."""
         if self.file is not None:
-            self.by_case = {row.case: row for row in self.file.kept}
+            self.by_case = {row.case: row for row in self.file.earlier_rows}
         kept = len(self.rows())
         tasks = self.tasks()
         # No row is added, but the progress of the earlier run is reported.

@@ -200,17 +200,19 @@ def crossed_secret(coded: CodedTable, names: tuple[str, ...]) -> Secret:
         raise InputError("sensitive: name at least one column to protect")
     columns = [coded.columns[name] for name in names]
     codes = _combined(columns, coded.records)
-    numbers, first = np.unique(codes, return_index=True)
+    # The first record of each symbol, in the order of the codes.
+    _, first = np.unique(codes, return_index=True)
     symbols: list[str] = []
     for record in first.tolist():
         texts = [column.values[column.codes[record]] for column in columns]
         symbols.append(", ".join(texts))
-    return Secret(names, np.searchsorted(numbers, codes), tuple(symbols))
+    return Secret(names, codes, tuple(symbols))
 
 
 def _combined(columns: Sequence[CodedColumn], records: int) -> Integers:
-    """One integer for each distinct combination of values, renumbered at every step to stay below
-    2**63.
+    """A number below k for each of the k distinct combinations of values.
+
+    They are renumbered at every step: the product of the numbers of values may exceed 2**63.
     """
     codes = np.zeros(records, np.int64)
     for column in columns:

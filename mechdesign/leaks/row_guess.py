@@ -114,13 +114,16 @@ def guess_from_rows(
         The symbol of S of each record.
     symbols : sequence of str
     """
+    # Every step-th record, rounded upwards, so that there are no more than `MOST_RECORDS`.
     step = max(1, -(-len(secret) // MOST_RECORDS))
     classes = secret[::step]
     records = len(classes)
     counts = np.bincount(classes, minlength=len(symbols))
     without = float(counts.max() / records)
     if not columns or records < 2 * FOLDS or np.count_nonzero(counts) < 2:
+        # Too little for a model: the most frequent symbol is the guess.
         return RowGuess("none", records, without, without, None, without)
+
     predict: Predict
     if find_spec("sklearn") is not None:
         model = "gradient boosting"
@@ -134,6 +137,7 @@ def guess_from_rows(
         predict = _naive_bayes
     if len(columns) > MOST_COLUMNS:
         predict = partial(_chosen_first, predict, categorical)
+
     shares = _out_of_fold(features, classes, len(symbols), predict)
     guesses = shares.argmax(axis=1)
     right = guesses == classes
