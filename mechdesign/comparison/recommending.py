@@ -140,6 +140,7 @@ def _recommendation(
     for mechanism in mechanisms:
         if mechanism.partition(AT)[0] == OPTIMAL:
             optimum = mechanism
+    # The first answer: every mechanism at the budget of a factor of two.
     shown = set(SHOWN)
     doubling = _doubling_budget(notion, lam)
     twice: list[ComparisonRow] = []
@@ -148,9 +149,10 @@ def _recommendation(
         for mechanism in mechanisms:
             row, _ = _row_at(joint, Case(mechanism, notion, doubling, lam), options)
             twice.append(row)
+    # The second answer is that of the optimum. Without it there is none, and the beliefs are those
+    # of the first mechanism.
     most = None
     too_little = None
-    # Without the optimum the first mechanism of the rows stands for all.
     best = mechanisms[0]
     if optimum:
         best = optimum
@@ -159,6 +161,7 @@ def _recommendation(
         most, too_little = _keeping_most(joint, case, options)
     if most is not None:
         shown.add(most.epsilon)
+    # What the outputs do to beliefs, at the budgets of both answers and some others.
     beliefs: list[Beliefs] = []
     for epsilon in sorted(shown):
         row, channel = _row_at(joint, Case(best, notion, epsilon, lam), options)
