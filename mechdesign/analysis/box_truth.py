@@ -29,17 +29,20 @@ def box_truth(channel: BoxChannel) -> tuple[float, ...] | None:
     tuple of float, or None
         One for each variable of the boxes; None for a public channel, which has no counts.
     """
-    parts = [part for part in channel.parts if part.channel is not None]
-    if channel.utility is None or not all(part.inside for part in parts):
+    if channel.utility is None:
         return None
     unchanged = np.zeros(len(channel.columns))
     for part in channel.parts:
+        # A part without a channel releases nothing.
         if part.channel is None:
             continue
+        if not part.inside:
+            return None
         if part.fill:
             unchanged += _filled(part, part.channel)
         else:
             unchanged += _labelled(channel, part, part.channel)
+    # The boxes were made of a slice of the records, which the proof does not count.
     records = channel.utility.records - channel.slice_records
     return tuple(np.minimum(unchanged / records, 1.0).tolist())
 

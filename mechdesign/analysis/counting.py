@@ -266,8 +266,13 @@ class Counting:
 
 
 def _text_at(cells: Sequence[Encoded], position: int) -> str:
-    """The cells of one record as text; code -1 is an empty cell."""
-    return ", ".join([*column.texts, ""][column.codes[position]] for column in cells)
+    """The cells of one record as text."""
+    texts: list[str] = []
+    for column in cells:
+        code = int(column.codes[position])
+        # An empty cell has the code -1.
+        texts.append(column.texts[code] if code >= 0 else "")
+    return ", ".join(texts)
 
 
 def symbol_codes(

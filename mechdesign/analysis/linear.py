@@ -67,7 +67,10 @@ class Identification:
     @property
     def group_names(self) -> tuple[tuple[str, ...], ...]:
         """The groups by the names of their symbols."""
-        return tuple(tuple(self.symbols[x] for x in group) for group in self.groups)
+        names: list[tuple[str, ...]] = []
+        for group in self.groups:
+            names.append(tuple(self.symbols[x] for x in group))
+        return tuple(names)
 
     def identifies(self, coefficients: ArrayLike) -> NDArray[np.bool_]:
         """Whether ``sum_x P(x) coefficients[x]`` has an unbiased estimate, for each column.

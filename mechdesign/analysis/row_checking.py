@@ -297,12 +297,9 @@ def _paired(paths: RowPaths, original: Columns) -> _Pairing:
     records = len(cells[0])
     if records != len(paths):
         text = f"the release has {len(paths):,} records, the original {records:,}"
-        return _Pairing(
-            paths,
-            inputs=tuple(np.full(len(paths), ABSENT) for _ in channel.levels),
-            pairs=tuple(np.full(len(paths), ABSENT) for _ in channel.levels),
-            findings=(Finding("rows", text),),
-        )
+        # Nothing is paired, so no frequency is tested.
+        nothing = (np.full(len(paths), ABSENT),) * len(channel.levels)
+        return _Pairing(paths, nothing, nothing, (Finding("rows", text),))
     codes = _original_codes(channel, cells)
     findings: list[Finding] = []
     differ = _given_differ(paths, codes[:, : len(channel.given)])

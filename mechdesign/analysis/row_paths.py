@@ -4,6 +4,10 @@ through.
 The given symbols of a record choose its stratum, where the tree begins. The output of each level
 then leads from one node to the next. A record whose text is no output, or whose output has no child
 there, cannot come from the channel; from there on its slots are `IMPOSSIBLE`.
+
+A slot is one output of one node, numbered through the level. If the root has the outputs a and b,
+and each leads to a node with the outputs x and y, the record (b, x) has the slot 1 on the first
+level, goes to the second node, and has the slot 2 on the second level.
 """
 
 from __future__ import annotations

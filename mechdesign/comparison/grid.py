@@ -169,7 +169,9 @@ def parse_grid(option: str, text: str) -> tuple[float, ...]:
         if len(ends) == 1:
             values.append(float(_decimal(option, text, part)))
         elif len(ends) == 3:
-            start, stop, step = (_decimal(option, text, end) for end in ends)
+            start = _decimal(option, text, ends[0])
+            stop = _decimal(option, text, ends[1])
+            step = _decimal(option, text, ends[2])
             values += _steps(option, text, start, stop, step)
         else:
             raise InputError(
