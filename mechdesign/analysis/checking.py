@@ -80,6 +80,14 @@ class FrequencyTest:
 
 
 @dataclass(frozen=True)
+class NamedTest:
+    """A test, and which columns or which symbol it is about."""
+
+    name: str
+    test: FrequencyTest
+
+
+@dataclass(frozen=True)
 class Finding:
     """Something in a released file that the channel and the job cannot have produced."""
 
@@ -240,6 +248,28 @@ def _verdict(
         suspects=tuple(implausible),
         records=int(counts.sum()),
         methods=methods,
+    )
+
+
+def bonferroni(
+    against: str, tests: Sequence[NamedTest], level: float, records: int
+) -> FrequencyTest:
+    """All tests as one, by Bonferroni's correction; a suspect for each that fails by itself.
+
+    Valid however the tests depend on each other. The p-value is 1 without any test.
+    """
+    smallest = 1.0
+    suspects: list[Suspect] = []
+    methods: Counter[str] = Counter()
+    for named in tests:
+        adjusted = min(1.0, len(tests) * named.test.p_value)
+        smallest = min(smallest, adjusted)
+        if adjusted <= level:
+            suspects.append(Suspect(named.name, named.test.records, adjusted))
+        methods.update(named.test.methods)
+    suspects.sort(key=lambda suspect: suspect.p_value)
+    return FrequencyTest(
+        against, smallest, level, tuple(suspects), records, dict(methods)
     )
 
 

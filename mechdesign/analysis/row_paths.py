@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.distinct import Numbering
 from mechdesign.tables.columns import positions_of
+
+Columns: TypeAlias = Mapping[str, Encoded]
+"""The columns of a table by their names."""
 
 IMPOSSIBLE = NO_SLOT
 """The slot of a record that the channel cannot have released."""
@@ -58,7 +62,7 @@ class RowPaths:
         return np.flatnonzero(self.slots[-1] == IMPOSSIBLE)
 
 
-def paths_of(channel: RowChannel, columns: Mapping[str, Encoded]) -> RowPaths:
+def paths_of(channel: RowChannel, columns: Columns) -> RowPaths:
     """The paths of released records.
 
     Parameters
