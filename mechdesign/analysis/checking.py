@@ -38,6 +38,14 @@ from mechdesign.core.errors import InputError
 LEVEL = 0.001
 """Default probability of a false alarm about a faithful release: one in a thousand nightly jobs."""
 
+TABLE_NOTICE = (
+    "without the original the frequencies are compared with those that the channel's "
+    "own table predicts; data of another origin may differ from them (--any-data)"
+)
+PUBLIC_NOTICE = (
+    "a public channel carries no table, so there are no expected frequencies"
+)
+
 
 @dataclass(frozen=True)
 class Suspect:

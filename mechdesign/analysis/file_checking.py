@@ -43,15 +43,10 @@ _SHUFFLED = (
 _NOT_PAIRED = (
     "the records do not match those of the original, so frequencies were not tested"
 )
-_TABLE = (
-    "without the original the frequencies are compared with those that the channel's "
-    "own table predicts; data of another origin may differ from them (--any-data)"
-)
 _ANY_DATA = (
     "without original and table only what no frequencies of the useful column could "
     "give is found; a wrong channel may pass"
 )
-_PUBLIC = "a public channel carries no table, so there are no expected frequencies"
 _FIXED = (
     "a fixed label for missing or unknown symbols has no expected frequency without "
     "the original"
@@ -282,11 +277,11 @@ def _tested_labels(
     if any_data:
         return any_test, None, [_ANY_DATA]
     if model.prior is None:
-        return any_test, None, [_PUBLIC, _ANY_DATA]
+        return any_test, None, [checking.PUBLIC_NOTICE, _ANY_DATA]
     if law.has_fixed_label:
         return any_test, None, [_FIXED, _ANY_DATA]
     table_test = checking.check_table(model.labels, model.reference, counts, level)
-    return table_test, any_test, [_TABLE]
+    return table_test, any_test, [checking.TABLE_NOTICE]
 
 
 @dataclass(frozen=True)

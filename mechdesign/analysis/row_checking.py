@@ -45,13 +45,7 @@ LEAST_EXPECTED = 20.0
 """Expected records of a cell that is counted by itself. Rarer cells are pooled: the bound on the
 relative entropy pays for every cell, and rare cells say little."""
 
-
-_TABLE = (
-    "without the original the frequencies are compared with those that the channel's "
-    "own table predicts; data of another origin may differ from them (--any-data)"
-)
 _ANY_DATA = "without original and table only impossible rows are found; a wrong channel may pass"
-_PUBLIC = "a public channel carries no table, so there are no expected frequencies"
 
 
 def check_rows(
@@ -104,10 +98,10 @@ def check_rows(
         notices.append(_ANY_DATA)
         test = bonferroni("any data", [], level, 0)
     elif channel.table is None:
-        notices += [_PUBLIC, _ANY_DATA]
+        notices += [checking.PUBLIC_NOTICE, _ANY_DATA]
         test = bonferroni("any data", [], level, 0)
     else:
-        notices.append(_TABLE)
+        notices.append(checking.TABLE_NOTICE)
         possible = paths.slots[-1] >= 0
         tests = _table_tests(paths, row_law(channel), possible, level)
         test = bonferroni("table", tests, level, int(possible.sum()))
