@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Demand, log_upper
+from mechdesign.auditing.demands import Demand
+from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.rows import promise_demands
 from mechdesign.auditing.separate_columns import separate_law
 from mechdesign.auditing.verdict import Achieved
