@@ -269,9 +269,9 @@ def _text_at(cells: Sequence[Encoded], position: int) -> str:
     """The cells of one record as text."""
     texts: list[str] = []
     for column in cells:
-        code = int(column.codes[position])
-        # An empty cell has the code -1.
-        texts.append(column.texts[code] if code >= 0 else "")
+        # The code -1 of an empty cell leads to the empty text at the end.
+        texts_of_column = (*column.texts, "")
+        texts.append(texts_of_column[column.codes[position]])
     return ", ".join(texts)
 
 

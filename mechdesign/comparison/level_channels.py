@@ -186,6 +186,7 @@ def _kept_information(rows: PromisedRows, channels: Sequence[LevelChannel]) -> f
     # H(Y | K) = H(K, Y) - H(K).
     information = _entropy(law.sum(axis=1)) - _entropy(law.sum(axis=(1, 2)))
     for level, matrix in enumerate(matrices):
+        # H(Y_j | X_j) = sum over x of P(x) H(W_j(. | x)).
         noise = [_entropy(row / row.sum()) for row in matrix]
         information -= float(rows.shares(level) @ np.array(noise))
     # A difference of sums of rounded logarithms may miss the ends by a hair.

@@ -117,6 +117,7 @@ def compare_purpose(
     request = DesignRequest(joint, notion, gap=gap, time_limit=limit, progress=progress)
     design = design_requested(replace(request, objective=objective, task=task))
     ways = [_way(MADE_FOR_IT, design, joint, objective, task)]
+    # These know nothing of the purpose, and are measured by it all the same.
     for mechanism in (OPTIMAL, *HEURISTICS):
         informed = design_requested(replace(request, mechanism=mechanism))
         ways.append(_way(mechanism, informed, joint, objective, task))

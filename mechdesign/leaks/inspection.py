@@ -149,10 +149,8 @@ def inspect_file(
                     f"the column {quoted(min(both))} cannot be sensitive and useful at once"
                 )
         protected = sensitive
-        if not sensitive and channel.sensitive is not None:
-            # The file may lack them, unlike columns that the user names.
-            names = _names_in_file(channel.sensitive.columns, renamed)
-            protected = [name for name in names if name in table.header]
+        if not sensitive:
+            protected = _sensitive_columns(channel, renamed, table.header)
         # The useful columns first; a dictionary as an ordered set.
         hidden = tuple(dict.fromkeys((*useful, *protected)))
         others = [name for name in table.header if name not in {*hidden, *given}]
@@ -176,6 +174,18 @@ def _released_columns(
 def _names_in_file(names: Sequence[str], renamed: Mapping[str, str]) -> tuple[str, ...]:
     """What the file calls some columns of the channel."""
     return tuple(renamed.get(name, name) for name in names)
+
+
+def _sensitive_columns(
+    channel: Channel | RowChannel | BoxChannel,
+    renamed: Mapping[str, str],
+    header: Sequence[str],
+) -> list[str]:
+    """The sensitive columns of a channel that the file has; it need not have them."""
+    if channel.sensitive is None:
+        return []
+    names = _names_in_file(channel.sensitive.columns, renamed)
+    return [name for name in names if name in header]
 
 
 def _crossed(
