@@ -1,14 +1,10 @@
 import os
 
-from .analysis.files import check_release
+from .analysis.file_checking import check_release
 from .analysis.frequencies import Frequencies, estimate_frequencies, identifiability
 from .analysis.joint_frequencies import JointFrequencies, estimate_joint
-from .analysis.weights import (
-    corrected_regression,
-    expand_records,
-    posterior_table,
-    record_weights,
-)
+from .analysis.regression import corrected_regression
+from .analysis.weights import expand_records, posterior_table, record_weights
 from .auditing.boxes import BoxAudit
 from .auditing.composition import Composition
 from .auditing.either import audit

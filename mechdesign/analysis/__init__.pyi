@@ -1,12 +1,11 @@
 from .cell_posteriors import CellPosteriors, row_posteriors
-from .files import check_release
+from .file_checking import check_release
 from .frequencies import Frequencies, estimate_frequencies, identifiability
 from .joint_frequencies import JointFrequencies, estimate_joint
+from .regression import Regression, corrected_regression
 from .weights import (
     ExpandedRecords,
     PosteriorTable,
-    Regression,
-    corrected_regression,
     expand_records,
     posterior_table,
     record_weights,

@@ -18,6 +18,13 @@ and a box of several symbols does not tell its P(x | b). Two answers follow.
 - Whatever the data, P(x) lies between the mass of the boxes that hold x alone and the mass of all
   boxes that may hold it. The interval runs from the lower end for the one to the upper end for the
   other, each of which fails with half of the probability.
+
+For example, let the boxes {a} and {a, b} have the estimated frequencies 0.5 and 0.5. Then P(a) is
+between 0.5 and 1, whatever the data. If 3 of 10 records of the box {a, b} had a in the table of the
+proof, P(a) is estimated as 0.5 + 0.5 * 0.3 = 0.65.
+
+`box_question` lists the sums of boxes to estimate, `estimate_frequencies` estimates them, and
+`BoxQuestion.answer` makes the frequencies of the column of them.
 """
 
 from __future__ import annotations
@@ -25,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,181 +53,6 @@ PRIOR_RECORDS = 1.0
 """Records with and without a symbol that are added to a box for the variance of its share, so that
 a share of 0 or 1 among few records is not taken for certain (Agresti and Coull, 1998, add two).
 """
-
-
-@dataclass(frozen=True)
-class BoxQuestion:
-    """What to ask of the frequencies of boxes to learn those of a column.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    symbols : tuple of str
-    groups : tuple of tuples of str
-        Boxes that the channel can tell apart; several in a tuple cannot be.
-    alone, possible : (symbols, groups) arrays of truth values
-        Whether a group holds this symbol alone, and whether it may hold it.
-    counts : (symbols, groups) array, optional
-        Records of the proof.
-    """
-
-    name: str
-    symbols: tuple[str, ...]
-    groups: tuple[tuple[str, ...], ...]
-    alone: NDArray[np.bool_]
-    possible: NDArray[np.bool_]
-    counts: Floats | None
-
-    @property
-    def functionals(self) -> dict[str, dict[str, float]]:
-        """Sums of boxes: every group, then for each symbol its lower and its upper mass."""
-        asked: dict[str, dict[str, float]] = {}
-        for g, boxes in enumerate(self.groups):
-            asked[f"group {g}"] = dict.fromkeys(boxes, 1.0)
-        for side, table in (("alone", self.alone), ("possible", self.possible)):
-            for x in range(len(self.symbols)):
-                chosen = self._boxes(table[x])
-                # An empty sum is 0 and a full one is 1, without any estimate.
-                if chosen and not table[x].all():
-                    asked[f"{side} {x}"] = dict.fromkeys(chosen, 1.0)
-        return asked
-
-    def _boxes(self, groups: NDArray[np.bool_]) -> list[str]:
-        names: list[str] = []
-        for g in np.flatnonzero(groups).tolist():
-            names += self.groups[g]
-        return names
-
-    def answer(self, frequencies: Frequencies, *, any_data: bool) -> RowFrequencies:
-        """The frequencies of the column; `any_data` does without the counts of the channel."""
-        if any_data or self.counts is None:
-            return self._bounded(frequencies)
-        return self._estimated(frequencies, self.counts)
-
-    def _estimated(self, frequencies: Frequencies, counts: Floats) -> RowFrequencies:
-        """From the shares of the symbols in each box among the records of the proof."""
-        size = len(self.groups)
-        shares = frequencies.unbiased[:size]
-        covariance = frequencies.covariance[:size, :size]
-        records = counts.sum(axis=0)
-        inside = counts / np.maximum(records, 1.0)
-        smooth = (counts + PRIOR_RECORDS) / (records + 2.0 * PRIOR_RECORDS)
-        # A box that cannot hold a symbol says so for certain.
-        spread = np.where(self.possible, smooth * (1.0 - smooth) / (records + 2.0), 0.0)
-        spread = np.where(self.alone, 0.0, spread)
-        unbiased = inside @ shares
-        variance = np.einsum("xg,gh,xh->x", inside, covariance, inside)
-        variance = np.maximum(variance, 0.0) + spread @ np.maximum(shares, 0.0) ** 2
-        errors = np.sqrt(variance)
-        half = NormalDist().inv_cdf((1.0 + frequencies.level) / 2.0) * errors
-        estimates = np.clip(unbiased, 0.0, 1.0)
-        return RowFrequencies(
-            columns=(self.name,),
-            symbols=tuple((text,) for text in self.symbols),
-            estimates=estimates,
-            standard_errors=errors,
-            lower=np.minimum(np.clip(unbiased - half, 0.0, 1.0), estimates),
-            upper=np.maximum(np.clip(unbiased + half, 0.0, 1.0), estimates),
-            unbiased=unbiased,
-            records=frequencies.records,
-            level=frequencies.level,
-            unresolved=np.zeros(len(self.symbols)),
-            unidentified=0.0,
-        )
-
-    def _bounded(self, frequencies: Frequencies) -> RowFrequencies:
-        """Between the mass of the boxes of this symbol alone, and that of all that may hold it."""
-        place = {name: k for k, name in enumerate(frequencies.names)}
-        size = len(self.symbols)
-        sides: dict[str, tuple[Floats, Floats, Floats, Floats]] = {}
-        for side, table in (("alone", self.alone), ("possible", self.possible)):
-            values: Floats = np.array(table.all(axis=1), dtype=np.float64)
-            low: Floats = values.copy()
-            high: Floats = values.copy()
-            errors: Floats = np.zeros(size)
-            for x in range(size):
-                k = place.get(f"{side} {x}")
-                if k is not None:
-                    values[x] = frequencies.unbiased[k]
-                    low[x] = frequencies.lower[k]
-                    high[x] = frequencies.upper[k]
-                    errors[x] = frequencies.standard_errors[k]
-            sides[side] = (values, low, high, errors)
-        least, lower, _, least_errors = sides["alone"]
-        most, _, upper, most_errors = sides["possible"]
-        middle = (least + most) / 2.0
-        estimates = np.clip(middle, lower, upper)
-        # Boxes of several symbols do not tell these apart.
-        mixed = (self.possible & ~self.alone).any(axis=0)
-        shares = np.clip(frequencies.unbiased[: len(self.groups)], 0.0, 1.0)
-        return RowFrequencies(
-            columns=(self.name,),
-            symbols=tuple((text,) for text in self.symbols),
-            estimates=estimates,
-            standard_errors=np.maximum(least_errors, most_errors),
-            lower=lower,
-            upper=upper,
-            unbiased=middle,
-            records=frequencies.records,
-            level=frequencies.level,
-            unresolved=np.maximum(most - least, 0.0),
-            unidentified=float(min(shares[mixed].sum(), 1.0)),
-        )
-
-
-def box_question(channel: BoxChannel, name: str) -> BoxQuestion:
-    """What the frequencies of boxes must tell for those of the column `name`.
-
-    Raises
-    ------
-    InputError
-        If the channel has no such column, or given columns, or fills its boxes with symbols.
-    """
-    single = channel.single()
-    (part,) = channel.parts
-    place = _column_of(channel, name)
-    variable = channel.columns[place]
-    within = variable.columns.index(name)
-    symbols = tuple(dict.fromkeys(symbol[within] for symbol in variable.symbols))
-    number = {text: x for x, text in enumerate(symbols)}
-    of_code = [number[symbol[within]] for symbol in variable.symbols]
-    groups = identifiability(single).group_names
-    boxes = {box_name(box): box for box in range(len(part.boxes))}
-    members = channel.members(part)
-    alone = np.zeros((len(symbols), len(groups)), dtype=np.bool_)
-    possible = np.zeros_like(alone)
-    for g, names in enumerate(groups):
-        held: set[int] = set()
-        is_closed = True
-        for box in names:
-            whole = (set(range(len(variable))), False)
-            codes, closed = members[boxes[box]].get(place, whole)
-            held |= {of_code[code] for code in codes}
-            is_closed = is_closed and closed
-        possible[sorted(held), g] = True
-        if len(held) == 1 and is_closed:
-            alone[sorted(held), g] = True
-    counts: Floats | None = None
-    if part.inside:
-        counts = np.zeros(alone.shape)
-        for g, names in enumerate(groups):
-            for box in names:
-                np.add.at(counts[:, g], of_code, part.inside[boxes[box]][place])
-    return BoxQuestion(name, symbols, groups, alone, possible, counts)
-
-
-def _column_of(channel: BoxChannel, name: str) -> int:
-    """The position of the variable that has this column."""
-    columns: list[str] = []
-    for place, variable in enumerate(channel.columns):
-        if name in variable.columns:
-            return place
-        columns += variable.columns
-    raise InputError(
-        f"the channel has no column {quoted(name)} in its boxes (it has {listed(columns)}); leave "
-        f"--of out for the frequencies of the boxes, which are in the column {quoted(BOX)}"
-    )
 
 
 def estimate_box_column(
@@ -257,3 +89,200 @@ def estimate_box_column(
         channel.single(), released, level=level, functionals=question.functionals
     )
     return question.answer(frequencies, any_data=any_data)
+
+
+@dataclass(frozen=True)
+class BoxQuestion:
+    """What to ask of the frequencies of boxes to learn those of a column.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    symbols : tuple of str
+    groups : tuple of tuples of str
+        Boxes that the channel can tell apart; several in a tuple cannot be.
+    alone, possible : (symbols, groups) arrays of truth values
+        Whether a group holds this symbol alone, and whether it may hold it.
+    counts : (symbols, groups) array, optional
+        Records of the proof.
+    """
+
+    name: str
+    symbols: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+    alone: NDArray[np.bool_]
+    possible: NDArray[np.bool_]
+    counts: Floats | None
+
+    @property
+    def functionals(self) -> dict[str, dict[str, float]]:
+        """Sums of boxes: every group, then for each symbol its lower and its upper mass."""
+        sums: dict[str, dict[str, float]] = {}
+        for g, boxes in enumerate(self.groups):
+            sums[f"group {g}"] = dict.fromkeys(boxes, 1.0)
+        for side, table in (("alone", self.alone), ("possible", self.possible)):
+            for x in range(len(self.symbols)):
+                boxes = self._boxes(table[x])
+                # An empty sum is 0 and a full one is 1, without any estimate.
+                if boxes and not table[x].all():
+                    sums[f"{side} {x}"] = dict.fromkeys(boxes, 1.0)
+        return sums
+
+    def _boxes(self, groups: NDArray[np.bool_]) -> list[str]:
+        """The names of the boxes of some groups."""
+        names: list[str] = []
+        for g in np.flatnonzero(groups).tolist():
+            names += self.groups[g]
+        return names
+
+    def answer(self, frequencies: Frequencies, *, any_data: bool) -> RowFrequencies:
+        """The frequencies of the column; `any_data` does without the counts of the channel."""
+        if any_data or self.counts is None:
+            return self._bounded(frequencies)
+        return self._estimated(frequencies, self.counts)
+
+    def _estimated(self, frequencies: Frequencies, counts: Floats) -> RowFrequencies:
+        """From the shares of the symbols in each box among the records of the proof."""
+        # The groups come first among the functionals: pi_b and Cov(pi).
+        size = len(self.groups)
+        shares = frequencies.unbiased[:size]
+        covariance = frequencies.covariance[:size, :size]
+        # p_b = n_xb / n_b, and the variance p_b (1 - p_b) / n_b of a share that chance decides: a
+        # box that cannot hold a symbol, or holds nothing else, has no such variance.
+        records = counts.sum(axis=0)
+        inside = counts / np.maximum(records, 1.0)
+        smooth = (counts + PRIOR_RECORDS) / (records + 2.0 * PRIOR_RECORDS)
+        share_variance = smooth * (1.0 - smooth) / (records + 2.0)
+        share_variance[self.alone | ~self.possible] = 0.0
+        unbiased = inside @ shares
+        # p' Cov(pi) p + sum over b of pi_b^2 p_b (1 - p_b) / n_b.
+        variance = np.einsum("xg,gh,xh->x", inside, covariance, inside)
+        variance = np.maximum(variance, 0.0)
+        variance += share_variance @ np.maximum(shares, 0.0) ** 2
+        errors = np.sqrt(variance)
+        half = NormalDist().inv_cdf((1.0 + frequencies.level) / 2.0) * errors
+        estimates = np.clip(unbiased, 0.0, 1.0)
+        return RowFrequencies(
+            columns=(self.name,),
+            symbols=tuple((text,) for text in self.symbols),
+            estimates=estimates,
+            standard_errors=errors,
+            lower=np.minimum(np.clip(unbiased - half, 0.0, 1.0), estimates),
+            upper=np.maximum(np.clip(unbiased + half, 0.0, 1.0), estimates),
+            unbiased=unbiased,
+            records=frequencies.records,
+            level=frequencies.level,
+            unresolved=np.zeros(len(self.symbols)),
+            unidentified=0.0,
+        )
+
+    def _bounded(self, frequencies: Frequencies) -> RowFrequencies:
+        """Between the mass of the boxes of this symbol alone, and that of all that may hold it."""
+        least = _masses(frequencies, "alone", self.alone)
+        most = _masses(frequencies, "possible", self.possible)
+        middle = (least.values + most.values) / 2.0
+        # Boxes of several symbols do not tell these apart.
+        mixed = (self.possible & ~self.alone).any(axis=0)
+        shares = np.clip(frequencies.unbiased[: len(self.groups)], 0.0, 1.0)
+        return RowFrequencies(
+            columns=(self.name,),
+            symbols=tuple((text,) for text in self.symbols),
+            estimates=np.clip(middle, least.lower, most.upper),
+            standard_errors=np.maximum(least.errors, most.errors),
+            lower=least.lower,
+            upper=most.upper,
+            unbiased=middle,
+            records=frequencies.records,
+            level=frequencies.level,
+            unresolved=np.maximum(most.values - least.values, 0.0),
+            unidentified=float(min(shares[mixed].sum(), 1.0)),
+        )
+
+
+class _Masses(NamedTuple):
+    """The mass of some groups for each symbol of the column, all (symbols,) arrays."""
+
+    values: Floats
+    lower: Floats
+    upper: Floats
+    errors: Floats
+
+
+def _masses(frequencies: Frequencies, side: str, table: NDArray[np.bool_]) -> _Masses:
+    """The mass of the groups of each symbol in a (symbols, groups) table.
+
+    `side` is the name of the table in `BoxQuestion.functionals`.
+    """
+    place = {name: k for k, name in enumerate(frequencies.names)}
+    # Exactly 1 for all groups, and 0 for none: neither was estimated.
+    values: Floats = np.array(table.all(axis=1), dtype=np.float64)
+    lower: Floats = values.copy()
+    upper: Floats = values.copy()
+    errors: Floats = np.zeros(len(values))
+    for x in range(len(values)):
+        k = place.get(f"{side} {x}")
+        if k is not None:
+            values[x] = frequencies.unbiased[k]
+            lower[x] = frequencies.lower[k]
+            upper[x] = frequencies.upper[k]
+            errors[x] = frequencies.standard_errors[k]
+    return _Masses(values, lower, upper, errors)
+
+
+def box_question(channel: BoxChannel, name: str) -> BoxQuestion:
+    """What the frequencies of boxes must tell for those of the column `name`.
+
+    Raises
+    ------
+    InputError
+        If the channel has no such column, or given columns, or fills its boxes with symbols.
+    """
+    single = channel.single()
+    (part,) = channel.parts
+    place = _column_of(channel, name)
+    variable = channel.columns[place]
+    # The variable may be crossed: several of its symbols can have the same text in this column.
+    within = variable.columns.index(name)
+    texts = [symbol[within] for symbol in variable.symbols]
+    symbols = tuple(dict.fromkeys(texts))
+    number = {text: x for x, text in enumerate(symbols)}
+    symbol_of_code = [number[text] for text in texts]
+
+    groups = identifiability(single).group_names
+    boxes = {box_name(box): box for box in range(len(part.boxes))}
+    members = channel.members(part)
+    # A box that does not split on the variable holds all symbols, and others that no record had.
+    everything = (set(range(len(variable))), False)
+    alone = np.zeros((len(symbols), len(groups)), dtype=np.bool_)
+    possible = np.zeros_like(alone)
+    counts: Floats = np.zeros(alone.shape)
+    for g, names in enumerate(groups):
+        held: set[int] = set()
+        is_closed = True
+        for box_text in names:
+            box = boxes[box_text]
+            codes, has_no_others = members[box].get(place, everything)
+            held.update(symbol_of_code[code] for code in codes)
+            is_closed = is_closed and has_no_others
+            if part.inside:
+                np.add.at(counts[:, g], symbol_of_code, part.inside[box][place])
+        possible[list(held), g] = True
+        if len(held) == 1 and is_closed:
+            alone[list(held), g] = True
+    if not part.inside:
+        return BoxQuestion(name, symbols, groups, alone, possible, None)
+    return BoxQuestion(name, symbols, groups, alone, possible, counts)
+
+
+def _column_of(channel: BoxChannel, name: str) -> int:
+    """The position of the variable that has this column."""
+    columns: list[str] = []
+    for place, variable in enumerate(channel.columns):
+        if name in variable.columns:
+            return place
+        columns += variable.columns
+    raise InputError(
+        f"the channel has no column {quoted(name)} in its boxes (it has {listed(columns)}); leave "
+        f"--of out for the frequencies of the boxes, which are in the column {quoted(BOX)}"
+    )

@@ -1,4 +1,10 @@
-"""How many cells a channel for boxes leaves as they are, in expectation."""
+"""How many cells a channel for boxes leaves as they are, in expectation.
+
+`box_truth` adds up, part by part of the channel, the expected number of unchanged cells of each
+column among the records of the proof, and divides by the number of records. Where boxes are filled
+with symbols, a cell is unchanged if its own symbol is drawn again (`_filled`); where boxes are
+released as labels, if its own box is released and holds that symbol alone (`_labelled`).
+"""
 
 from __future__ import annotations
 
@@ -23,17 +29,20 @@ def box_truth(channel: BoxChannel) -> tuple[float, ...] | None:
     tuple of float, or None
         One for each variable of the boxes; None for a public channel, which has no counts.
     """
-    parts = [part for part in channel.parts if part.channel is not None]
-    if channel.utility is None or not all(part.inside for part in parts):
+    if channel.utility is None:
         return None
     unchanged = np.zeros(len(channel.columns))
     for part in channel.parts:
+        # A part without a channel releases nothing.
         if part.channel is None:
             continue
+        if not part.inside:
+            return None
         if part.fill:
             unchanged += _filled(part, part.channel)
         else:
             unchanged += _labelled(channel, part, part.channel)
+    # The boxes were made of a slice of the records, which the proof does not count.
     records = channel.utility.records - channel.slice_records
     return tuple(np.minimum(unchanged / records, 1.0).tolist())
 
@@ -77,17 +86,20 @@ def _fill_row(row: NDArray[np.float64], masses: dict[int, int]) -> None:
         row[place] = mass / total
 
 
-def _labelled(channel: BoxChannel, part: BoxPart, own: Channel) -> NDArray[np.float64]:
+def _labelled(
+    channel: BoxChannel, part: BoxPart, labels: Channel
+) -> NDArray[np.float64]:
     """The expected number of cells of each column that their own released box tells."""
-    entries = dict(zip(own.useful.names, own.own_entries, strict=True))
+    # The integer of each box on its own label; a box without records has none.
+    entries = dict(zip(labels.useful.names, labels.own_entries, strict=True))
     unchanged = np.zeros(len(channel.columns))
     for box, members in enumerate(channel.members(part)):
-        kept = entries.get(box_name(box), 0) / own.denominator
+        own_label = entries.get(box_name(box), 0) / labels.denominator
         # All columns have the same records.
         records = sum(part.inside[box][0])
         for k in range(len(channel.columns)):
             if _is_single(channel, members, k):
-                unchanged[k] += kept * records
+                unchanged[k] += own_label * records
     return unchanged
 
 

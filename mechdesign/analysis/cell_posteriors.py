@@ -7,6 +7,9 @@ rows r of the table gives
 
 over the rows with the same given symbols k. The probability of a cell is the sum over the rows that
 have it. Columns depend on each other, so the output of one level is information about all columns.
+
+`row_posteriors` follows the released rows through the tree (`row_paths`), computes this rule once
+for each distinct released row, and adds up the rows for every symbol of every column.
 """
 
 from __future__ import annotations
@@ -122,6 +125,7 @@ def _marginals(paths: RowPaths, first: Integers, table: Records) -> list[Array]:
         indicators.append(np.eye(len(variable))[rows[:, given + level]])
         marginals.append(np.empty((len(first), len(variable))))
     for portion in _portions(len(first), len(rows)):
+        # (released rows, rows of the table): P(r) W_1 .. W_m, then divided by its sum over r.
         records = first[portion]
         joint = np.tile(prior, (len(records), 1))
         # Only rows of the record's stratum count.
@@ -130,6 +134,7 @@ def _marginals(paths: RowPaths, first: Integers, table: Records) -> list[Array]:
         for level, level_table in enumerate(channel.tree.levels):
             likelihood = _likelihoods(level_table, paths.slots[level][records])
             joint *= likelihood[:, rows[:, given + level]]
+        # 0 / 0, where no row of the table can have been released so, becomes NaN.
         with np.errstate(invalid="ignore"):
             joint /= joint.sum(axis=1, keepdims=True)
         for marginal, indicator in zip(marginals, indicators, strict=True):

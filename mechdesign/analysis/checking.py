@@ -1,14 +1,19 @@
 """The verdict on the frequencies of a released column: are they a plausible draw of the channel?
 
 With the original symbols the counts of the labels of each symbol are multinomial, and the tests are
-exact. Without them the frequencies of the labels are compared with those of the table or, for data
-of another origin, with everything that some frequencies of the symbols could give; these tests are
-conservative. Records are assumed to be drawn independently. The p-values are those of `p_values`,
-valid whatever the sample size.
+exact (`check_pairs`). Without them the frequencies of the labels are compared with those of the
+table (`check_table`) or, for data of another origin, with everything that some frequencies of the
+symbols could give (`check_any_data`); these tests are conservative. Records are assumed to be drawn
+independently. The p-values are those of `p_values`, valid whatever the sample size.
+
+Every verdict combines two tests: each symbol or label by itself, which detects a large deviation
+somewhere, and all together, which detects small ones everywhere. Each of the two runs at half the
+level, so a faithful release is called implausible with at most the probability `level`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,6 +38,14 @@ from mechdesign.core.errors import InputError
 LEVEL = 0.001
 """Default probability of a false alarm about a faithful release: one in a thousand nightly jobs."""
 
+TABLE_NOTICE = (
+    "without the original the frequencies are compared with those that the channel's "
+    "own table predicts; data of another origin may differ from them (--any-data)"
+)
+PUBLIC_NOTICE = (
+    "a public channel carries no table, so there are no expected frequencies"
+)
+
 
 @dataclass(frozen=True)
 class Suspect:
@@ -45,7 +58,21 @@ class Suspect:
 
 @dataclass(frozen=True)
 class FrequencyTest:
-    """The verdict on frequencies."""
+    """The verdict on frequencies.
+
+    Attributes
+    ----------
+    against : {"originals", "table", "any data"}
+        What the frequencies were compared with.
+    p_value : float
+    level : float
+        Probability of a false alarm.
+    suspects : tuple of Suspect
+        Symbols or labels that are implausible by themselves, the least plausible first.
+    records : int
+    methods : dict of str to int
+        How often each kind of test was made.
+    """
 
     against: str
     p_value: float
@@ -58,6 +85,14 @@ class FrequencyTest:
     def plausible(self) -> bool:
         """Whether the frequencies are plausible at the level."""
         return self.p_value > self.level
+
+
+@dataclass(frozen=True)
+class NamedTest:
+    """A test, and which columns or which symbol it is about."""
+
+    name: str
+    test: FrequencyTest
 
 
 @dataclass(frozen=True)
@@ -93,16 +128,6 @@ class ReleaseCheck(Displayed):
         return not self.findings and self.frequencies.plausible
 
 
-def check_chance(level: float) -> float:
-    """The probability of a false alarm as a float; InputError outside of (0, 0.5)."""
-    value = number("level", level, "above 0 and below 0.5, such as 0.001")
-    if not 0.0 < value < 0.5:
-        raise InputError(
-            f"the chance of a false alarm ({value:g}) must be above 0 and below 0.5, such as 0.001"
-        )
-    return value
-
-
 def check_pairs(
     symbols: Sequence[str], matrix: Array, counts: Counts, level: float = LEVEL
 ) -> FrequencyTest:
@@ -112,36 +137,104 @@ def check_pairs(
     Fisher's sum of logarithms over all of them (which detects small deviations everywhere) and by
     Holm's correction (which detects a large one somewhere).
     """
-    methods: dict[str, int] = {}
-    tested: list[tuple[str, int]] = []
+    names: list[str] = []
+    records: list[int] = []
     parts: list[Part] = []
     impossible = False
     for name, row, of_symbol in zip(symbols, matrix, counts, strict=True):
-        records = int(of_symbol.sum())
-        if records == 0:
-            continue
         # An impossible label decides the verdict. The others are tested as the row given them.
         possible = row > 0.0
         if of_symbol[~possible].any():
             impossible = True
         if of_symbol[possible].any() and possible.sum() > 1:
             chances = row[possible] / row[possible].sum()
-            part = multinomial_test(of_symbol[possible], chances)
-            tested.append((name, records))
-            parts.append(part)
-            methods[part.method] = methods.get(part.method, 0) + 1
-    together = fisher(np.concatenate([np.empty(0), *(part.pieces for part in parts)]))
+            names.append(name)
+            records.append(int(of_symbol.sum()))
+            parts.append(multinomial_test(of_symbol[possible], chances))
+    # The empty array is for no parts at all.
+    pieces = np.concatenate([np.empty(0), *(part.pieces for part in parts)])
+    together = 2.0 * fisher(pieces)
     adjusted = holm([2.0 * part.p_value for part in parts])
-    overall = 1.0
+    overall = min(1.0, together, *adjusted)
     if impossible:
         overall = 0.0
-    elif parts:
-        overall = min(1.0, 2.0 * together, *adjusted)
-    suspects = [
-        Suspect(name, records, p)
-        for (name, records), p in zip(tested, adjusted, strict=True)
-    ]
-    return _verdict("originals", overall, level, suspects, counts, methods)
+    suspects: list[Suspect] = []
+    for name, count, p in zip(names, records, adjusted, strict=True):
+        suspects.append(Suspect(name, count, p))
+    methods = Counter(part.method for part in parts)
+    return _verdict("originals", overall, level, suspects, counts, dict(methods))
+
+
+def check_table(
+    labels: Sequence[str], expected: Array, counts: Counts, level: float = LEVEL
+) -> FrequencyTest:
+    """Test the frequencies of the labels against those that the channel's table predicts.
+
+    Valid if the released records are those of the table, or any records with its frequencies, or an
+    independent sample of a population with its frequencies. Each label is tested alone (Hoeffding's
+    bound, Holm) and all together (relative entropy), each time at half the level.
+    """
+    ends = (expected, expected)
+    divergence = _divergence(counts, expected)
+    return _label_test("table", labels, counts, ends, divergence, level)
+
+
+def check_any_data(
+    labels: Sequence[str], matrix: Array, counts: Counts, level: float = LEVEL
+) -> FrequencyTest:
+    """Test whether any frequencies of the symbols at all can explain those of the labels.
+
+    The expected shares of the labels form the convex hull of the rows of the channel. The relative
+    entropy to the nearest point of the hull is at most that to the true one, so its bound is valid
+    whatever the data were; it is reduced by the certified deficit of the fit. Each label's share
+    must lie between its smallest and largest probability. This is weaker than a test against the
+    originals: for a channel that can give any frequencies (a permutation, say) it detects nothing.
+    """
+    divergence = 0.0
+    if counts.any():
+        fit = maximum_likelihood(matrix, counts)
+        nearest = _divergence(counts, fit.frequencies @ matrix)
+        divergence = max(0.0, nearest - fit.deficit)
+    # Whatever the frequencies, a label's probability is a mean of its column of the channel.
+    ends = (matrix.min(axis=0), matrix.max(axis=0))
+    return _label_test("any data", labels, counts, ends, divergence, level)
+
+
+def _label_test(
+    against: str,
+    labels: Sequence[str],
+    counts: Counts,
+    ends: tuple[Array, Array],
+    divergence: float,
+    level: float,
+) -> FrequencyTest:
+    """Test the shares of the labels against the ends of what is expected, one by one and together.
+
+    `divergence` is N times the relative entropy (nats) of all shares to the nearest expected ones.
+    """
+    records = int(counts.sum())
+    least, most = ends
+    p_values: list[float] = []
+    for count, low, high in zip(
+        counts.tolist(), least.tolist(), most.tolist(), strict=True
+    ):
+        # Doubled, because this is one of two tests.
+        p_values.append(2.0 * share_p_value(count, records, low, high))
+    adjusted = holm(p_values)
+    together = 2.0 * divergence_p_value(divergence, len(labels))
+    suspects: list[Suspect] = []
+    for label, count, p in zip(labels, counts.tolist(), adjusted, strict=True):
+        suspects.append(Suspect(label, count, p))
+    methods = {"Hoeffding bounds": len(labels), "relative entropy bound": 1}
+    overall = min(1.0, together, *adjusted)
+    return _verdict(against, overall, level, suspects, counts, methods)
+
+
+def _divergence(counts: Counts, expected: Array) -> float:
+    """N times the relative entropy of the shares of `counts` to `expected`, in nats."""
+    from scipy.special import rel_entr
+
+    return max(0.0, float(rel_entr(counts, counts.sum() * expected).sum()))
 
 
 def _verdict(
@@ -166,77 +259,33 @@ def _verdict(
     )
 
 
-def check_table(
-    labels: Sequence[str], expected: Array, counts: Counts, level: float = LEVEL
+def bonferroni(
+    against: str, tests: Sequence[NamedTest], level: float, records: int
 ) -> FrequencyTest:
-    """Test the frequencies of the labels against those that the channel's table predicts.
+    """All tests as one, by Bonferroni's correction; a suspect for each that fails by itself.
 
-    Valid if the released records are those of the table, or any records with its frequencies, or an
-    independent sample of a population with its frequencies. Each label is tested alone (Hoeffding's
-    bound, Holm) and all together (relative entropy), each time at half the level.
+    Valid however the tests depend on each other. The p-value is 1 without any test.
     """
-    return _shares(
-        "table",
-        labels,
-        counts,
-        (expected, expected),
-        _divergence(counts, expected),
-        level,
+    smallest = 1.0
+    suspects: list[Suspect] = []
+    methods: Counter[str] = Counter()
+    for named in tests:
+        adjusted = min(1.0, len(tests) * named.test.p_value)
+        smallest = min(smallest, adjusted)
+        if adjusted <= level:
+            suspects.append(Suspect(named.name, named.test.records, adjusted))
+        methods.update(named.test.methods)
+    suspects.sort(key=lambda suspect: suspect.p_value)
+    return FrequencyTest(
+        against, smallest, level, tuple(suspects), records, dict(methods)
     )
 
 
-def check_any_data(
-    labels: Sequence[str], matrix: Array, counts: Counts, level: float = LEVEL
-) -> FrequencyTest:
-    """Test whether any frequencies of the symbols at all can explain those of the labels.
-
-    The expected shares of the labels form the convex hull of the rows of the channel. The relative
-    entropy to the nearest point of the hull is at most that to the true one, so its bound is valid
-    whatever the data were; it is reduced by the certified deficit of the fit. Each label's share
-    must lie between its smallest and largest probability. This is weaker than a test against the
-    originals: for a channel that can give any frequencies (a permutation, say) it detects nothing.
-    """
-    divergence = 0.0
-    if counts.any():
-        fit = maximum_likelihood(matrix, counts)
-        nearest = _divergence(counts, fit.frequencies @ matrix)
-        divergence = max(0.0, nearest - fit.deficit)
-    ends = (matrix.min(axis=0), matrix.max(axis=0))
-    return _shares("any data", labels, counts, ends, divergence, level)
-
-
-def _divergence(counts: Counts, expected: Array) -> float:
-    """N times the relative entropy of the shares of `counts` to `expected`, in nats."""
-    from scipy.special import rel_entr
-
-    return max(0.0, float(rel_entr(counts, counts.sum() * expected).sum()))
-
-
-def _shares(
-    against: str,
-    labels: Sequence[str],
-    counts: Counts,
-    ends: tuple[Array, Array],
-    nats: float,
-    level: float,
-) -> FrequencyTest:
-    """Test the shares of the labels against the ends of what is expected, one by one and together.
-
-    `nats` is the divergence of all shares from the nearest expected ones.
-    """
-    records = int(counts.sum())
-    least, most = ends
-    limits = zip(counts.tolist(), least.tolist(), most.tolist(), strict=True)
-    # Doubled, because this is one of two tests.
-    p_values = [
-        2.0 * share_p_value(count, records, low, high) for count, low, high in limits
-    ]
-    adjusted = holm(p_values)
-    together = 2.0 * divergence_p_value(nats, len(labels))
-    suspects = [
-        Suspect(label, int(count), p)
-        for label, count, p in zip(labels, counts, adjusted, strict=True)
-    ]
-    methods = {"Hoeffding bounds": len(labels), "relative entropy bound": 1}
-    overall = min(1.0, together, *adjusted)
-    return _verdict(against, overall, level, suspects, counts, methods)
+def check_chance(level: float) -> float:
+    """The probability of a false alarm as a float; InputError outside of (0, 0.5)."""
+    value = number("level", level, "above 0 and below 0.5, such as 0.001")
+    if not 0.0 < value < 0.5:
+        raise InputError(
+            f"the chance of a false alarm ({value:g}) must be above 0 and below 0.5, such as 0.001"
+        )
+    return value

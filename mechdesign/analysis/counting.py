@@ -1,6 +1,10 @@
 """Counts of a released file, alone or beside its original, in one pass and bounded memory.
 
-Only the table of counts (symbols by labels) is kept, and the first place of each kind of error.
+`count_release` reads the file alone and counts its labels. `count_pairs` reads it beside its
+original, batch by batch, and counts how often each symbol got each label; in passing it compares
+all other columns. Only the table of counts is kept, and for each kind of error its first place and
+the number of its records. A symbol `a` that was released as `A` three times and as `B` once has the
+row (3, 1) of a table with these labels.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from numpy.typing import NDArray
 
 from mechdesign.analysis.checking import Finding
 from mechdesign.analysis.other_columns import (
+    Difference,
     first_difference,
     header_changes,
     private_columns,
@@ -36,6 +41,9 @@ from mechdesign.tables.variable import Variable
 STRICT = Policy()
 """Missing and unknown symbols are refused."""
 
+_HASHER = RowHasher(secrets.token_bytes(32))
+"""Of identifiers; the key is new in every process, for the hashes are not stored."""
+
 
 @dataclass(frozen=True)
 class CountedFile:
@@ -44,119 +52,6 @@ class CountedFile:
     records: int
     counts: Counts
     findings: tuple[Finding, ...]
-
-
-def pairs(before: Iterator[Any], after: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-    """Records of both, equally many at a time, in order; None where the other file has more."""
-    # The batches of two files end at different records, so each is cut at the nearer end.
-    old = next(before, None)
-    new = next(after, None)
-    while old or new:
-        size = min(len(part) for part in (old, new) if part)
-        yield _first(old, size), _first(new, size)
-        old = _rest(old, size) or next(before, None)
-        new = _rest(new, size) or next(after, None)
-
-
-def _first(batch: Any, size: int) -> Any:
-    """The first records of a batch; None of none."""
-    if not batch:
-        return None
-    return batch.slice(0, size)
-
-
-def _rest(batch: Any, size: int) -> Any:
-    """The records after the first ones; None where there are none."""
-    if not batch or len(batch) <= size:
-        return None
-    return batch.slice(size)
-
-
-_HASHER = RowHasher(secrets.token_bytes(32))
-"""Of identifiers; the key is new in every process, for the hashes are not stored."""
-
-
-class Counting:
-    """Counts of a released file by symbol and label, and the first offender of each kind.
-
-    Attributes
-    ----------
-    counts : (symbols, labels) array
-    records : int
-        Records so far, with and without a label.
-    offenders : dict of str to Finding
-    """
-
-    def __init__(self, file: Released, table: Source, symbols: int) -> None:
-        self.file = file
-        self.table = table
-        self.labels = file.written(table)
-        self.counts = np.zeros((symbols, len(self.labels)), dtype=np.int64)
-        self.records = 0
-        # Every identifier is remembered: a check must not miss the second record of one.
-        self._identities = FirstSymbols(sys.maxsize)
-        self.offenders: dict[str, Finding] = {}
-
-    def offend(self, kind: str, position: int, problem: str, times: int) -> None:
-        """Note a problem that occurs so many times in the batch, first at this position."""
-        first = self.offenders.get(kind)
-        if first is None:
-            # Finding the line of a record may read the file again, so only the first one is named.
-            place = self.table.where(self.records + position)
-            first = Finding(kind, f"{place}: {problem}")
-        self.offenders[kind] = replace(first, records=first.records + times)
-
-    def label_codes(self, batch: Any) -> Counts:
-        """Positions of the labels; a cell without a label is negative, and an offender."""
-        cells = cells_of(batch, self.file.columns)
-        codes = positions_of(cells, self.labels)
-        wrong = np.flatnonzero(codes < 0)
-        if wrong.size:
-            first = int(wrong[0])
-            text = _text_at(cells, first)
-            problem = "an empty cell, as no channel gives"
-            if text:
-                problem = f"{quoted(text)} is nothing that the channel can give"
-            self.offend("label", first, problem, len(wrong))
-        return codes
-
-    def add(self, batch: Any, xs: Counts, ys: Counts) -> None:
-        """Count the records with a label, each identifier once."""
-        labelled = np.flatnonzero(ys >= 0)
-        codes = xs[labelled] * len(self.labels) + ys[labelled]
-        if self.file.identity:
-            is_first = self._first_of_identity(batch, labelled, codes)
-            codes = codes[is_first]
-        np.add.at(self.counts.reshape(-1), codes, 1)
-        self.records += len(ys)
-        if self.file.advance is not None:
-            self.file.advance(len(ys))
-
-    def _first_of_identity(
-        self, batch: Any, labelled: Counts, codes: Counts
-    ) -> NDArray[np.bool_]:
-        """Which records are the first of their identifier; others must repeat symbol and label."""
-        cells: list[Encoded] = []
-        for column in cells_of(batch, self.file.identity):
-            part = Encoded(column.codes[labelled], column.texts, column.is_float)
-            cells.append(part)
-        is_first, first_codes = self._identities.look(_HASHER.identifiers(cells), codes)
-        changed = np.flatnonzero(first_codes != codes)
-        if changed.size:
-            at = int(changed[0])
-            self.offend(
-                "identity",
-                int(labelled[at]),
-                f"the identifier {quoted(_text_at(cells, at))} had another symbol or "
-                "label before; the same record gets one draw",
-                len(changed),
-            )
-        return is_first
-
-
-def _text_at(cells: Sequence[Encoded], position: int) -> str:
-    """The cells of one record as text; code -1 is an empty cell."""
-    return ", ".join([*column.texts, ""][column.codes[position]] for column in cells)
 
 
 def count_release(file: Released) -> CountedFile:
@@ -205,18 +100,17 @@ def count_pairs(
                 only_after += len(new or ())
                 continue
             ys = counting.label_codes(new)
-            cells = [
-                normalised_cells(column, policy.normalise)
-                for column in cells_of(old, file.useful)
-            ]
+            cells: list[Encoded] = []
+            for column in cells_of(old, file.useful):
+                cells.append(normalised_cells(column, policy.normalise))
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             _note_impossible_pairs(counting, xs, ys, useful, possible)
-            difference = first_difference(
-                old, new, common, before.kind != after.kind, file.escaped
-            )
+            loose = before.kind != after.kind
+            difference = first_difference(old, new, common, loose, file.escaped)
             if difference is not None:
-                _note_difference(counting, *difference)
+                _note_difference(counting, difference)
             counting.add(new, xs, ys)
+    findings += counting.offenders.values()
     records = counting.records + only_after
     if only_before or only_after:
         original_records = counting.records + only_before
@@ -224,12 +118,37 @@ def count_pairs(
             f"{after.name} has {records:,} records and the original "
             f"{original_records:,}; a release has the same, in order"
         )
+        # First of all: it explains the other findings.
         findings.insert(0, Finding("rows", text))
         # Pairs of records that do not belong together must not be tested.
         counting.counts[:] = 0
-    return CountedFile(
-        records, counting.counts, (*findings, *counting.offenders.values())
-    )
+    return CountedFile(records, counting.counts, tuple(findings))
+
+
+def pairs(before: Iterator[Any], after: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+    """Records of both, equally many at a time, in order; None where the other file has more."""
+    # The batches of two files end at different records, so each is cut at the nearer end.
+    old = next(before, None)
+    new = next(after, None)
+    while old or new:
+        size = min(len(part) for part in (old, new) if part)
+        yield _first(old, size), _first(new, size)
+        old = _rest(old, size) or next(before, None)
+        new = _rest(new, size) or next(after, None)
+
+
+def _first(batch: Any, size: int) -> Any:
+    """The first records of a batch; None of none."""
+    if not batch:
+        return None
+    return batch.slice(0, size)
+
+
+def _rest(batch: Any, size: int) -> Any:
+    """The records after the first ones; None where there are none."""
+    if not batch or len(batch) <= size:
+        return None
+    return batch.slice(size)
 
 
 def _note_impossible_pairs(
@@ -253,15 +172,107 @@ def _note_impossible_pairs(
     counting.offend("pair", first, problem, len(wrong))
 
 
-def _note_difference(
-    counting: Counting, position: int, name: str, original: str, released: str
-) -> None:
+def _note_difference(counting: Counting, difference: Difference) -> None:
     """Note a cell of another column that the release changed."""
     problem = (
-        f"the column {quoted(name)} holds {quoted(released)}, but the original "
-        f"{quoted(original)}; a release leaves other columns as they are"
+        f"the column {quoted(difference.column)} holds {quoted(difference.released)}, but the "
+        f"original {quoted(difference.original)}; a release leaves other columns as they are"
     )
-    counting.offend("cells", position, problem, 1)
+    counting.offend("cells", difference.position, problem, 1)
+
+
+class Counting:
+    """Counts of a released file by symbol and label, and the first offender of each kind.
+
+    For each batch, `label_codes` reads the labels, `offend` notes what else is wrong in it, and
+    last `add` counts its records: the places of offenders are those after the records so far.
+
+    Attributes
+    ----------
+    counts : (symbols, labels) array
+    records : int
+        Records so far, with and without a label.
+    offenders : dict of str to Finding
+    """
+
+    def __init__(self, file: Released, table: Source, symbols: int) -> None:
+        self.file = file
+        self.table = table
+        self.labels = file.written(table)
+        self.counts = np.zeros((symbols, len(self.labels)), dtype=np.int64)
+        self.records = 0
+        # Every identifier is remembered: a check must not miss the second record of one.
+        self._identities = FirstSymbols(sys.maxsize)
+        self.offenders: dict[str, Finding] = {}
+
+    def offend(self, kind: str, position: int, problem: str, times: int) -> None:
+        """Note a problem that occurs so many times in the batch, first at this position."""
+        first = self.offenders.get(kind)
+        if first is None:
+            # Finding the line of a record may read the file again, so only the first one is named.
+            place = self.table.where(self.records + position)
+            first = Finding(kind, f"{place}: {problem}")
+        self.offenders[kind] = replace(first, records=first.records + times)
+
+    def label_codes(self, batch: Any) -> Counts:
+        """Positions of the labels; a cell without a label is negative, and an offender."""
+        cells = cells_of(batch, self.file.columns)
+        codes = positions_of(cells, self.labels)
+        wrong = np.flatnonzero(codes < 0)
+        if wrong.size:
+            first = int(wrong[0])
+            text = _text_at(cells, first)
+            problem = "an empty cell, as no channel gives"
+            if text:
+                problem = f"{quoted(text)} is nothing that the channel can give"
+            self.offend("label", first, problem, len(wrong))
+        return codes
+
+    def add(self, batch: Any, xs: Counts, ys: Counts) -> None:
+        """Count the records with a label, each identifier once.
+
+        `xs` and `ys` are the codes of the symbols and of the labels of the batch.
+        """
+        labelled = np.flatnonzero(ys >= 0)
+        codes = xs[labelled] * len(self.labels) + ys[labelled]
+        if self.file.identity:
+            is_first = self._first_of_identity(batch, labelled, codes)
+            codes = codes[is_first]
+        np.add.at(self.counts.reshape(-1), codes, 1)
+        self.records += len(ys)
+        if self.file.advance is not None:
+            self.file.advance(len(ys))
+
+    def _first_of_identity(
+        self, batch: Any, labelled: Counts, codes: Counts
+    ) -> NDArray[np.bool_]:
+        """Which records are the first of their identifier; others must repeat symbol and label."""
+        cells: list[Encoded] = []
+        for column in cells_of(batch, self.file.identity):
+            part = Encoded(column.codes[labelled], column.texts, column.is_float)
+            cells.append(part)
+        is_first, first_codes = self._identities.look(_HASHER.identifiers(cells), codes)
+        changed = np.flatnonzero(first_codes != codes)
+        if changed.size:
+            at = int(changed[0])
+            self.offend(
+                "identity",
+                int(labelled[at]),
+                f"the identifier {quoted(_text_at(cells, at))} had another symbol or "
+                "label before; the same record gets one draw",
+                len(changed),
+            )
+        return is_first
+
+
+def _text_at(cells: Sequence[Encoded], position: int) -> str:
+    """The cells of one record as text."""
+    texts: list[str] = []
+    for column in cells:
+        # The code -1 of an empty cell leads to the empty text at the end.
+        texts_of_column = (*column.texts, "")
+        texts.append(texts_of_column[column.codes[position]])
+    return ", ".join(texts)
 
 
 def symbol_codes(
@@ -277,6 +288,7 @@ def symbol_codes(
     before the cells.
     """
     codes = positions_of(cells, useful)
+    # Nearly always every symbol is known.
     if not codes.size or codes.min() >= 0:
         return codes
     missing = codes == MISSING

@@ -1,4 +1,10 @@
-"""Unbiased estimators of linear functionals: weights of the labels, from the channel alone."""
+"""Unbiased estimators of linear functionals: weights of the labels, from the channel alone.
+
+A cell is a functional sum_x P(x) c(x) to estimate. A record with the label y counts as the weight
+b(y) for it, with ``W b = c``, and the mean weight of the records is the estimate. `Estimator.of`
+chooses the cells and finds out what the channel identifies; the weights follow when they are asked
+for.
+"""
 
 from __future__ import annotations
 

@@ -6,9 +6,16 @@ labels, `ml` maximises the likelihood over all P_X. Assumptions: each record was
 independently, by this very channel. Symbols that the channel cannot tell apart (`identifiability`)
 are estimated together.
 
+For example, a channel keeps either of two symbols with probability 3/4, so a label of `a` counts as
+3/2 for `a` and a label of `b` as -1/2 (`W b = c` for the indicator c of `a`). Of 100 labels with 60
+of `a`, P(a) is estimated as 0.6 * 3/2 - 0.4 * 1/2 = 0.7.
+
 An unbiased estimate can be an impossible value, a negative share for instance. The reported
 estimate is the nearest possible value, which always lies within its interval (`score_intervals`);
 the unbiased one is kept beside it.
+
+`estimate_frequencies` is the whole way: labels to counts (`label_counts`), weights (`estimator`),
+estimates with their covariance, intervals.
 """
 
 from __future__ import annotations
@@ -91,10 +98,10 @@ class Estimated(Displayed):
             "upper": self.upper,
             "unbiased": self.unbiased,
         }
-        lists = [values.ravel().tolist() for values in columns.values()]
         rows: list[dict[str, Any]] = []
-        for name, values in zip(names, zip(*lists, strict=True), strict=True):
-            rows.append(name | dict(zip(columns, values, strict=True)))
+        for k, name in enumerate(names):
+            numbers = {key: float(values.flat[k]) for key, values in columns.items()}
+            rows.append(name | numbers)
         return rows
 
 
@@ -225,6 +232,23 @@ def estimate_frequencies(
     )
 
 
+def check_estimate(method: str, level: float, target: str) -> dict[str, Any]:
+    """These fields of `Estimated`, if all are known and in range."""
+    if method not in ("unbiased", "ml"):
+        raise InputError(f"the method ({quoted(method)}) must be unbiased or ml")
+    if target not in ("population", "records"):
+        raise InputError(f"the target ({quoted(target)}) must be population or records")
+    return {"method": method, "level": check_level(level), "target": target}
+
+
+def record_count(counts: NDArray[np.int64]) -> int:
+    """The number of records; InputError if it is below two."""
+    records = int(counts.sum())
+    if records < 2:
+        raise InputError(f"estimates need at least two released records, not {records}")
+    return records
+
+
 @dataclass(frozen=True)
 class _Fit:
     """Estimates before they are clipped to possible values, with their covariance."""
@@ -244,6 +268,7 @@ def _unbiased_fit(
     if target == "population":
         covariance = covariance_of(estimator.weights, shares, records)
         return _Fit(unbiased, covariance)
+    # Of the records of the file the symbols are given: their variance is taken off.
     products, is_exact = estimator.products(shares, unbiased)
     covariance = covariance_of(estimator.weights, shares, records, products)
     if is_exact:
@@ -275,14 +300,6 @@ def _likely_fit(estimator: Estimator, counts: NDArray[np.int64], target: str) ->
             "of its maximum",
         )
     return _Fit(estimates, covariance, notices, likelihood)
-
-
-def record_count(counts: NDArray[np.int64]) -> int:
-    """The number of records; InputError if it is below two."""
-    records = int(counts.sum())
-    if records < 2:
-        raise InputError(f"estimates need at least two released records, not {records}")
-    return records
 
 
 def impossible_notice(before: Array, after: Array) -> tuple[str, ...]:
@@ -317,12 +334,3 @@ def _kept_frequencies_notice(channel: Channel, records: int) -> tuple[str, ...]:
         f"themselves, each with a standard error of at most {error:.2g} from the "
         "draws; the estimates here need no such assumption",
     )
-
-
-def check_estimate(method: str, level: float, target: str) -> dict[str, Any]:
-    """These fields of `Estimated`, if all are known and in range."""
-    if method not in ("unbiased", "ml"):
-        raise InputError(f"the method ({quoted(method)}) must be unbiased or ml")
-    if target not in ("population", "records"):
-        raise InputError(f"the target ({quoted(target)}) must be population or records")
-    return {"method": method, "level": check_level(level), "target": target}

@@ -68,6 +68,7 @@ def choose_cells(
             f"{statement}; ask for these sums (unidentified='groups') or for "
             "functionals that are identified"
         )
+    # The sum of P_X over a group is identified, whatever the channel does inside of it.
     sums = np.zeros((size, len(identification.groups)))
     for k, group in enumerate(identification.groups):
         sums[list(group), k] = 1.0
@@ -88,11 +89,12 @@ def _users_cells(
     columns = [_functional(model, name, value) for name, value in by_name.items()]
     matrix = np.column_stack(columns)
     identified = identification.identifies(matrix)
-    hidden = [name for name, seen in zip(names, identified, strict=True) if not seen]
-    if hidden:
+    if not identified.all():
+        hidden = [names[k] for k in np.flatnonzero(~identified)]
         raise InputError(
             f"{listed(hidden)} cannot be estimated: {identification.statement()}"
         )
+    # Indicators of sets that share no symbol: variances are then simpler (`Estimator.products`).
     zero_or_one = bool(np.isin(matrix, (0.0, 1.0)).all())
     disjoint = zero_or_one and bool((matrix.sum(axis=1) <= 1.0).all())
     return Cells(names, matrix, disjoint)

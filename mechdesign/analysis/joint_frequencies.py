@@ -5,7 +5,9 @@ depend on the other column. A channel that was applied to X alone guarantees tha
 
 The share of a cell (x, z) is the mean over records of b(label) where the other column has z, and of
 0 elsewhere: an unbiased estimate with the weights b of `frequencies`, and with their score
-intervals.
+intervals. `estimate_joint` crosses the two columns (`crossed_counts`), fits every cell (`_Fitted`),
+and makes errors and intervals of the mean squares of the fit. Arrays have a row for each symbol and
+a column for each value z.
 """
 
 from __future__ import annotations
@@ -125,7 +127,10 @@ def _joint_interval(
     records = int(counts.sum())
     of_symbols, _ = spread_of(estimator, counts.sum(axis=1), target)
     zeros = np.zeros_like(fitted.estimates)
-    least, most = (end + zeros for end in _possible(estimator))
+    # The ends are the same for all values z.
+    least, most = _possible(estimator)
+    least = least + zeros
+    most = most + zeros
     # One more record, as if the columns were independent: a cell without records gets a positive
     # variance.
     unrelated: Array = of_symbols.squares[1][:, None] * counts.sum(axis=0) / records
@@ -135,11 +140,11 @@ def _joint_interval(
     if target == "records":
         fixed = (zeros, fitted.products, most**2)
     spread = Spread(
-        least,
-        np.clip(fitted.estimates, least, most),
-        most,
-        (square, square, at_most),
-        fixed,
+        least=least,
+        middle=np.clip(fitted.estimates, least, most),
+        most=most,
+        squares=(square, square, at_most),
+        fixed=fixed,
     )
     smallest, largest = _with_zero(
         estimator.weights.min(axis=0), estimator.weights.max(axis=0)
@@ -164,7 +169,11 @@ def _with_zero(low: Array, high: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """Cell by cell: the estimates, E b(Y)^2 (`second`), and sum_x P(x) c(x)^2 (`products`)."""
+    """Cell by cell: the estimates, E b(Y)^2 (`second`), and sum_x P(x) c(x)^2 (`products`).
+
+    The variance of one record's weight is `second` minus the square of the estimate; with the
+    symbols given, `second` minus `products`.
+    """
 
     estimates: Array
     second: Array
@@ -192,9 +201,9 @@ def _likely_joint(estimator: Estimator, counts: NDArray[np.int64]) -> _Fitted:
     records = int(counts.sum())
     fits = [_likely_column(estimator, column, records) for column in counts.T]
     return _Fitted(
-        np.column_stack([fit.estimates for fit in fits]),
-        np.column_stack([fit.second for fit in fits]),
-        np.column_stack([fit.products for fit in fits]),
+        estimates=np.column_stack([fit.estimates for fit in fits]),
+        second=np.column_stack([fit.second for fit in fits]),
+        products=np.column_stack([fit.products for fit in fits]),
     )
 
 
@@ -204,16 +213,20 @@ def _likely_column(
     """The cells of one value z, from the counts of its labels among all the records."""
     matrix = estimator.model.matrix
     c = estimator.cells.functionals
-    n = int(column.sum())
-    if n == 0:
+    with_value = int(column.sum())
+    if with_value == 0:
         zeros = np.zeros(c.shape[1])
         return _Fitted(zeros, zeros, zeros)
+    # P(x|z), and the functionals of it.
     fit = maximum_likelihood(matrix, column).frequencies
-    inside = c.T @ fit
+    given_value = c.T @ fit
     rank = estimator.identification.rank
-    covariance = information_covariance(matrix, c, fit, n, rank)
-    # n Var is the variance of one record's weight given z; the mean square over all records
-    # follows.
-    share = n / records
-    second = share * (n * np.diag(covariance) + inside**2)
-    return _Fitted(share * inside, second, share * ((c**2).T @ fit))
+    covariance = information_covariance(matrix, c, fit, with_value, rank)
+    # The variance of one record's weight given z; the mean square over all records follows.
+    variance = with_value * np.diag(covariance)
+    share = with_value / records
+    return _Fitted(
+        estimates=share * given_value,
+        second=share * (variance + given_value**2),
+        products=share * ((c**2).T @ fit),
+    )

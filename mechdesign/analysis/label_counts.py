@@ -1,14 +1,15 @@
 """Counts of the labels in a released column, alone or together with another column.
 
 Every entry of the column becomes the position of its label (`label_codes`), or of the bin that it
-lies in. Counts are then those of the positions. Counts that somebody has made already are taken as
-a mapping, and must be whole numbers that a double holds exactly.
+lies in; the positions are then counted. With the labels (a, b, c), the column b, a, b has the codes
+1, 0, 1 and the counts (1, 2, 0). Counts that somebody has made already are taken as a mapping, as
+{"b": 2, "a": 1}: its keys are a column of labels, and its values say how often each occurs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,58 +25,18 @@ LARGEST_COUNT = 2**53
 """Counts above this would not be exact as doubles."""
 
 
-def label_codes(
-    labels: Sequence[str], released: Any, bins: Bins | None = None
-) -> Codes:
-    """Position in `labels` of every entry of a released column, or of its bin."""
-    cells = encode(released, "released")
-    if bins is not None:
-        cells = bins.sorted_in(cells)
-    index = {label: y for y, label in enumerate(labels)}
-    positions = [index.get(text, -1) for text in cells.texts]
-    # An empty cell has the code -1: the last entry.
-    codes = np.array([*positions, -1], dtype=np.int64)[cells.codes]
-    if codes.size and codes.min() < 0:
-        at = int(np.argmax(codes < 0))
-        code = int(cells.codes[at])
-        if code < 0:
-            raise InputError(
-                f"entry {at} of the released column is missing; a channel never releases that"
-            )
-        raise InputError(
-            f"entry {at} of the released column: the channel has no output "
-            f"{quoted(cells.texts[code])}"
-        )
-    return codes
-
-
 def label_counts(
     labels: Sequence[str], released: Any, bins: Bins | None = None
 ) -> Codes:
     """The number of records with each label, from a column or from a mapping of counts."""
-    times: list[int] | None = None
     if isinstance(released, Mapping):
-        times = [_whole(label, value) for label, value in released.items()]
-        released = [str(label) for label in released]
-        # A mapping has labels already, not values inside of bins.
-        bins = None
-    codes = label_codes(labels, released, bins)
+        times = [_record_count(label, value) for label, value in released.items()]
+        # The keys are labels already, not values inside of bins.
+        codes = label_codes(labels, [str(label) for label in released])
+    else:
+        times = None
+        codes = label_codes(labels, released, bins)
     return np.bincount(codes, times, len(labels)).astype(np.int64)
-
-
-def _whole(label: object, value: Any) -> int:
-    """A count as an integer that a double holds exactly; InputError on anything else."""
-    try:
-        number = int(value)
-        whole = number == value
-    except (TypeError, ValueError, OverflowError):
-        number = 0
-        whole = False
-    if not whole or not 0 <= number <= LARGEST_COUNT:
-        raise InputError(
-            f"the count of {quoted(label)} ({quoted(value)}) must be a whole number of records"
-        )
-    return number
 
 
 def crossed_counts(
@@ -93,14 +54,83 @@ def crossed_counts(
     if isinstance(released, Mapping):
         if kept is not None:
             raise InputError("counts of (label, value) take no second column")
-        if not all(isinstance(key, tuple) and len(key) == 2 for key in released):
+        released, kept, times = _columns_of_counts(released)
+    codes = label_codes(labels, released)
+    value_codes, values = _value_codes(kept)
+    if len(codes) != len(value_codes):
+        raise InputError(
+            f"the two columns have {len(codes)} and {len(value_codes)} records; they must be of "
+            "one file"
+        )
+    # One number for each pair of a label and a value.
+    pairs = codes * len(values) + value_codes
+    counts = np.bincount(pairs, times, len(labels) * len(values))
+    return counts.reshape(len(labels), len(values)).astype(np.int64), values
+
+
+def label_codes(
+    labels: Sequence[str], released: Any, bins: Bins | None = None
+) -> Codes:
+    """Position in `labels` of every entry of a released column, or of its bin."""
+    cells = encode(released, "released")
+    if bins is not None:
+        cells = bins.sorted_in(cells)
+    index = {label: y for y, label in enumerate(labels)}
+    # Labels are looked up once for each distinct text. An empty cell has the code -1, which leads
+    # to the last entry.
+    positions = [index.get(text, -1) for text in cells.texts]
+    codes = np.array([*positions, -1], dtype=np.int64)[cells.codes]
+    wrong = np.flatnonzero(codes < 0)
+    if not wrong.size:
+        return codes
+    entry = int(wrong[0])
+    code = int(cells.codes[entry])
+    if code < 0:
+        raise InputError(
+            f"entry {entry} of the released column is missing; a channel never releases that"
+        )
+    raise InputError(
+        f"entry {entry} of the released column: the channel has no output "
+        f"{quoted(cells.texts[code])}"
+    )
+
+
+def _record_count(label: object, value: Any) -> int:
+    """A count as an integer that a double holds exactly; InputError on anything else."""
+    try:
+        number = int(value)
+        whole = number == value
+    except (TypeError, ValueError, OverflowError):
+        number = 0
+        whole = False
+    if not whole or not 0 <= number <= LARGEST_COUNT:
+        raise InputError(
+            f"the count of {quoted(label)} ({quoted(value)}) must be a whole number of records"
+        )
+    return number
+
+
+def _columns_of_counts(
+    counts: Mapping[Any, Any],
+) -> tuple[list[str], list[str], list[int]]:
+    """The labels, the values and the counts of a mapping of (label, value) to count."""
+    labels: list[str] = []
+    values: list[str] = []
+    times: list[int] = []
+    for key, count in counts.items():
+        if not isinstance(key, tuple) or len(cast("tuple[Any, ...]", key)) != 2:
             raise InputError(
                 "joint counts must be a mapping of (label, value) to count"
             )
-        times = [_whole(label, number) for (label, _), number in released.items()]
-        kept = [str(value) for _, value in released]
-        released = [str(label) for label, _ in released]
-    codes = label_codes(labels, released)
+        label, value = cast("tuple[Any, Any]", key)
+        labels.append(str(label))
+        values.append(str(value))
+        times.append(_record_count(label, count))
+    return labels, values, times
+
+
+def _value_codes(kept: Any) -> tuple[Codes, tuple[str, ...]]:
+    """The position of every entry of a column among its values, and the values in order."""
     cells = encode(kept, "kept")
     # A missing value, of code -1, is the empty text.
     texts = [*cells.texts, ""]
@@ -109,11 +139,4 @@ def crossed_counts(
     index = {text: z for z, text in enumerate(values)}
     # Texts that do not occur have no index, and are not looked up.
     positions = [index.get(text, 0) for text in texts]
-    others = np.array(positions, dtype=np.int64)[cells.codes]
-    if len(codes) != len(others):
-        raise InputError(
-            f"the two columns have {len(codes)} and {len(others)} records; they must be of one file"
-        )
-    # One number for each pair of a label and a value.
-    flat = np.bincount(codes * len(values) + others, times, len(labels) * len(values))
-    return flat.reshape(len(labels), len(values)).astype(np.int64), values
+    return np.array(positions, dtype=np.int64)[cells.codes], values

@@ -7,8 +7,12 @@ lowers the likelihood ``L(p) = sum_y n(y) log (pW)(y)``. For every p and every p
                 <= N log sum_x p*(x) g(x)
                 <= N log max_x g(x),
 
-so the largest g bounds the deficit, whatever produced p. The updates alternate with Newton steps, a
-non-negative least-squares problem each. A step that lowers L is not taken.
+so the largest g bounds the deficit, whatever produced p: g is the certificate. Here f(y) = n(y) / N
+are the shares of the labels among the N records.
+
+`maximum_likelihood` alternates some updates with a Newton step, a non-negative least-squares
+problem (`_newton`), until the certificate is small enough. A step that lowers L is not taken, and
+the point with the best certificate is the answer.
 """
 
 from __future__ import annotations
@@ -54,35 +58,31 @@ EQUAL = 1e-15
 PATIENCE = 25
 """Cycles without a better certificate after which the best point so far is final."""
 
+SMOOTH = 50
+"""Updates of a smoothed fit: near the maximum, but with some mass on every symbol."""
+
 
 @dataclass(frozen=True)
 class MaximumLikelihood:
-    """A maximiser of the likelihood and how good it is."""
+    """A maximiser of the likelihood and how good it is.
+
+    Attributes
+    ----------
+    frequencies : (|X|,) array
+    log_likelihood : float
+        In nats, of all records.
+    deficit : float
+        Proven distance of the log-likelihood from its maximum, in nats.
+    iterations : int
+    converged : bool
+        Whether the deficit is as small as aimed at.
+    """
 
     frequencies: Array
     log_likelihood: float
     deficit: float
     iterations: int
     converged: bool
-
-
-class _Likelihood:
-    """Mean log-likelihood and its gradient, over the labels that occur."""
-
-    def __init__(self, matrix: Array, counts: Array) -> None:
-        seen = counts > 0
-        self.records = float(counts.sum())
-        self.shares: Array = counts[seen] / self.records
-        self.matrix: Array = matrix[:, seen]
-
-    def value(self, p: Array) -> float:
-        q = p @ self.matrix
-        if not (q > 0.0).all():
-            return -math.inf
-        return float(self.shares @ np.log(q))
-
-    def gradient(self, p: Array) -> Array:
-        return self.matrix @ (self.shares / (p @ self.matrix))
 
 
 def maximum_likelihood(
@@ -98,6 +98,7 @@ def maximum_likelihood(
         )
     problem = _Likelihood(matrix, numbers)
     goal = max(DEFICIT / problem.records, ROUNDING)
+    # From the uniform point, for an update never makes a zero positive.
     p = np.full(len(matrix), 1.0 / len(matrix))
     best = p
     best_gap = _gap(problem, p)
@@ -124,23 +125,25 @@ def maximum_likelihood(
     )
 
 
-SMOOTH = 50
-"""Updates of a smoothed fit: near the maximum, but with some mass on every symbol."""
+class _Likelihood:
+    """Mean log-likelihood L / N and its gradient g, over the labels that occur."""
 
+    def __init__(self, matrix: Array, counts: Array) -> None:
+        seen = counts > 0
+        self.records = float(counts.sum())
+        self.shares: Array = counts[seen] / self.records
+        self.matrix: Array = matrix[:, seen]
 
-def smoothed_fit(matrix: Array, counts: NDArray[np.int64]) -> Array:
-    """Frequencies near those of maximum likelihood, none of them zero, for each row of counts.
+    def value(self, p: Array) -> float:
+        """sum_y f(y) log (pW)(y); minus infinity where a label that occurs has no mass."""
+        q = p @ self.matrix
+        if not (q > 0.0).all():
+            return -math.inf
+        return float(self.shares @ np.log(q))
 
-    `counts` is (.., labels), the result (.., |X|).
-    """
-    shares: Array = counts / counts.sum(axis=-1, keepdims=True)
-    p = np.full((*counts.shape[:-1], len(matrix)), 1.0 / len(matrix))
-    for _ in range(SMOOTH):
-        # f(y) / (pW)(y), and 0 for labels that do not occur.
-        ratios = np.divide(shares, p @ matrix, out=shares * 0.0, where=shares > 0.0)
-        p = p * (ratios @ matrix.T)
-        p /= p.sum(axis=-1, keepdims=True)
-    return p
+    def gradient(self, p: Array) -> Array:
+        """g(x) = sum_y f(y) W(y|x) / (pW)(y)."""
+        return self.matrix @ (self.shares / (p @ self.matrix))
 
 
 def _gap(problem: _Likelihood, p: Array) -> float:
@@ -189,6 +192,7 @@ def _polished(rows: Array, wanted: Array, target: Array) -> Array:
     """
     inside = np.flatnonzero(target)
     part = rows[:, inside]
+    # For the shift d of the minimiser: A'A d + 1 m = A'(b - A p) and 1'd = 0, with a multiplier m.
     ones = np.ones((1, len(inside)))
     system = np.block([[part.T @ part, ones.T], [ones, np.zeros((1, 1))]])
     right = np.append(part.T @ (wanted - part @ target[inside]), 0.0)
@@ -201,6 +205,21 @@ def _polished(rows: Array, wanted: Array, target: Array) -> Array:
     return polished
 
 
+def smoothed_fit(matrix: Array, counts: NDArray[np.int64]) -> Array:
+    """Frequencies near those of maximum likelihood, none of them zero, for each row of counts.
+
+    `counts` is (.., labels), the result (.., |X|).
+    """
+    shares: Array = counts / counts.sum(axis=-1, keepdims=True)
+    p = np.full((*counts.shape[:-1], len(matrix)), 1.0 / len(matrix))
+    for _ in range(SMOOTH):
+        # f(y) / (pW)(y), and 0 for labels that do not occur.
+        ratios = np.divide(shares, p @ matrix, out=shares * 0.0, where=shares > 0.0)
+        p = p * (ratios @ matrix.T)
+        p /= p.sum(axis=-1, keepdims=True)
+    return p
+
+
 def information_covariance(
     matrix: Array, functionals: Array, fit: Array, records: int, rank: int
 ) -> Array:
@@ -210,6 +229,8 @@ def information_covariance(
     1. It ignores that frequencies cannot be negative, so it is not too small where one is estimated
     as 0. A label with an expected count below one counts as one record.
     """
+    # With the frequencies q of the labels as reference, the weights of least variance are those of
+    # the inverse information.
     q = np.maximum(fit @ matrix, 1.0 / records)
     weights = coefficients(matrix, functionals, q, rank)
     estimate = functionals.T @ fit

@@ -3,6 +3,11 @@
 Let a released record with label y count as the number ``b(y)``. Then ``E b(Y) = sum_x P(x) c(x)``
 for every P_X exactly if ``W b = c``. So released data identify ``sum_x P(x) c(x)`` if and only if c
 lies in the column space of W.
+
+`identify` finds the rank of W and the groups of symbols whose sums are identified; `coefficients`
+solves ``W b = c``; `covariance_of` is the precision of the estimates. If W has the rows (0.8, 0.2),
+(0.5, 0.5) and again (0.5, 0.5), the rank is 2: the frequency of the first symbol and the sum of the
+other two are identified.
 """
 
 from __future__ import annotations
@@ -33,7 +38,20 @@ SUPPORT_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Identification:
-    """Which linear functionals of P_X a release identifies."""
+    """Which linear functionals of P_X a release identifies.
+
+    Attributes
+    ----------
+    symbols : tuple of str
+    rank : int
+        Rank of the channel W.
+    groups : tuple of tuples of int
+        A partition of the symbols; the sum of P_X over each group is identified.
+    null : (|X| - rank, |X|) array
+        Rows span the vectors u with ``u W = 0``.
+    condition : float
+        Quotient of the largest and the smallest singular value of W that is not zero.
+    """
 
     symbols: tuple[str, ...]
     rank: int
@@ -49,7 +67,10 @@ class Identification:
     @property
     def group_names(self) -> tuple[tuple[str, ...], ...]:
         """The groups by the names of their symbols."""
-        return tuple(tuple(self.symbols[x] for x in group) for group in self.groups)
+        names: list[tuple[str, ...]] = []
+        for group in self.groups:
+            names.append(tuple(self.symbols[x] for x in group))
+        return tuple(names)
 
     def identifies(self, coefficients: ArrayLike) -> NDArray[np.bool_]:
         """Whether ``sum_x P(x) coefficients[x]`` has an unbiased estimate, for each column.
@@ -117,26 +138,40 @@ def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
     factors: tuple[Array, NDArray[np.int64]] = qr(matrix.T, mode="r", pivoting=True)
     triangle, order = factors
     shares = np.linalg.solve(triangle[:rank, :rank], triangle[:rank, rank:])
-    at, dependent = np.nonzero(np.abs(shares) > SUPPORT_TOLERANCE)
+    # An edge from each dependent row to the independent ones that it is a combination of.
+    independent, dependent = np.nonzero(np.abs(shares) > SUPPORT_TOLERANCE)
     graph = np.zeros((size, size), dtype=np.bool_)
-    graph[order[at], order[rank:][dependent]] = True
-    labels: list[int] = (
-        import_module("scipy.sparse.csgraph").connected_components(graph)[1].tolist()
-    )
-    parts: dict[int, list[int]] = {}
-    for x, label in enumerate(labels):
-        parts.setdefault(label, []).append(x)
-    return tuple(tuple(part) for part in parts.values())
+    graph[order[:rank][independent], order[rank:][dependent]] = True
+    components: Any = import_module("scipy.sparse.csgraph").connected_components
+    _, component_of = components(graph)
+    groups: dict[int, list[int]] = {}
+    for x, component in enumerate(component_of.tolist()):
+        groups.setdefault(component, []).append(x)
+    return tuple(tuple(group) for group in groups.values())
 
 
 def coefficients(
     matrix: Array, functionals: Array, reference: Array, rank: int
 ) -> Array:
-    """b with ``W b = c`` for each functional c; of least variance under label frequencies
+    """b with ``W b = c`` for each functional c, of least variance under label frequencies
     `reference`.
 
     A functional outside of the column space gets the weights of the nearest one inside (minimum
     norm).
+
+    Parameters
+    ----------
+    matrix : (|X|, labels) array
+        W.
+    functionals : (|X|, m) array
+    reference : (labels,) array
+        Positive.
+    rank : int
+        Of W; further singular values count as zero.
+
+    Returns
+    -------
+    (labels, m) array
     """
     # sum_y reference(y) b(y)^2 is the norm of b after this scaling, and the pseudo-inverse has the
     # least one.

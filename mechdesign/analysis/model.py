@@ -1,4 +1,9 @@
-"""The model of a released column: the probability of each label given the symbol, and the prior."""
+"""The model of a released column: the probability of each label given the symbol, and the prior.
+
+`release_model` takes both from a channel. A release as labels has the channel itself as its matrix;
+draws from posteriors have the channel followed by the draw. `prior_of` is the prior that a user
+gives instead of the table's, checked.
+"""
 
 from __future__ import annotations
 
@@ -91,18 +96,18 @@ def prior_of(model: ReleaseModel, prior: Any, purpose: str) -> Array:
             )
         return model.prior
     if isinstance(prior, Mapping):
-        given = cast("Mapping[str, Any]", prior)
-        unknown = [str(name) for name in given if name not in model.position]
+        by_symbol = cast("Mapping[str, Any]", prior)
+        unknown = [str(name) for name in by_symbol if name not in model.position]
         if unknown:
             raise InputError(
                 f"the prior names {listed(unknown)}, which the channel does not know"
             )
-        absent = [name for name in model.symbols if name not in given]
+        absent = [name for name in model.symbols if name not in by_symbol]
         if absent:
             raise InputError(
                 f"the prior has no entry for {listed(absent)}; give 0 for symbols that do not occur"
             )
-        prior = [given[name] for name in model.symbols]
+        prior = [by_symbol[name] for name in model.symbols]
     try:
         values = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):
@@ -111,8 +116,8 @@ def prior_of(model: ReleaseModel, prior: Any, purpose: str) -> Array:
         raise InputError(
             f"the prior must have one entry for each of the {len(model.symbols)} symbols"
         )
-    is_positive = np.isfinite(values).all() and (values >= 0.0).all()
-    if not is_positive or abs(values.sum() - 1.0) > SUM_TOLERANCE:
+    is_possible = np.isfinite(values).all() and (values >= 0.0).all()
+    if not is_possible or abs(values.sum() - 1.0) > SUM_TOLERANCE:
         raise InputError(
             "the prior must be probabilities that sum to 1; unbiased estimates can be negative: "
             "use those of method='ml'"

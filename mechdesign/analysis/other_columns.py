@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign.analysis.checking import Finding
 from mechdesign.analysis.released_table import Released
@@ -21,15 +21,24 @@ from mechdesign.formats.opening import Source
 from mechdesign.jobs.lookalikes import lookalikes
 
 
+class Difference(NamedTuple):
+    """A cell that a release changed: its record in the batch, its column, and both texts."""
+
+    position: int
+    column: str
+    original: str
+    released: str
+
+
 def first_difference(
     original: Any, released: Any, names: Sequence[str], loose: bool, escaped: bool
-) -> tuple[int, str, str, str] | None:
-    """The first cell that differs: position, column, original, release.
+) -> Difference | None:
+    """The first cell of two batches that differs, by record and then by column.
 
     `loose` compares texts, for files of different kinds: a CSV has nothing else. With `escaped` the
     release has formulas as texts (--escape-formulas), so those of the original are made texts too.
     """
-    differences: list[tuple[int, str, str, str]] = []
+    differences: list[Difference] = []
     for name in names:
         before = original.column(name)
         after = released.column(name)
@@ -39,10 +48,10 @@ def first_difference(
             before = replace(cells, texts=texts).expanded()
         at = _first_unequal(before, after, name, loose)
         if at is not None:
-            # The position stands first, so the least of all is in the first record that differs.
             original_text = str(before[at].as_py())
             released_text = str(after[at].as_py())
-            differences.append((at, name, original_text, released_text))
+            differences.append(Difference(at, name, original_text, released_text))
+    # The position stands first, so the least of all is in the first record that differs.
     return min(differences, default=None)
 
 

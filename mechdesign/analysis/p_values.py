@@ -3,6 +3,9 @@
 Every p-value is valid whatever the sample size: under the hypothesis the probability that it is at
 most a is at most a, for every a (up to double rounding). Chi-square approximations are not: at the
 small levels that a multiple test needs, their tails are too light where expected counts are small.
+
+`multinomial_test` is for counts with known probabilities, `share_p_value` and `divergence_p_value`
+are for records that differ from each other. `fisher` and `holm` combine p-values.
 """
 
 from __future__ import annotations
@@ -67,16 +70,6 @@ def multinomial_test(counts: Counts, probabilities: Array) -> Part:
     return Part(p, pieces, "exact binomials")
 
 
-def fisher(pieces: Array) -> float:
-    """The p-value of independent p-values together, by the sum of their logarithms; 1 of none."""
-    from scipy.special import chdtrc
-
-    if not pieces.size:
-        return 1.0
-    statistic = float(-2.0 * np.log(np.maximum(pieces, SMALLEST)).sum())
-    return float(chdtrc(2 * len(pieces), statistic))
-
-
 def enumerated_test(counts: Counts, probabilities: Array) -> float:
     """P(an outcome at least as far from the expectation, by likelihood ratio)."""
     from scipy.special import rel_entr
@@ -94,23 +87,13 @@ def enumerated_test(counts: Counts, probabilities: Array) -> float:
 
 def _compositions(n: int, k: int) -> Array:
     """All k-tuples of non-negative integers that sum to n: k - 1 bars between n stars."""
-    bars = np.array(
-        list(combinations(range(n + k - 1), k - 1)), dtype=np.int64
-    ).reshape(-1, k - 1)
-    ends = np.column_stack(
-        [np.full(len(bars), -1), bars, np.full(len(bars), n + k - 1)]
-    )
-    return (np.diff(ends, axis=1) - 1).astype(np.float64)
-
-
-def binomial_p_values(counts: Counts, trials: Counts, probabilities: Array) -> Array:
-    """Exact two-sided p-values of binomial counts: twice the smaller tail, at most 1."""
-    from scipy.stats import binom
-
-    p = np.clip(probabilities, 0.0, 1.0)
-    lower = binom.cdf(counts, trials, p)
-    upper = binom.sf(counts - 1, trials, p)
-    return np.minimum(1.0, 2.0 * np.minimum(lower, upper))
+    places = list(combinations(range(n + k - 1), k - 1))
+    bars = np.array(places, dtype=np.int64).reshape(-1, k - 1)
+    # With a bar at either end the numbers are those of the stars between neighbouring bars.
+    first = np.full(len(bars), -1)
+    last = np.full(len(bars), n + k - 1)
+    all_bars = np.column_stack([first, bars, last])
+    return (np.diff(all_bars, axis=1) - 1).astype(np.float64)
 
 
 def tree_p_values(counts: Counts, probabilities: Array) -> Array:
@@ -119,6 +102,7 @@ def tree_p_values(counts: Counts, probabilities: Array) -> Array:
     Labels that are rare together are not split. The number of values depends on the expected counts
     alone, so it is no information about the counts, and the values can be combined.
     """
+    # Frequent labels first. A span (low, high) of labels has below[high] - below[low] records.
     order = np.argsort(-probabilities, kind="stable")
     below = np.concatenate([[0], np.cumsum(counts[order])])
     mass = np.concatenate([[0.0], np.cumsum(probabilities[order])])
@@ -140,6 +124,26 @@ def tree_p_values(counts: Counts, probabilities: Array) -> Array:
             if last - first > 1 and records * (mass[last] - mass[first]) >= SPLIT_FROM:
                 spans.append((first, last))
     return binomial_p_values(np.array(hits), np.array(trials), np.array(chances))
+
+
+def binomial_p_values(counts: Counts, trials: Counts, probabilities: Array) -> Array:
+    """Exact two-sided p-values of binomial counts: twice the smaller tail, at most 1."""
+    from scipy.stats import binom
+
+    p = np.clip(probabilities, 0.0, 1.0)
+    lower = binom.cdf(counts, trials, p)
+    upper = binom.sf(counts - 1, trials, p)
+    return np.minimum(1.0, 2.0 * np.minimum(lower, upper))
+
+
+def fisher(pieces: Array) -> float:
+    """The p-value of independent p-values together, by the sum of their logarithms; 1 of none."""
+    from scipy.special import chdtrc
+
+    if not pieces.size:
+        return 1.0
+    statistic = float(-2.0 * np.log(np.maximum(pieces, SMALLEST)).sum())
+    return float(chdtrc(2 * len(pieces), statistic))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,31 +1,57 @@
 """A released file for its checks: its columns, its possible labels, its records in batches.
 
 What a file must look like follows from its channel: which columns it has, and which labels each can
-hold. A `Released` states this, also where formulas were escaped. `slices` gives the records batch
-by batch, without those of other columns.
+hold. `released_file` derives this from the channel and the names in the file, and a `Released`
+states it, also where formulas were escaped. `slices` then gives the records batch by batch, without
+those of other columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
+from mechdesign.core.wording import listed
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.formulas import as_text
 from mechdesign.formats.opening import Source
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.release.released_values import LABEL, released_variable
 from mechdesign.tables.variable import Variable
 
 Advance = Callable[[int], object]
+"""Is called with the number of further records, for progress."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
-    """A released file: its format, its columns, and the `labels` that they can hold."""
+    """A released file: its format, its columns, and the labels that they can hold.
+
+    Attributes
+    ----------
+    path : path
+    labels : Variable
+        The released columns, as symbols: one column, or those of a crossed symbol.
+    useful : tuple of str
+        The columns of the original symbols.
+    private : tuple of str
+        Columns that must not be in the file.
+    ignored : tuple of str
+        Columns that are not looked at.
+    identity : tuple of str
+        Columns that identify a record; none if each record was drawn by itself.
+    escaped : bool
+        Whether texts that spreadsheets take for formulas have an apostrophe in front.
+    text : TextOptions, optional
+        How a CSV file is written.
+    advance : callable, optional
+        Called with the number of further records.
+    """
 
     path: PathLike
     labels: Variable
@@ -50,8 +76,58 @@ class Released:
             raise InputError(
                 f"{table.name}: a Parquet file has no escaped formulas (--escape-formulas)"
             )
-        symbols = tuple(tuple(map(as_text, symbol)) for symbol in self.labels.symbols)
-        return replace(self.labels, symbols=symbols)
+        symbols: list[tuple[str, ...]] = []
+        for symbol in self.labels.symbols:
+            symbols.append(tuple(map(as_text, symbol)))
+        return replace(self.labels, symbols=tuple(symbols))
+
+
+def released_file(
+    channel: Channel,
+    path: PathLike,
+    renamed: Mapping[str, str] | None,
+    released_columns: Sequence[str] | None,
+    form: str,
+    hidden: Sequence[str] | None = (),
+    **more: Any,
+) -> Released:
+    """The description of a released file that follows from its channel; see `check_release`.
+
+    The sensitive columns and those in `hidden` may not be in the release; if it is None, all may.
+    `more` are further fields of `Released`.
+    """
+    names_in_file = renamed or {}
+
+    def in_file(names: Sequence[str]) -> tuple[str, ...]:
+        """What the file calls some columns of the channel."""
+        return tuple(names_in_file.get(name, name) for name in names)
+
+    sensitive: tuple[str, ...] = ()
+    if channel.sensitive is not None:
+        sensitive = channel.sensitive.columns
+    columns = [*channel.useful.columns, *sensitive]
+    unknown = [name for name in names_in_file if name not in columns]
+    if unknown:
+        raise InputError(
+            f"the channel has no column {listed(unknown)} to rename (it has {listed(columns)})"
+        )
+    useful = in_file(channel.useful.columns)
+    published = useful
+    if form == LABEL:
+        # One label for the whole symbol, under the joined names.
+        published = (",".join(useful),)
+    size = len(published)
+    if released_columns is not None:
+        published = tuple(released_columns)
+    if len(published) != size:
+        raise InputError(
+            f"the channel releases {size} column(s), not {listed(list(published))}"
+        )
+    private: tuple[str, ...] = ()
+    if hidden is not None:
+        private = (*in_file(sensitive), *hidden)
+    labels = replace(released_variable(channel, form), columns=published)
+    return Released(path=path, labels=labels, useful=useful, private=private, **more)
 
 
 def slices(

@@ -11,12 +11,16 @@ then finds weights with ``W l <= c <= W h``, so that E[l(y) | x] <= c(x) <= E[h(
 few records 0 and 1 serve as l and h. For the bounds of a pair all four products are compared:
 whatever the sign of a score, the smallest has at most the expectation c_i c_j, and the largest at
 least that. The interval runs from the lower end for the means of l to the upper end for those of h.
+
+`estimate_rows` makes a `Factor` of each column, the scores [l, h] of every slot that a record can
+be released in, and `_combined` averages their products over the records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import NormalDist
 from typing import Any
 
@@ -155,6 +159,9 @@ def estimate_rows(
 class Factor:
     """Scores of one column: a record with the key k has a score in [lower[k, t], upper[k, t]] for
     the symbol t.
+
+    Keys of a released column are slots. Those of a given or kept one are numbers of its values,
+    whose scores are exact: 1 for the value itself, 0 for the others.
     """
 
     symbols: tuple[str, ...]
@@ -190,29 +197,34 @@ def _level_factor(paths: RowPaths, level: int, place: int | None) -> Factor:
     else:
         texts = [symbol[place] for symbol in variable.symbols]
     symbols = tuple(dict.fromkeys(texts))
+    # c(x) of each symbol: a column for each text, a row for each symbol of the level.
     indicator = np.zeros((len(texts), len(symbols)))
-    for symbol, text in enumerate(texts):
-        indicator[symbol, symbols.index(text)] = 1.0
+    for x, text in enumerate(texts):
+        indicator[x, symbols.index(text)] = 1.0
+
     table = channel.tree.levels[level]
+    # Between 0 and 1 wherever nothing better is computed: at constant nodes, which release nothing
+    # of the record, and at nodes that come after the last program.
     lower = np.zeros((len(table.slot_nodes), len(symbols)))
     upper = np.ones((len(table.slot_nodes), len(symbols)))
     nodes, counts = np.unique(paths.nodes[level], return_counts=True)
     programs = 0
+    # Nodes of many records first, for the number of programs is limited.
     for node in nodes[np.argsort(-counts)].tolist():
         if table.constant[node]:
-            continue  # nothing of the record is released: between 0 and 1
+            continue
         matrix, inputs, first = _node_matrix(table, node)
         targets = indicator[inputs]
         scores, identified = _scores(matrix, targets)
-        span = slice(first, first + matrix.shape[1])
-        lower[span][:, identified] = scores[:, identified]
-        upper[span][:, identified] = scores[:, identified]
-        for symbol in np.flatnonzero(~identified).tolist():
+        slots = slice(first, first + matrix.shape[1])
+        lower[slots, identified] = scores[:, identified]
+        upper[slots, identified] = scores[:, identified]
+        for text in np.flatnonzero(~identified).tolist():
             if programs < MOST_PROGRAMS:
                 programs += 2
-                low, high = _enclosing(matrix, targets[:, symbol])
-                lower[span, symbol] = low
-                upper[span, symbol] = high
+                low, high = _enclosing(matrix, targets[:, text])
+                lower[slots, text] = low
+                upper[slots, text] = high
     return Factor(symbols, paths.slots[level], lower, upper)
 
 
@@ -273,22 +285,22 @@ def _combined(
     names: tuple[str, ...], factors: Sequence[Factor], records: int, level: float
 ) -> RowFrequencies:
     """Products of the scores of all columns, averaged over the records."""
+    # Records with the same keys have the same scores, which are computed once.
     stacked = np.stack([factor.keys for factor in factors], axis=1)
     keys, counts = np.unique(stacked, axis=0, return_counts=True)
-    symbols: list[tuple[str, ...]] = [()]
-    for factor in factors:
-        symbols = [(*texts, text) for texts in symbols for text in factor.symbols]
+    symbols = list(product(*(factor.symbols for factor in factors)))
     if len(keys) * len(symbols) > MOST_CELLS:
         raise InputError(
             f"{listed([quoted(name) for name in names])} have too many combinations to "
             "estimate together: ask for fewer columns"
         )
+    # (keys, combinations of symbols), beginning with the empty product.
     lower = np.ones((len(keys), 1))
     upper = np.ones((len(keys), 1))
     for k, factor in enumerate(factors):
-        lower, upper = _products(
-            lower, upper, factor.lower[keys[:, k]], factor.upper[keys[:, k]]
-        )
+        low = factor.lower[keys[:, k]]
+        high = factor.upper[keys[:, k]]
+        lower, upper = _products(lower, upper, low, high)
     weights = counts / records
     low_mean = weights @ lower
     high_mean = weights @ upper
@@ -325,8 +337,8 @@ def _products(
     corners: list[Array] = []
     for left in (low, high):
         for right in (other_low, other_high):
-            product = left[:, :, None] * right[:, None, :]
-            corners.append(product.reshape(len(left), -1))
+            products = left[:, :, None] * right[:, None, :]
+            corners.append(products.reshape(len(left), -1))
     stacked = np.stack(corners)
     return stacked.min(axis=0), stacked.max(axis=0)
 

@@ -4,12 +4,17 @@ through.
 The given symbols of a record choose its stratum, where the tree begins. The output of each level
 then leads from one node to the next. A record whose text is no output, or whose output has no child
 there, cannot come from the channel; from there on its slots are `IMPOSSIBLE`.
+
+A slot is one output of one node, numbered through the level. If the root has the outputs a and b,
+and each leads to a node with the outputs x and y, the record (b, x) has the slot 1 on the first
+level, goes to the second node, and has the slot 2 on the second level.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +25,9 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.distinct import Numbering
 from mechdesign.tables.columns import positions_of
+
+Columns: TypeAlias = Mapping[str, Encoded]
+"""The columns of a table by their names."""
 
 IMPOSSIBLE = NO_SLOT
 """The slot of a record that the channel cannot have released."""
@@ -54,7 +62,7 @@ class RowPaths:
         return np.flatnonzero(self.slots[-1] == IMPOSSIBLE)
 
 
-def paths_of(channel: RowChannel, columns: Mapping[str, Encoded]) -> RowPaths:
+def paths_of(channel: RowChannel, columns: Columns) -> RowPaths:
     """The paths of released records.
 
     Parameters
@@ -80,14 +88,15 @@ def paths_of(channel: RowChannel, columns: Mapping[str, Encoded]) -> RowPaths:
     nodes: list[Integers] = []
     slots: list[Integers] = []
     for level, table in enumerate(channel.tree.levels):
-        of_level = len(channel.texts_of(level, 0))
-        outputs = _outputs(channel, level, cells[width : width + of_level])
-        width += of_level
-        found = table.slots(node, outputs, len(channel.labels[level]))
-        possible = possible & (found != NO_SLOT)
+        # The columns of a level come after those of the levels before.
+        columns_of_level = len(channel.texts_of(level, 0))
+        outputs = _outputs(channel, level, cells[width : width + columns_of_level])
+        width += columns_of_level
+        slot = table.slots(node, outputs, len(channel.labels[level]))
+        possible = possible & (slot != NO_SLOT)
         nodes.append(node)
-        slots.append(np.where(possible, found, IMPOSSIBLE))
-        node = np.maximum(table.slot_children[found], 0)
+        slots.append(np.where(possible, slot, IMPOSSIBLE))
+        node = np.maximum(table.slot_children[slot], 0)
     return RowPaths(channel, tuple(given), tuple(nodes), tuple(slots))
 
 

@@ -12,6 +12,9 @@ interval is a point.
 
 Invariant: both ends are possible values, and the estimate, moved to the nearest possible value,
 lies between them.
+
+`spread_of` gives sd(theta) as a `Spread`, from the weights and the counts of the labels;
+`score_interval` then finds both ends by bisection.
 """
 
 from __future__ import annotations
@@ -70,16 +73,18 @@ class Spread:
     def deviation(self, theta: Array, records: int) -> Array:
         """Standard deviation of a mean of that many weights, if theta (m,) is true."""
         at_least, at_middle, at_most = self._varying
-        # Linear interpolation on the piece that holds theta.
+        # Linear interpolation on the piece that holds theta: from least to middle, or to most.
         above = theta > self.middle
         start = np.where(above, self.middle, self.least)
         stop = np.where(above, self.most, self.middle)
         first = np.where(above, at_middle, at_least)
         last = np.where(above, at_most, at_middle)
         width = stop - start
+        # On a piece of no width theta is its end.
         share = np.divide(
             theta - start, width, out=np.ones_like(theta), where=width > 0.0
         )
+        # The variance is the mean square minus the fixed part, which is theta^2 by default.
         variance = first + share * (last - first)
         if self.fixed is None:
             variance = variance - theta**2
@@ -87,14 +92,51 @@ class Spread:
         return np.sqrt(np.maximum(variance, 0.0) / records)
 
 
-def check_level(level: float) -> float:
-    """The confidence level as a float; InputError outside of (0, 1)."""
-    value = number("level", level, "between 0 and 1, such as 0.95")
-    if not 0.0 < value < 1.0:
-        raise InputError(
-            f"the level ({value:g}) must be strictly between 0 and 1, such as 0.95"
+def spread_of(
+    estimator: Estimator, counts: NDArray[np.int64], target: str
+) -> tuple[Spread, Array]:
+    """The spread of the cells' weights, and the range of the weights over the labels (m,).
+
+    At the fitted frequencies the mean square is that of the fit. At the ends of the possible values
+    all mass lies on the symbols with the smallest or the largest coefficient, in proportion to the
+    fit.
+    """
+    weights = estimator.weights
+    c = estimator.cells.functionals
+    # (|X|, m): E[b(Y)^2 | x].
+    squares = estimator.model.matrix @ weights**2
+    fit = ml.smoothed_fit(estimator.model.matrix, counts)[..., None]
+    least, most = estimator.cells.bounds
+
+    def restricted(to: NDArray[np.bool_]) -> Array:
+        """The fit on some symbols alone, as frequencies."""
+        # Positive even where the fit is zero by rounding, so that there is something to divide.
+        inside = to * np.maximum(fit, np.finfo(np.float64).tiny)
+        return inside / inside.sum(axis=-2, keepdims=True)
+
+    at_least = restricted(c == least)
+    at_most = restricted(c == most)
+
+    def means(values: Array) -> tuple[Array, Array, Array]:
+        """The means of (|X|, m) values under the three frequencies."""
+        return (
+            (at_least * values).sum(axis=-2),
+            (fit * values).sum(axis=-2),
+            (at_most * values).sum(axis=-2),
         )
-    return value
+
+    fixed = None
+    if target == "records":
+        # With the symbols of the records given, sum_x P(x) c(x)^2 is no part of the variance.
+        fixed = means(c**2)
+    spread = Spread(
+        least=least,
+        middle=(fit * c).sum(axis=-2),
+        most=most,
+        squares=means(squares),
+        fixed=fixed,
+    )
+    return spread, np.ptp(weights, axis=0)
 
 
 def score_interval(
@@ -115,13 +157,14 @@ def score_interval(
     z = NormalDist().inv_cdf((1.0 + level) / 2.0)
     half_step = step / (2.0 * records)
     # Axis 0: the lower and the upper end.
-    limits = np.stack(np.broadcast_arrays(spread.least, spread.most, estimate)[:2])
-    possible = np.clip(estimate, *limits)
+    least, most, _ = np.broadcast_arrays(spread.least, spread.most, estimate)
+    limits = np.stack([least, most])
+    possible = np.clip(estimate, least, most)
 
     def is_held(theta: Array) -> NDArray[np.bool_]:
-        return np.abs(theta - possible) <= half_step + z * spread.deviation(
-            theta, records
-        )
+        """Whether the estimate does not contradict theta."""
+        reach = half_step + z * spread.deviation(theta, records)
+        return np.abs(theta - possible) <= reach
 
     # The interval holds the estimate itself. Bisection keeps a held value inside and, unless the
     # limit is held, one outside.
@@ -136,39 +179,11 @@ def score_interval(
     return lower, upper
 
 
-def spread_of(
-    estimator: Estimator, counts: NDArray[np.int64], target: str
-) -> tuple[Spread, Array]:
-    """The spread of the cells' weights, and the range of the weights over the labels (m,).
-
-    At the fitted frequencies the mean square is that of the fit. At the ends of the possible values
-    all mass lies on the symbols with the smallest or the largest coefficient, in proportion to the
-    fit.
-    """
-    weights = estimator.weights
-    c = estimator.cells.functionals
-    squares = estimator.model.matrix @ weights**2
-    fit = ml.smoothed_fit(estimator.model.matrix, counts)[..., None]
-    least, most = estimator.cells.bounds
-
-    def restricted(to: NDArray[np.bool_]) -> Array:
-        # Positive even where the fit is zero by rounding, so that there is something to divide.
-        inside = to * np.maximum(fit, np.finfo(np.float64).tiny)
-        return inside / inside.sum(axis=-2, keepdims=True)
-
-    distributions = (restricted(c == least), fit, restricted(c == most))
-    mean_squares = [(shares * squares).sum(axis=-2) for shares in distributions]
-    middle = (fit * c).sum(axis=-2)
-    fixed = None
-    if target == "records":
-        # With the symbols of the records given, sum_x P(x) c(x)^2 is no part of the variance.
-        second = [(shares * c**2).sum(axis=-2) for shares in distributions]
-        fixed = (second[0], second[1], second[2])
-    spread = Spread(
-        least,
-        middle,
-        most,
-        (mean_squares[0], mean_squares[1], mean_squares[2]),
-        fixed,
-    )
-    return spread, np.ptp(weights, axis=0)
+def check_level(level: float) -> float:
+    """The confidence level as a float; InputError outside of (0, 1)."""
+    value = number("level", level, "between 0 and 1, such as 0.95")
+    if not 0.0 < value < 1.0:
+        raise InputError(
+            f"the level ({value:g}) must be strictly between 0 and 1, such as 0.95"
+        )
+    return value

@@ -124,7 +124,7 @@ def _estimate_column(
     as_csv: bool,
 ) -> None:
     """Frequencies of the useful column, alone or together with a kept column (--by)."""
-    from mechdesign.analysis.files import estimate_file
+    from mechdesign.analysis.file_frequencies import estimate_file
     from mechdesign.report import releases
 
     level = number("--level", asked.level)
@@ -171,7 +171,7 @@ def _estimate_boxes(
     frequencies of the boxes add up to those of the column's symbols.
     """
     from mechdesign.analysis.box_frequencies import box_question
-    from mechdesign.analysis.files import estimate_file
+    from mechdesign.analysis.file_frequencies import estimate_file
     from mechdesign.analysis.joint_frequencies import JointFrequencies
     from mechdesign.report.rows import (
         box_estimate_note,

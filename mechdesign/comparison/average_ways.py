@@ -1,6 +1,9 @@
 """The certified optimum within an average budget beside the local methods of the privacy funnel.
 
-The optimum starts from the channels of the others, so that it never keeps less than they do.
+`compare_average` runs the local methods first: greedy merging and, for the mutual information, the
+convex-concave procedure. Their channels then are the start of the search for the optimum, so that
+it never keeps less than they do. Each channel is rounded to integers and verified, and becomes one
+`AverageWay`, by which all are compared: information kept, leakage, outputs and seconds.
 """
 
 from __future__ import annotations
@@ -9,9 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.record import AverageBudget
-from mechdesign.comparison.ways import table_of_ways
+from mechdesign.comparison.ways import Way, seconds_of_each, table_of_ways
 from mechdesign.core.arguments import number
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
@@ -26,33 +28,15 @@ from mechdesign.tables.joint import Joint
 
 OPTIMUM = "certified optimum"
 
-TIME_LIMIT = 30.0
-"""Seconds of each way for which no limit was given."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class AverageWay:
-    """One way to keep an average budget.
+class AverageWay(Way):
+    """One way to keep an average budget, which promises nothing of the log-lifts `achieved`.
 
-    Attributes
-    ----------
-    name : str
-    kept : float
-        I(X;Y) / H(X) of the integers of its channel.
-    leakage : float
-        Its average leakage, exact and rounded upwards, in the unit of the measure.
-    achieved : Achieved
-        Its extreme log-lifts (nats), of which an average promises nothing.
-    outputs : int
-    seconds : float
+    `leakage` is its average leakage, exact and rounded upwards, in the unit of the measure.
     """
 
-    name: str
-    kept: float
     leakage: float
-    achieved: Achieved
-    outputs: int
-    seconds: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,45 +98,49 @@ def compare_average(
     """
     require_type("joint", joint, Joint, "; Joint.from_table makes one")
     check_sensitive(joint)
-    for name, value, least in (("restarts", restarts, 1), ("seed", seed, 0)):
-        if not (number(name, value, "that is whole") >= least and value == int(value)):
-            raise InputError(
-                f"{name} ({value!r}) must be a whole number, at least {least}"
-            )
+    _require_whole("restarts", restarts, 1)
+    _require_whole("seed", seed, 0)
     budgets = averages_of(average, joint)
     if len(budgets) != 1:
         raise InputError(
             "compare takes one average budget: the local methods of the privacy funnel know one"
         )
     (budget,) = budgets
-    limit = TIME_LIMIT
-    if time_limit is not None:
-        limit = time_limit
+    limit = seconds_of_each(time_limit)
+    # Made first: it refuses options out of range before anything is computed.
     search = Search(gap=gap, time_limit=limit, progress=progress)
     started = time.perf_counter()
-    baselines: list[Baseline] = []
+    local: list[Baseline] = []
     for name in baselines_for(budget.measure):
-        baselines.append(
-            baseline(
-                name, joint, budget, time_limit=limit, restarts=restarts, seed=seed
-            )
+        channel = baseline(
+            name, joint, budget, time_limit=limit, restarts=restarts, seed=seed
         )
+        local.append(channel)
+    # The optimum has a time limit of its own, which begins here.
     design = for_average(
         Rules(joint, NO_PROMISE),
         {budget.measure: budget.budget},
         search,
         time.perf_counter(),
         alone=True,
-        start=[known.points for known in baselines],
+        start=[channel.points for channel in local],
     )
-    (kept,) = design.channel.record.averages
-    ways = [_of_design(design, kept)]
-    ways += [_of_baseline(known) for known in baselines]
+    (verified,) = design.channel.record.averages
+    ways = [_way_of_design(design, verified)]
+    for channel in local:
+        ways.append(_way_of_baseline(channel))
     seconds = time.perf_counter() - started
-    return AverageComparison(design, kept, tuple(ways), seconds)
+    return AverageComparison(design, verified, tuple(ways), seconds)
 
 
-def _of_design(design: Design, average: AverageBudget) -> AverageWay:
+def _require_whole(name: str, value: Any, least: int) -> None:
+    """Raise InputError unless an argument is a whole number of at least `least`."""
+    if not (number(name, value, "that is whole") >= least and value == int(value)):
+        raise InputError(f"{name} ({value!r}) must be a whole number, at least {least}")
+
+
+def _way_of_design(design: Design, average: AverageBudget) -> AverageWay:
+    """The optimum; `average` is its budget with the leakage that was verified."""
     assert average.achieved is not None
     return AverageWay(
         name=OPTIMUM,
@@ -164,12 +152,13 @@ def _of_design(design: Design, average: AverageBudget) -> AverageWay:
     )
 
 
-def _of_baseline(known: Baseline) -> AverageWay:
+def _way_of_baseline(local: Baseline) -> AverageWay:
+    """The channel of a local method."""
     return AverageWay(
-        name=known.name,
-        kept=known.worth.nmi,
-        leakage=known.leakage,
-        achieved=known.rounded.audit.achieved,
-        outputs=len(known.rounded.channel.outputs),
-        seconds=known.seconds,
+        name=local.name,
+        kept=local.worth.nmi,
+        leakage=local.leakage,
+        achieved=local.rounded.audit.achieved,
+        outputs=len(local.rounded.channel.outputs),
+        seconds=local.seconds,
     )

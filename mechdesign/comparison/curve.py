@@ -1,4 +1,11 @@
-"""The trade-off curve of a report: as many budgets around the chosen one as a time limit allows."""
+"""The trade-off curve of a report: as many budgets around the chosen one as a time limit allows.
+
+A design has one budget; its report shows what other budgets would keep. `axis_of` names the budget
+that varies. `curve_through` runs `compare` at one multiple of the chosen budget after the other,
+the coarse picture first, until all are done or the next might exceed the time. Each task runs the
+mechanism of the design and, where it can be computed, the optimum. The rows then share their proven
+bounds: that of a larger budget also holds for every smaller one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +32,7 @@ from mechdesign.tables.joint import Joint
 LONGEST = 6.0
 """Seconds for the whole curve by default: a report is a by-product, and `compare` has no limit."""
 
-OF_ALL = 0.2
+SHARE_OF_ONE = 0.2
 """Largest share of these seconds for one budget; a search that exceeds it ends with its proven gap.
 """
 
@@ -43,7 +50,19 @@ MORE = "`mechdesign compare` computes the curve without a limit."
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, the axis."""
+    """The trade-off around a design.
+
+    Attributes
+    ----------
+    axis : str
+        The notion and its budget, as a title of the axis.
+    chosen : ComparisonRow
+        The row of the design itself, which is also among the rows.
+    rows : tuple of ComparisonRow
+        Those of the design's mechanism first, then those of the optimum; budgets ascending.
+    remarks : tuple of str
+        What is missing or was cut short.
+    """
 
     axis: str
     chosen: ComparisonRow
@@ -52,7 +71,9 @@ class Curve:
 
 
 class Axis(NamedTuple):
-    """The budget axis through a notion: its name in a comparison, the chosen budget, its split."""
+    """The budget axis through a notion: its name in a comparison, the chosen budget (nats), and the
+    share of the lower side; None where the budget is not split.
+    """
 
     notion: str
     epsilon: float
@@ -107,15 +128,15 @@ def curve_through(
     eps_l, eps_u = design.notion.sides
     row = row_of(Case(mechanism, axis.notion, axis.epsilon, axis.lam), design)
     chosen = replace(row, eps_l=eps_l, eps_u=eps_u)
-    tasks = _tasks(design, axis, mechanism, OF_ALL * seconds)
+    seconds_of_one = SHARE_OF_ONE * seconds
+    tasks = _tasks(design, axis, mechanism, seconds_of_one)
     computed = _computed(joint, tasks, chosen.case, seconds, progress)
     rows = sorted(
-        _bounded([chosen, *computed.rows]),
+        _with_bounds_of_larger([chosen, *computed.rows]),
         key=lambda row: (row.mechanism != mechanism, row.epsilon),
     )
-    chosen = next(row for row in rows if row.case == chosen.case)
     points = len({row.epsilon for row in rows})
-    planned = len({axis.epsilon, *(epsilon for epsilon, _ in tasks)})
+    planned = len({axis.epsilon, *(task.epsilon for task in tasks)})
     if points < FEWEST:
         return None, f"No curve: {computed.why_few}. {MORE}"
     remarks: list[str] = []
@@ -123,20 +144,33 @@ def curve_through(
         remarks.append(
             f"The curve has {points} of {planned} budgets: {computed.why_few}. {MORE}"
         )
-    if computed.cut_short > 0:
+    remarks += _remarks_on_rows(rows, computed.cut_short, seconds_of_one)
+    curve = Curve(
+        axis=axis.text,
+        # The same row as before, now with the best bound proven for it.
+        chosen=next(row for row in rows if row.case == chosen.case),
+        rows=tuple(rows),
+        remarks=tuple(remarks),
+    )
+    return curve, ""
+
+
+def _remarks_on_rows(
+    rows: Sequence[ComparisonRow], cut_short: int, seconds_of_one: float
+) -> list[str]:
+    """What a reader of the curve must know of its points."""
+    remarks: list[str] = []
+    if cut_short > 0:
         remarks.append(
-            f"{computed.cut_short} of its searches ended early "
-            f"({OF_ALL * seconds:.2g} s each): there the best channel "
+            f"{cut_short} of its searches ended early "
+            f"({seconds_of_one:.2g} s each): there the best channel "
             "may keep more than the line shows, never more than the proven bound."
         )
     if not all(math.isfinite(row.min_log_lift) for row in rows):
         remarks.append(
             "Where a lift is 0 the loss of belief is infinite; such points are not drawn."
         )
-    curve = Curve(
-        axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=tuple(remarks)
-    )
-    return curve, ""
+    return remarks
 
 
 def _mechanism_of(design: Design) -> str:
@@ -152,73 +186,42 @@ def _mechanism_of(design: Design) -> str:
     return mechanism
 
 
-@dataclass(frozen=True)
-class _Computed:
-    """The rows of a curve besides the chosen one.
+class _Task(NamedTuple):
+    """One run of `compare`: its budget (nats) and its other arguments."""
 
-    `cut_short` is the number of searches that the time limit ended, and `why_few` the reason of
-    missing rows, if any are.
+    epsilon: float
+    arguments: dict[str, Any]
+
+
+def _tasks(design: Design, axis: Axis, mechanism: str, seconds: float) -> list[_Task]:
+    """The runs of `compare` for a curve, of so many seconds each; that at the chosen budget first.
+
+    `mechanism` is the name of the design in rows.
     """
-
-    rows: list[ComparisonRow]
-    cut_short: int
-    why_few: str
-
-
-def _computed(
-    joint: Joint,
-    tasks: Sequence[tuple[float, dict[str, Any]]],
-    chosen: Case,
-    seconds: float,
-    progress: Progress | None,
-) -> _Computed:
-    """Work through the tasks until they are done or the next one might exceed the time."""
-    rows: list[ComparisonRow] = []
-    cut_short = 0
-    why_few = (
-        f"the {seconds:g} s that a report takes for it were too short for this table"
-    )
-    started = time.monotonic()
-    slowest = 0.0
-    for k, (epsilon, arguments) in enumerate(tasks):
-        if progress is not None:
-            progress(k, len(tasks))
-        began = time.monotonic()
-        # The slowest task so far is the forecast for the next.
-        if began - started + slowest > seconds:
-            break
-        try:
-            comparison = compare(joint, epsilons=[epsilon], **arguments)
-        except KeyboardInterrupt:
-            why_few = "its computation was stopped"
-            break
-        except SolverFailure:
-            why_few = "other budgets gave no verified channel"
-            continue
-        slowest = max(slowest, time.monotonic() - began)
-        rows += [row for row in comparison.rows if row.case != chosen]
-        cut_short += len(comparison.notices)
-    return _Computed(rows, cut_short, why_few)
-
-
-def _bounded(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """The rows by falling budget, each with the best bound of its own or a larger budget.
-
-    A channel that keeps a promise also keeps the one with a larger budget, so the bound of a larger
-    budget holds for a smaller one.
-    """
-    best: dict[float | None, float] = {}
-    bounded: list[ComparisonRow] = []
-    for row in sorted(with_bounds(rows), key=lambda row: -row.epsilon):
-        level = row.confidence
-        bound = row.upper_bound_nmi
-        if bound is not None:
-            best[level] = min(bound, best.get(level, math.inf))
-        if row.satisfied:
-            bounded.append(replace(row, upper_bound_nmi=best.get(level)))
+    optimum: list[str] = []
+    if mechanism != OPTIMAL and _has_optimum(design):
+        optimum = [OPTIMAL]
+    designed = [mechanism.partition(AT)[0]]
+    shared = _shared_arguments(design, axis, seconds)
+    elsewhere = dict(shared)
+    if design.least is not None:
+        objective = design.least.objective
+        if _is_comparable(objective):
+            elsewhere["keep_frequencies"] = objective.keep_frequencies
+            elsewhere["distance"] = objective.distance
         else:
-            bounded.append(row)
-    return bounded
+            designed = []
+    # `compare` refuses a name that is given twice.
+    elsewhere["mechanisms"] = list(dict.fromkeys([*designed, *optimum]))
+    tasks: list[_Task] = []
+    if optimum:
+        # The design itself is there: only the optimum is missing at the chosen budget.
+        tasks.append(_Task(axis.epsilon, shared | {"mechanisms": optimum}))
+    for factor in FACTORS:
+        epsilon = axis.epsilon * factor
+        if epsilon <= LARGEST_BUDGET:
+            tasks.append(_Task(epsilon, elsewhere))
+    return tasks
 
 
 def _has_optimum(design: Design) -> bool:
@@ -231,35 +234,6 @@ def _has_optimum(design: Design) -> bool:
     except InputError:
         return False
     return True
-
-
-def _tasks(
-    design: Design, axis: Axis, mechanism: str, seconds: float
-) -> list[tuple[float, dict[str, Any]]]:
-    """The budgets, and the arguments of `compare` for each."""
-    optimum: list[str] = []
-    if mechanism != OPTIMAL and _has_optimum(design):
-        optimum = [OPTIMAL]
-    own_mechanism = [mechanism.partition(AT)[0]]
-    shared = _shared_arguments(design, axis, seconds)
-    elsewhere = dict(shared)
-    if design.least is not None:
-        objective = design.least.objective
-        if _is_comparable(objective):
-            elsewhere["keep_frequencies"] = objective.keep_frequencies
-            elsewhere["distance"] = objective.distance
-        else:
-            own_mechanism = []
-    elsewhere["mechanisms"] = list(dict.fromkeys([*own_mechanism, *optimum]))
-    tasks: list[tuple[float, dict[str, Any]]] = []
-    if optimum:
-        # Only the optimum is missing at the chosen budget.
-        tasks.append((axis.epsilon, shared | {"mechanisms": optimum}))
-    for factor in FACTORS:
-        epsilon = axis.epsilon * factor
-        if epsilon <= LARGEST_BUDGET:
-            tasks.append((epsilon, elsewhere))
-    return tasks
 
 
 def _is_comparable(objective: Objective) -> bool:
@@ -287,3 +261,73 @@ def _shared_arguments(design: Design, axis: Axis, seconds: float) -> dict[str, A
         "time_limit": seconds,
         "gap": GAP,
     }
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """The rows of a curve besides the chosen one.
+
+    `cut_short` is the number of searches that the time limit ended, and `why_few` the reason of
+    missing rows, if any are.
+    """
+
+    rows: list[ComparisonRow]
+    cut_short: int
+    why_few: str
+
+
+def _computed(
+    joint: Joint,
+    tasks: Sequence[_Task],
+    chosen: Case,
+    seconds: float,
+    progress: Progress | None,
+) -> _Computed:
+    """Work through the tasks until they are done or the next one might exceed the time."""
+    rows: list[ComparisonRow] = []
+    cut_short = 0
+    why_few = (
+        f"the {seconds:g} s that a report takes for it were too short for this table"
+    )
+    started = time.monotonic()
+    slowest = 0.0
+    for k, task in enumerate(tasks):
+        if progress is not None:
+            progress(k, len(tasks))
+        began = time.monotonic()
+        # The slowest task so far is the forecast for the next.
+        if began - started + slowest > seconds:
+            break
+        try:
+            comparison = compare(joint, epsilons=[task.epsilon], **task.arguments)
+        except KeyboardInterrupt:
+            why_few = "its computation was stopped"
+            break
+        except SolverFailure:
+            why_few = "other budgets gave no verified channel"
+            continue
+        slowest = max(slowest, time.monotonic() - began)
+        rows += [row for row in comparison.rows if row.case != chosen]
+        cut_short += len(comparison.notices)
+    return _Computed(rows, cut_short, why_few)
+
+
+def _with_bounds_of_larger(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """The rows by falling budget, each with the best bound of its own or a larger budget.
+
+    A channel that keeps a promise also keeps the one with a larger budget, so the bound of a larger
+    budget holds for a smaller one.
+    """
+    # By confidence, for a promise about the table bounds none for the population.
+    best: dict[float | None, float] = {}
+    bounded: list[ComparisonRow] = []
+    for row in sorted(with_bounds(rows), key=lambda row: -row.epsilon):
+        level = row.confidence
+        bound = row.upper_bound_nmi
+        if bound is not None:
+            best[level] = min(bound, best.get(level, math.inf))
+        if row.satisfied:
+            bounded.append(replace(row, upper_bound_nmi=best.get(level)))
+        else:
+            bounded.append(row)
+    return bounded

@@ -1,4 +1,9 @@
-"""The cases of a comparison: mechanism, notion and budget, and the grids of the command line."""
+"""The cases of a comparison: mechanism, notion and budget, and the grids of the command line.
+
+`curves` is the product of mechanisms, notions, budgets and splits, one list of cases for each
+curve. Before, names are checked and budgets sorted. `parse_grid` reads the budgets of the command
+line, where 0.25:1:0.25 means 0.25, 0.5, 0.75, 1.
+"""
 
 from __future__ import annotations
 
@@ -56,57 +61,37 @@ class Case:
         return kind.at(self.epsilon, self.lam)
 
 
-def parse_grid(option: str, text: str) -> tuple[float, ...]:
-    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture.
+def curves(
+    mechanisms: Sequence[str],
+    notions: Sequence[str],
+    epsilons: Iterable[float],
+    lams: Iterable[float] | None,
+) -> list[list[Case]]:
+    """The cases of every curve, budgets ascending.
 
-    Values are computed as decimals and rounded once, so that 0.3 of a grid is the double 0.3.
+    A notion whose budget is not split has one curve, whatever the lams.
     """
-    values: list[float] = []
-    for part in text.split(","):
-        ends = part.split(":")
-        if len(ends) == 1:
-            values.append(float(_decimal(option, text, part)))
-        elif len(ends) == 3:
-            start, stop, step = (_decimal(option, text, end) for end in ends)
-            values += _steps(option, text, start, stop, step)
-        else:
-            raise InputError(
-                f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP"
-            )
-    return tuple(values)
+    if lams is not None and not any(map(takes_lam, notions)):
+        raise InputError(
+            f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam"
+        )
+    if lams is None:
+        lams = [n.DEFAULT_LAM]
+    shares = ascending("lam", lams)
+    budgets = ascending("epsilon", epsilons)
+    cases: list[list[Case]] = []
+    for mechanism, notion in product(mechanisms, notions):
+        splits: tuple[float | None, ...] = (None,)
+        if takes_lam(notion):
+            splits = shares
+        for lam in splits:
+            cases.append([Case(mechanism, notion, epsilon, lam) for epsilon in budgets])
+    return cases
 
 
-def _decimal(option: str, text: str, part: str) -> Decimal:
-    """A part of a grid as a finite decimal."""
-    try:
-        value = Decimal(part.strip())
-    except InvalidOperation:
-        value = Decimal("nan")
-    if not value.is_finite():
-        raise InputError(
-            f"{option} {text!r}: {part!r} is not a number; write 0.5,1,2 or START:STOP:STEP"
-        )
-    return value
-
-
-def _steps(
-    option: str, text: str, start: Decimal, stop: Decimal, step: Decimal
-) -> list[float]:
-    """The values start, start + step, .. up to and including stop."""
-    if step <= 0:
-        raise InputError(
-            f"{option} {text!r}: the step ({step}) must be positive, as in 0.25:8:0.25"
-        )
-    if stop < start:
-        raise InputError(
-            f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); "
-            "write START:STOP:STEP, as in 0.25:8:0.25"
-        )
-    if (stop - start) / step >= MOST_VALUES:
-        raise InputError(
-            f"{option} {text!r} has more than {MOST_VALUES:,} values; take a larger step"
-        )
-    return [float(start + k * step) for k in range(int((stop - start) / step) + 1)]
+def takes_lam(label: str) -> bool:
+    """Whether the budget of this notion is split in two by lam."""
+    return n.NOTIONS[label.partition(":")[0]].takes_lam()
 
 
 def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
@@ -173,34 +158,57 @@ def _order(text: str, order: str) -> float:
     return n.check_alpha(value)
 
 
-def takes_lam(label: str) -> bool:
-    """Whether the budget of this notion is split in two by lam."""
-    return n.NOTIONS[label.partition(":")[0]].takes_lam()
+def parse_grid(option: str, text: str) -> tuple[float, ...]:
+    """Read `0.25:8:0.25` (start, stop included, step), `0.5,1,2`, or a mixture.
 
-
-def curves(
-    mechanisms: Sequence[str],
-    notions: Sequence[str],
-    epsilons: Iterable[float],
-    lams: Iterable[float] | None,
-) -> list[list[Case]]:
-    """The cases of every curve, budgets ascending.
-
-    A notion whose budget is not split has one curve, whatever the lams.
+    Values are computed as decimals and rounded once, so that 0.3 of a grid is the double 0.3.
     """
-    if lams is not None and not any(map(takes_lam, notions)):
+    values: list[float] = []
+    for part in text.split(","):
+        ends = part.split(":")
+        if len(ends) == 1:
+            values.append(float(_decimal(option, text, part)))
+        elif len(ends) == 3:
+            start = _decimal(option, text, ends[0])
+            stop = _decimal(option, text, ends[1])
+            step = _decimal(option, text, ends[2])
+            values += _steps(option, text, start, stop, step)
+        else:
+            raise InputError(
+                f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP"
+            )
+    return tuple(values)
+
+
+def _steps(
+    option: str, text: str, start: Decimal, stop: Decimal, step: Decimal
+) -> list[float]:
+    """The values start, start + step, .. up to and including stop."""
+    if step <= 0:
         raise InputError(
-            f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam"
+            f"{option} {text!r}: the step ({step}) must be positive, as in 0.25:8:0.25"
         )
-    if lams is None:
-        lams = [n.DEFAULT_LAM]
-    shares = ascending("lam", lams)
-    budgets = ascending("epsilon", epsilons)
-    cases: list[list[Case]] = []
-    for mechanism, notion in product(mechanisms, notions):
-        splits: tuple[float | None, ...] = (None,)
-        if takes_lam(notion):
-            splits = shares
-        for lam in splits:
-            cases.append([Case(mechanism, notion, epsilon, lam) for epsilon in budgets])
-    return cases
+    if stop < start:
+        raise InputError(
+            f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); "
+            "write START:STOP:STEP, as in 0.25:8:0.25"
+        )
+    if (stop - start) / step >= MOST_VALUES:
+        raise InputError(
+            f"{option} {text!r} has more than {MOST_VALUES:,} values; take a larger step"
+        )
+    steps = int((stop - start) / step)
+    return [float(start + k * step) for k in range(steps + 1)]
+
+
+def _decimal(option: str, text: str, part: str) -> Decimal:
+    """A part of a grid as a finite decimal."""
+    try:
+        value = Decimal(part.strip())
+    except InvalidOperation:
+        value = Decimal("nan")
+    if not value.is_finite():
+        raise InputError(
+            f"{option} {text!r}: {part!r} is not a number; write 0.5,1,2 or START:STOP:STEP"
+        )
+    return value

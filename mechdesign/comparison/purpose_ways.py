@@ -1,7 +1,9 @@
 """The channel made for a purpose, queries or a task, beside the channels made for information.
 
-All are measured by the figure of the purpose: the total variance of the estimates of queries, or
-the share of the information about the task that is kept.
+`compare_purpose` designs a channel whose objective is the purpose. Then it designs the optimum for
+information and the channel of each heuristic at the same promise. All are measured by the figure of
+the purpose: for queries the total variance of their estimates (less is better), for a task the
+share of the information about it that is kept (more is better).
 """
 
 from __future__ import annotations
@@ -10,9 +12,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.ways import table_of_ways
+from mechdesign.comparison.ways import Way, seconds_of_each, table_of_ways
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
@@ -36,35 +37,16 @@ from mechdesign.tables.joint import Joint
 MADE_FOR_IT = "made for it"
 """The name of the way whose objective is the purpose."""
 
-TIME_LIMIT = 30.0
-"""Seconds of each way for which no limit was given."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class PurposeWay:
-    """One channel that keeps the promise.
+class PurposeWay(Way):
+    """One channel that keeps the promise; its name is `MADE_FOR_IT`, or that of the mechanism.
 
-    Attributes
-    ----------
-    name : str
-        `MADE_FOR_IT`, or the mechanism.
-    figure : float
-        Of queries N times the total variance, infinite where the channel does not tell a query. Of
-        a task I(T;Y) / I(T;X).
-    kept : float
-        I(X;Y) / H(X).
-    achieved : Achieved
-        Its extreme log-lifts (nats).
-    outputs : int
-    seconds : float
+    `figure` is its worth for the purpose. For queries it is N times the total variance, infinite
+    where the channel does not tell a query. For a task it is I(T;Y) / I(T;X).
     """
 
-    name: str
     figure: float
-    kept: float
-    achieved: Achieved
-    outputs: int
-    seconds: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,16 +112,15 @@ def compare_purpose(
         raise InputError(
             f"a comparison for a purpose needs one of {', '.join(PURPOSES)}, or queries"
         )
-    limit = TIME_LIMIT
-    if time_limit is not None:
-        limit = time_limit
+    limit = seconds_of_each(time_limit)
     started = time.perf_counter()
     request = DesignRequest(joint, notion, gap=gap, time_limit=limit, progress=progress)
     design = design_requested(replace(request, objective=objective, task=task))
     ways = [_way(MADE_FOR_IT, design, joint, objective, task)]
+    # These know nothing of the purpose, and are measured by it all the same.
     for mechanism in (OPTIMAL, *HEURISTICS):
-        other = design_requested(replace(request, mechanism=mechanism))
-        ways.append(_way(mechanism, other, joint, objective, task))
+        informed = design_requested(replace(request, mechanism=mechanism))
+        ways.append(_way(mechanism, informed, joint, objective, task))
     return PurposeComparison(design, tuple(ways), time.perf_counter() - started)
 
 
@@ -150,6 +131,7 @@ def _way(
     objective: str | Queries,
     task: Joint | None,
 ) -> PurposeWay:
+    """A design as a way, with its figure for the purpose."""
     return PurposeWay(
         name=name,
         figure=_figure(design.channel, joint, objective, task),

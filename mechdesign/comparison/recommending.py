@@ -2,7 +2,11 @@
 
 What does each mechanism keep if nothing may become more than twice as likely (`twice`)? And what is
 the smallest budget that keeps most of the information (`most`)? Both are computed at budgets of
-their own, so they do not depend on the grid of the comparison.
+their own, so they do not depend on the grid of the comparison. At these budgets and some round ones
+the best mechanism then shows what its outputs do to the belief in each sensitive symbol.
+
+For example with ALIP and lam = 0.5: a factor of two on the upper side is eps_u = log 2, so the
+first answer is at epsilon = log(2) / (1 - 0.5) = 1.386 nats.
 """
 
 from __future__ import annotations
@@ -48,7 +52,9 @@ optimum."""
 
 
 class Beliefs(NamedTuple):
-    """Ranges of the belief in each sensitive symbol, under the best mechanism at a budget."""
+    """Ranges of the belief in each sensitive symbol, under the best mechanism at a budget (nats):
+    the smallest and the largest P(s | y) over its outputs.
+    """
 
     epsilon: float
     nmi: float
@@ -103,10 +109,11 @@ def recommend(
     With `confidence`, and `known_shares` and `unseen` as for a design, only mechanisms that keep
     the promise for the population at this level are recommended.
     """
-    groups: dict[tuple[str, float | None], list[str]] = {}
+    # Mechanisms by notion and lam; a dictionary as an ordered set of them.
+    groups: dict[tuple[str, float | None], dict[str, None]] = {}
     for row in rows:
         if row.confidence == confidence:
-            groups.setdefault(row.curve, []).append(row.mechanism)
+            groups.setdefault(row.curve, {})[row.mechanism] = None
     if time_limit is None:
         time_limit = PATIENCE
     options: dict[str, Any] = {"time_limit": time_limit}
@@ -116,8 +123,8 @@ def recommend(
         options["unseen"] = unseen
     recommendations: list[Recommendation] = []
     for (notion, lam), mechanisms in groups.items():
-        distinct = list(dict.fromkeys(mechanisms))
-        recommendations.append(_recommendation(joint, notion, lam, distinct, options))
+        recommendation = _recommendation(joint, notion, lam, list(mechanisms), options)
+        recommendations.append(recommendation)
     return tuple(recommendations)
 
 
@@ -133,14 +140,17 @@ def _recommendation(
     for mechanism in mechanisms:
         if mechanism.partition(AT)[0] == OPTIMAL:
             optimum = mechanism
+    # The first answer: every mechanism at the budget of a factor of two.
     shown = set(SHOWN)
-    doubling = _twice(notion, lam)
+    doubling = _doubling_budget(notion, lam)
     twice: list[ComparisonRow] = []
     if doubling is not None:
         shown.add(doubling)
         for mechanism in mechanisms:
             row, _ = _row_at(joint, Case(mechanism, notion, doubling, lam), options)
             twice.append(row)
+    # The second answer is that of the optimum. Without it there is none, and the beliefs are those
+    # of the first mechanism.
     most = None
     too_little = None
     best = mechanisms[0]
@@ -151,6 +161,7 @@ def _recommendation(
         most, too_little = _keeping_most(joint, case, options)
     if most is not None:
         shown.add(most.epsilon)
+    # What the outputs do to beliefs, at the budgets of both answers and some others.
     beliefs: list[Beliefs] = []
     for epsilon in sorted(shown):
         row, channel = _row_at(joint, Case(best, notion, epsilon, lam), options)
@@ -167,6 +178,28 @@ def _recommendation(
         before=tuple(joint.p_s.tolist()),
         beliefs=tuple(beliefs),
     )
+
+
+def _doubling_budget(notion: str, lam: float | None) -> float | None:
+    """The budget (nats) at which the promise bounds single lifts by a factor of two.
+
+    None where it bounds averages of lifts, or no allowed budget is so large.
+    """
+    epsilon = TWICE
+    if lam is not None:
+        # eps_u is the share 1 - lam of the budget.
+        epsilon = TWICE / (1.0 - lam)
+    if epsilon > LARGEST_BUDGET:
+        return None
+    limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
+    if limits.mean is not None:
+        return None
+    # The division above and the split of a budget round, but the promise must not exceed the
+    # factor.
+    while math.isfinite(limits.upper) and limits.upper > TWICE:
+        epsilon = math.nextafter(epsilon, 0.0)
+        limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
+    return epsilon
 
 
 def _row_at(
@@ -193,29 +226,11 @@ def _keeping_most(
     return row, details.get(KEPT_LESS_AT)
 
 
-def _twice(notion: str, lam: float | None) -> float | None:
-    """The budget at which the tightest promise on single lifts is a factor of two."""
-    epsilon = TWICE
-    if lam is not None:
-        # eps_u is the share 1 - lam of the budget.
-        epsilon = TWICE / (1.0 - lam)
-    if epsilon > LARGEST_BUDGET:
-        return None
-    limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
-    if limits.mean is not None:
-        return None
-    # The division above and the split of a budget round, but the promise must not exceed the
-    # factor.
-    while math.isfinite(limits.upper) and limits.upper > TWICE:
-        epsilon = math.nextafter(epsilon, 0.0)
-        limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
-    return epsilon
-
-
 def falls(
     rows: Sequence[ComparisonRow],
 ) -> tuple[tuple[ComparisonRow, ComparisonRow], ...]:
     """The steepest fall of each curve that keeps less at a larger budget; heuristics may do so."""
+    # By mechanism, notion and lam.
     curves: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
     for row in sorted(rows, key=lambda row: row.epsilon):
         curves.setdefault((row.mechanism, *row.curve), []).append(row)

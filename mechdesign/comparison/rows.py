@@ -1,7 +1,10 @@
 """The rows of a comparison and their CSV, which reads back as what was written.
 
-Beside it lies a manifest that makes a run resumable: rows are kept only if they come from its table
-and settings.
+A row is one case and what its channel achieves. `write_csv` writes every double as the shortest
+text that reads back as the same double; `read_rows` accepts only these texts, so that writing what
+was read gives the same file. Beside the CSV lies a manifest that makes a run resumable: a
+`ComparisonFile` keeps the rows of an earlier run only if they come from the same table and
+settings.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from mechdesign.tables.variable import Variable
 
 LARGEST_CSV = 2**28
 """Bytes; a million rows take half of it."""
+
+Setting = str | float | bool | None
+"""A setting in a manifest."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,10 @@ class ComparisonRow(Case):
 
 ALL_COLUMNS = tuple(f.name for f in fields(ComparisonRow))
 COLUMNS = ALL_COLUMNS[: ALL_COLUMNS.index("seconds") + 1]
+"""The columns of a CSV without channels of least cost."""
+
 READER = TypeAdapter(ComparisonRow)
+"""Makes a row of the texts of its cells, and checks their types."""
 
 
 def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
@@ -146,6 +155,7 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
             "start over with --force"
         )
     rows: dict[Case, ComparisonRow] = {}
+    # Line 1 is the header.
     for number, cells in enumerate(lines, start=2):
         row = _row(f"{name}, line {number}", header, cells)
         if rows.setdefault(row.case, row) is not row:
@@ -186,39 +196,12 @@ def _foreign_cell(where: str, column: str, texts: Mapping[str, str]) -> InputErr
     )
 
 
-Setting = str | float | bool | None
-
-
-class ComparisonManifest(FileDocument):
-    """Which table, and which settings, the rows of a comparison belong to."""
-
-    FORMAT: ClassVar[str] = "mechdesign.comparison"
-    WHAT: ClassVar[str] = "manifest of a comparison"
-
-    table: Digest
-    settings: dict[str, Setting]
-
-
-def table_hash(joint: Joint) -> str:
-    """sha256 of the table: labels of both variables and every entry."""
-    table: dict[str, Any] = {
-        "sensitive": _labels(joint.sensitive),
-        "useful": _labels(joint.useful),
-        "counts": joint.counts,
-        "is_counts": joint.is_counts,
-    }
-    if joint.sensitive.protects_columns:
-        table["each"] = True
-    return hashlib.sha256(canonical(table).encode()).hexdigest()
-
-
-def _labels(variable: Variable) -> dict[str, Any]:
-    """The columns and symbols of a variable as the hash takes them in."""
-    return {"columns": variable.columns, "symbols": variable.symbols}
-
-
 class ComparisonFile:
-    """The CSV of a run: what it holds already, and how rows are added to it."""
+    """The CSV of a run: what it holds already, and how rows are added to it.
+
+    Opening it checks the manifest of an earlier run, or writes a new one. `earlier_rows` are those
+    of the earlier run; `write` then replaces the file as often as there are new ones.
+    """
 
     def __init__(
         self,
@@ -229,8 +212,9 @@ class ComparisonFile:
         force: bool = False,
     ) -> None:
         self.path = Path(path)
+        self.earlier_rows: tuple[ComparisonRow, ...] = ()
         manifest = Path(f"{os.fspath(path)}.json")
-        self.kept: tuple[ComparisonRow, ...] = ()
+        # Both must be writable before hours of computing. They may exist, for a run goes on.
         for target in (self.path, manifest):
             check_target(target, force=True)
         current = ComparisonManifest(table=table_hash(joint), settings=dict(settings))
@@ -239,7 +223,7 @@ class ComparisonFile:
             earlier = read_document(manifest, ComparisonManifest)
         if self.path.exists() and not force:
             _refuse_other_run(earlier, current, self.path, manifest.name)
-            self.kept = read_rows(self.path)
+            self.earlier_rows = read_rows(self.path)
         else:
             # In this order: a crash between the two steps leaves a manifest without rows, never
             # rows beside the manifest of another table.
@@ -247,10 +231,10 @@ class ComparisonFile:
             write_document(manifest, current, overwrite=True)
 
     def write(self, rows: Sequence[ComparisonRow]) -> None:
-        """Replace the CSV by these rows, followed by the kept ones that they do not repeat."""
+        """Replace the CSV by these rows, followed by the earlier ones that they do not repeat."""
         cases = {row.case for row in rows}
-        kept = [row for row in self.kept if row.case not in cases]
-        write_csv(self.path, [*rows, *kept], overwrite=True)
+        others = [row for row in self.earlier_rows if row.case not in cases]
+        write_csv(self.path, [*rows, *others], overwrite=True)
 
 
 def _refuse_other_run(
@@ -278,3 +262,32 @@ def _refuse_other_run(
             raise InputError(
                 f"{path} was made with other settings ({key} {old}, not {new}); {advice}"
             )
+
+
+class ComparisonManifest(FileDocument):
+    """Which table, and which settings, the rows of a comparison belong to."""
+
+    FORMAT: ClassVar[str] = "mechdesign.comparison"
+    WHAT: ClassVar[str] = "manifest of a comparison"
+
+    table: Digest
+    settings: dict[str, Setting]
+
+
+def table_hash(joint: Joint) -> str:
+    """sha256 of the table: labels of both variables and every entry."""
+    table: dict[str, Any] = {
+        "sensitive": _labels(joint.sensitive),
+        "useful": _labels(joint.useful),
+        "counts": joint.counts,
+        "is_counts": joint.is_counts,
+    }
+    # Only then, so that the hashes of all other tables stay those of earlier manifests.
+    if joint.sensitive.protects_columns:
+        table["each"] = True
+    return hashlib.sha256(canonical(table).encode()).hexdigest()
+
+
+def _labels(variable: Variable) -> dict[str, Any]:
+    """The columns and symbols of a variable as the hash takes them in."""
+    return {"columns": variable.columns, "symbols": variable.symbols}

@@ -4,6 +4,11 @@
 A curve is a mechanism on a notion over ascending budgets. It is cut into chunks of neighbouring
 budgets, one task each, so that an optimum can start from the columns of the budget before; the cuts
 do not depend on the executor, so a parallel run gives the rows of a serial one.
+
+`compare` decides which curves there are. `_Run` takes the rows of an earlier run from the file,
+computes the missing ones task by task, here or on an executor, and writes the file now and then.
+Last it compares the rows with each other: a proven bound holds for all rows of its notion and
+budget, and the best response at one budget also serves every larger one (`rising`).
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from mechdesign.auditing.population import lift_limits
@@ -53,67 +58,6 @@ FinishedRow: TypeAlias = tuple[ComparisonRow, Sequence[str]]
 """A finished row and the messages about it."""
 
 
-def solve(
-    joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
-) -> list[FinishedRow]:
-    """The rows of a task, in a process of the executor's choice."""
-    return list(finished_rows(joint, cases, settings))
-
-
-def finished_rows(
-    joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
-) -> Iterator[FinishedRow]:
-    """The cases of a task in turn, each started from the design before where that helps."""
-    neighbour: Design | None = None
-    for case in cases:
-        design = settings.design(joint, case, neighbour)
-        status = design.certificate.details.get("status")
-        out_of_time = status == "time_limit" and settings.time_limit is None
-        if status == "interrupted" or out_of_time:
-            # A search takes Ctrl-C for itself and returns its best channel. Its row must not be
-            # kept, for a later run would take it for a finished one.
-            raise KeyboardInterrupt
-        neighbour = None
-        if design.envelope is not None and design.envelope.method in WARM_METHODS:
-            neighbour = design
-        messages: list[str] = []
-        gap = design.certificate.gap_nmi
-        is_open = gap is not None and gap > settings.gap
-        if design.fallback_from is not None or is_open:
-            messages = [f"{case.text}: {message}" for message in design.messages]
-        yield row_of(case, design), messages
-
-
-def row_of(case: Case, design: Design) -> ComparisonRow:
-    """A design as a row of a comparison."""
-    eps_l, eps_u = case.promise().sides
-    row = ComparisonRow(
-        mechanism=case.mechanism,
-        notion=case.notion,
-        epsilon=case.epsilon,
-        lam=case.lam,
-        eps_l=eps_l,
-        eps_u=eps_u,
-        nmi=design.nmi,
-        upper_bound_nmi=design.certificate.upper_bound_nmi,
-        max_log_lift=design.achieved.eps_u,
-        min_log_lift=0.0 - design.achieved.eps_l,  # never -0.0
-        satisfied=design.verified,
-        repaired=design.repaired,
-        seconds=design.seconds,
-    )
-    least = design.least
-    if least is None:
-        return row
-    return replace(
-        row,
-        cost=least.cost,
-        cost_lower_bound=least.cost_lower_bound,
-        truth=least.truth,
-        frequency_deviation=least.frequency_deviation,
-    )
-
-
 @dataclass(frozen=True, repr=False)
 class Comparison(Displayed):
     """The result of `compare`.
@@ -150,129 +94,10 @@ class Comparison(Displayed):
 
     def columns(self) -> dict[str, list[object]]:
         """The rows as columns, for ``pandas.DataFrame(comparison.columns())`` and its like."""
-        names = r.columns_of(self.rows)
-        cells = [astuple(row)[: len(names)] for row in self.rows]
-        return {name: [row[k] for row in cells] for k, name in enumerate(names)}
-
-
-@dataclass
-class _Run:
-    """The rows of a comparison so far, by their cases."""
-
-    joint: Joint
-    curves: Sequence[Sequence[Case]]
-    settings: ComparisonSettings
-    file: r.ComparisonFile | None
-    progress: Progress | None
-    notices: list[str]
-    by_case: dict[Case, ComparisonRow] = field(
-        default_factory=dict[Case, ComparisonRow]
-    )
-    written: float = -math.inf
-
-    def finish(self, executor: Executor | None) -> Comparison:
-        """Compute the rows that the file does not have yet."""
-        if self.file is not None:
-            self.by_case = {row.case: row for row in self.file.kept}
-        kept = len(self.rows())
-        tasks = self.tasks()
-        self.add([])
-        try:
-            if executor is None:
-                self.compute_here(tasks)
-            else:
-                self.compute_on(executor, tasks)
-        finally:
-            self.write()
-        return Comparison(self.rows(), kept, tuple(self.notices))
-
-    def tasks(self) -> list[list[Case]]:
-        """The missing cases of every curve, cut into chunks of neighbouring budgets."""
-        tasks: list[list[Case]] = []
-        for curve in self.curves:
-            missing = [case for case in curve if case not in self.by_case]
-            for start in range(0, len(missing), CHUNK):
-                tasks.append(missing[start : start + CHUNK])
-        return tasks
-
-    def compute_here(self, tasks: Iterable[Sequence[Case]]) -> None:
-        """Compute one task after the other, and add every row at once."""
-        for task in tasks:
-            for finished in finished_rows(self.joint, task, self.settings):
-                self.add([finished])
-
-    def compute_on(self, executor: Executor, tasks: Iterable[Sequence[Case]]) -> None:
-        """Add the rows of the executor, in any order; a failure cancels the other tasks."""
-        futures: list[Future[list[FinishedRow]]] = []
-        for task in tasks:
-            futures.append(executor.submit(solve, self.joint, task, self.settings))
-        unfinished = list(futures)
-        try:
-            for future in as_completed(futures):
-                self.add(future.result())
-        except BrokenExecutor as error:
-            # Its own thread ends every future; one that is cancelled meanwhile would end that
-            # thread instead.
-            unfinished.clear()
-            raise SolverFailure(
-                f"a worker process died ({error}); the rows so far are kept where an "
-                "output was given: run again, with fewer workers if the memory was "
-                "short"
-            ) from error
-        finally:
-            for future in unfinished:
-                future.cancel()
-
-    def add(self, done: Iterable[FinishedRow]) -> None:
-        """Take finished rows in, report them, and write them now and then."""
-        for row, messages in done:
-            self.by_case[row.case] = row
-            self.notices += messages
-        if self.progress is not None:
-            cases = [case for curve in self.curves for case in curve]
-            finished = sum(case in self.by_case for case in cases)
-            self.progress(finished, len(cases))
-        if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
-            self.write()
-
-    def write(self) -> None:
-        """Bring the file up to date."""
-        if self.file is not None and self.by_case:
-            self.file.write(self.rows())
-            self.written = time.monotonic()
-
-    def rows(self) -> tuple[ComparisonRow, ...]:
-        """The finished rows in the order of the curves, with every bound proven for them."""
-        rows: list[ComparisonRow] = []
-        for curve in self.curves:
-            finished = [self.by_case[case] for case in curve if case in self.by_case]
-            if curve[0].mechanism == RESPONSE and not self.settings.as_published:
-                finished = rising(finished)
-            rows += finished
-        return r.with_bounds(rows)
-
-
-def rising(curve: Sequence[ComparisonRow]) -> list[ComparisonRow]:
-    """The rows of a curve, each with the channel of a smaller budget where that one keeps more.
-
-    Budgets ascend on both sides, so that a channel that keeps one keeps all later ones, too.
-    """
-    risen: list[ComparisonRow] = []
-    best: ComparisonRow | None = None
-    for row in curve:
-        if best is None or row.nmi >= best.nmi:
-            best = row
-        risen.append(
-            replace(
-                row,
-                nmi=best.nmi,
-                max_log_lift=best.max_log_lift,
-                min_log_lift=best.min_log_lift,
-                satisfied=best.satisfied,
-                repaired=best.repaired,
-            )
-        )
-    return risen
+        table: dict[str, list[object]] = {}
+        for name in r.columns_of(self.rows):
+            table[name] = [getattr(row, name) for row in self.rows]
+        return table
 
 
 def compare(
@@ -366,10 +191,12 @@ def compare(
     all_curves = curves(names, notion_labels(notions), epsilons, lams)
     named_by_user = mechanisms is not None or objectives is not None
     possible, notices = _servable(joint, all_curves, named_by_user=named_by_user)
+    # The file comes last: with refused arguments none is written.
     file = None
     if output is not None:
         file = r.ComparisonFile(output, joint, settings.recorded, force=force)
-    return _Run(joint, possible, settings, file, progress, notices).finish(executor)
+    run = _Run(joint, possible, settings, file, progress, notices)
+    return run.finish(executor)
 
 
 def _mechanisms(
@@ -437,3 +264,199 @@ def _servable(
                 raise
             notices[f"{case.mechanism} is left out for {case.notion}: {error}"] = None
     return possible, list(notices)
+
+
+@dataclass
+class _Run:
+    """The rows of a comparison so far, by their cases.
+
+    `compare` makes one and calls `finish`, which calls all the others. `notices` and `by_case` grow
+    with the rows; `written` is the time of the last write (seconds of the monotonic clock).
+    """
+
+    joint: Joint
+    curves: Sequence[Sequence[Case]]
+    settings: ComparisonSettings
+    file: r.ComparisonFile | None
+    progress: Progress | None
+    notices: list[str]
+    by_case: dict[Case, ComparisonRow] = field(
+        default_factory=dict[Case, ComparisonRow]
+    )
+    written: float = -math.inf
+
+    def finish(self, executor: Executor | None) -> Comparison:
+        """Compute the rows that the file does not have yet."""
+        if self.file is not None:
+            self.by_case = {row.case: row for row in self.file.earlier_rows}
+        kept = len(self.rows())
+        tasks = self.tasks()
+        # No row is added, but the progress of the earlier run is reported.
+        self.add([])
+        try:
+            if executor is None:
+                self.compute_here(tasks)
+            else:
+                self.compute_on(executor, tasks)
+        finally:
+            # Also after Ctrl-C or a failure: the next run goes on from the rows so far.
+            self.write()
+        return Comparison(self.rows(), kept, tuple(self.notices))
+
+    def tasks(self) -> list[list[Case]]:
+        """The missing cases of every curve, cut into chunks of neighbouring budgets."""
+        tasks: list[list[Case]] = []
+        for curve in self.curves:
+            missing = [case for case in curve if case not in self.by_case]
+            for start in range(0, len(missing), CHUNK):
+                tasks.append(missing[start : start + CHUNK])
+        return tasks
+
+    def compute_here(self, tasks: Iterable[Sequence[Case]]) -> None:
+        """Compute one task after the other, and add every row at once."""
+        for task in tasks:
+            for finished in finished_rows(self.joint, task, self.settings):
+                self.add([finished])
+
+    def compute_on(self, executor: Executor, tasks: Iterable[Sequence[Case]]) -> None:
+        """Add the rows of the executor, in any order; a failure cancels the other tasks."""
+        futures: list[Future[list[FinishedRow]]] = []
+        for task in tasks:
+            future = executor.submit(_rows_of_task, self.joint, task, self.settings)
+            futures.append(future)
+        unfinished = list(futures)
+        try:
+            for future in as_completed(futures):
+                self.add(future.result())
+        except BrokenExecutor as error:
+            # Its own thread ends every future; one that is cancelled meanwhile would end that
+            # thread instead.
+            unfinished.clear()
+            raise SolverFailure(
+                f"a worker process died ({error}); the rows so far are kept where an "
+                "output was given: run again, with fewer workers if the memory was "
+                "short"
+            ) from error
+        finally:
+            for future in unfinished:
+                future.cancel()
+
+    def add(self, new_rows: Iterable[FinishedRow]) -> None:
+        """Take finished rows in, report them, and write them now and then."""
+        for row, messages in new_rows:
+            self.by_case[row.case] = row
+            self.notices += messages
+        if self.progress is not None:
+            finished = 0
+            planned = 0
+            for curve in self.curves:
+                finished += sum(case in self.by_case for case in curve)
+                planned += len(curve)
+            self.progress(finished, planned)
+        if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
+            self.write()
+
+    def write(self) -> None:
+        """Bring the file up to date."""
+        if self.file is not None and self.by_case:
+            self.file.write(self.rows())
+            self.written = time.monotonic()
+
+    def rows(self) -> tuple[ComparisonRow, ...]:
+        """The finished rows in the order of the curves, with every bound proven for them."""
+        rows: list[ComparisonRow] = []
+        for curve in self.curves:
+            finished = [self.by_case[case] for case in curve if case in self.by_case]
+            if curve[0].mechanism == RESPONSE and not self.settings.as_published:
+                finished = rising(finished)
+            rows += finished
+        return r.with_bounds(rows)
+
+
+def _rows_of_task(
+    joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
+) -> list[FinishedRow]:
+    """The rows of a task in a worker process, which cannot send a generator back."""
+    return list(finished_rows(joint, cases, settings))
+
+
+def finished_rows(
+    joint: Joint, cases: Sequence[Case], settings: ComparisonSettings
+) -> Iterator[FinishedRow]:
+    """The cases of a task in turn, each started from the design before where that helps.
+
+    The messages of a design become notices only where something went wrong: another mechanism took
+    its place, or the search left a larger gap than asked for.
+    """
+    neighbour: Design | None = None
+    for case in cases:
+        design = settings.design(joint, case, neighbour)
+        status = design.certificate.details.get("status")
+        out_of_time = status == "time_limit" and settings.time_limit is None
+        if status == "interrupted" or out_of_time:
+            # A search takes Ctrl-C for itself and returns its best channel. Its row must not be
+            # kept, for a later run would take it for a finished one.
+            raise KeyboardInterrupt
+        neighbour = None
+        if design.envelope is not None and design.envelope.method in WARM_METHODS:
+            neighbour = design
+        messages: list[str] = []
+        gap = design.certificate.gap_nmi
+        is_open = gap is not None and gap > settings.gap
+        if design.fallback_from is not None or is_open:
+            messages = [f"{case.text}: {message}" for message in design.messages]
+        yield row_of(case, design), messages
+
+
+def row_of(case: Case, design: Design) -> ComparisonRow:
+    """A design as a row of a comparison."""
+    eps_l, eps_u = case.promise().sides
+    row = ComparisonRow(
+        mechanism=case.mechanism,
+        notion=case.notion,
+        epsilon=case.epsilon,
+        lam=case.lam,
+        eps_l=eps_l,
+        eps_u=eps_u,
+        nmi=design.nmi,
+        upper_bound_nmi=design.certificate.upper_bound_nmi,
+        max_log_lift=design.achieved.eps_u,
+        min_log_lift=0.0 - design.achieved.eps_l,  # never -0.0
+        satisfied=design.verified,
+        repaired=design.repaired,
+        seconds=design.seconds,
+    )
+    least = design.least
+    if least is None:
+        return row
+    return replace(
+        row,
+        cost=least.cost,
+        cost_lower_bound=least.cost_lower_bound,
+        truth=least.truth,
+        frequency_deviation=least.frequency_deviation,
+    )
+
+
+def rising(curve: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """The rows of a curve, each with the channel of a smaller budget where that one keeps more.
+
+    Budgets ascend on both sides, so that a channel that keeps one keeps all later ones, too. A row
+    keeps its budget and its seconds, and its bound, which is that of its budget.
+    """
+    risen: list[ComparisonRow] = []
+    best: ComparisonRow | None = None
+    for row in curve:
+        if best is None or row.nmi >= best.nmi:
+            best = row
+        risen.append(
+            replace(
+                row,
+                nmi=best.nmi,
+                max_log_lift=best.max_log_lift,
+                min_log_lift=best.min_log_lift,
+                satisfied=best.satisfied,
+                repaired=best.repaired,
+            )
+        )
+    return risen

@@ -1,4 +1,9 @@
-"""The settings that all designs of a comparison share, and the request for each case."""
+"""The settings that all designs of a comparison share, and the design of each case with them.
+
+A case names the mechanism, notion and budget; the settings add the rest of the request, such as gap
+and time limit. An option that does not apply to the mechanism of a case is left at its default. The
+settings that change rows are recorded in the manifest of a run (`recorded`).
+"""
 
 from __future__ import annotations
 
@@ -79,32 +84,42 @@ class ComparisonSettings:
     def design(self, joint: Joint, case: Case, start: Design | None) -> Design:
         """The design of a case, from the columns of a neighbouring budget where there is one."""
         mechanism = case.mechanism.partition(AT)[0]
-        is_confident = case.confidence is not None
         # A heuristic without its repair is no design that `design` would return. And the smaller
         # budgets of a curve are at hand: the best response need not try parts of each budget.
         is_special = self.as_published or mechanism == RESPONSE
-        if is_special and mechanism in HEURISTICS and not is_confident:
-            notion = case.promise()
-            if self.budgets:
-                notion = notion.with_budgets(self.budgets)
-            options = HeuristicOptions(
-                as_published=self.as_published, smaller_budgets=False
-            )
-            return heuristic(joint, notion, mechanism, options, self.search)
+        if is_special and mechanism in HEURISTICS and case.confidence is None:
+            return self._heuristic(joint, case)
+        return design_requested(self._request(joint, case, start))
+
+    def _heuristic(self, joint: Joint, case: Case) -> Design:
+        """A heuristic at the budget of the case alone, and as published if that is asked for."""
+        notion = case.promise()
+        if self.budgets:
+            notion = notion.with_budgets(self.budgets)
+        options = HeuristicOptions(
+            as_published=self.as_published, smaller_budgets=False
+        )
+        return heuristic(joint, notion, case.mechanism, options, self.search)
+
+    def _request(self, joint: Joint, case: Case, start: Design | None) -> DesignRequest:
+        """The request for a case.
+
+        Options that do not apply to it are left at their defaults: the request would refuse them.
+        """
+        mechanism = case.mechanism.partition(AT)[0]
         objective = INFORMATION
         if mechanism in OBJECTIVES:
             objective = mechanism
             mechanism = OPTIMAL
-        # Options that do not apply are left at their defaults: the request would refuse them.
         known_shares: Mapping[Any, Any] | None = None
         unseen = 0
-        if is_confident:
+        if case.confidence is not None:
             known_shares = self.known_shares
             unseen = self.unseen
         distance: str | None = None
         if objective == DISTANCE:
             distance = self.distance
-        request = DesignRequest(
+        return DesignRequest(
             joint,
             case.promise(),
             mechanism=mechanism,
@@ -122,4 +137,3 @@ class ComparisonSettings:
             distance=distance,
             keep_frequencies=self.keep_frequencies and objective != INFORMATION,
         )
-        return design_requested(request)

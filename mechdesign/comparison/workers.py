@@ -1,4 +1,9 @@
-"""Processes that share the work of a command, and die with it."""
+"""Processes that share the work of a command, and die with it.
+
+`pool` gives an executor whose worker processes have all been started. Three things make them die
+with the command: Ctrl-C ends each worker at once, an error terminates those that are still busy,
+and the thread of a broken pool prints nothing of its own.
+"""
 
 from __future__ import annotations
 

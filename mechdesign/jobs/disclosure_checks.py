@@ -125,7 +125,7 @@ class DisclosureChecks:
 
     def refuse_copies(self, where: str = "") -> None:
         """Raise InputError if a kept column stands for a protected one."""
-        for view, protected in self._twins.found():
+        for view, protected in self._twins.copies():
             kind = "useful"
             if protected.column in self._private:
                 kind = "sensitive"
@@ -134,7 +134,7 @@ class DisclosureChecks:
                 f"{quoted(protected.column)}, which can be guessed from it, and would stay in the "
                 "output: leave it out (--drop), or keep it knowingly by its name (--keep)"
             )
-        for (first, second), protected in self._twins.pairs_found():
+        for (first, second), protected in self._twins.copying_pairs():
             kind = "useful"
             if protected.column in self._private:
                 kind = "sensitive"

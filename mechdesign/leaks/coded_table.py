@@ -60,6 +60,7 @@ def coded_table(source: Any, text: TextOptions | None = None) -> CodedTable:
 
 
 def _coded_file(path: PathLike, text: TextOptions | None) -> CodedTable:
+    """A file, read batch by batch."""
     with open_source(path, text) as table, errors_naming(table.name):
         builder = TableBuilder(table.header)
         for batch in table.batches():
@@ -70,6 +71,7 @@ def _coded_file(path: PathLike, text: TextOptions | None) -> CodedTable:
 
 
 def _coded_frame(frame: Any) -> CodedTable:
+    """A data frame, whose columns are each one batch."""
     import narwhals as nw
 
     # This call checks the kind of the frame and refuses two columns of one name.
@@ -83,13 +85,21 @@ def _coded_frame(frame: Any) -> CodedTable:
 
 
 class TableBuilder:
-    """Collects the codes of every column, batch by batch."""
+    """Collects the codes of every column, batch by batch.
+
+    For each batch the caller adds its number of records to `records`, and calls `add` with the
+    cells of every column of `readable()`; `halve` may follow. Last, `table` gives the whole.
+    """
 
     def __init__(self, header: Sequence[str]) -> None:
         self.records = 0
-        self._numbers = {name: TextNumbers() for name in header}
-        self._parts: dict[str, list[Codes]] = {name: [] for name in header}
         self._unreadable: list[str] = []
+        # Of each column: the numbers of its texts, and the codes of its batches.
+        self._numbers: dict[str, TextNumbers] = {}
+        self._parts: dict[str, list[Codes]] = {}
+        for name in header:
+            self._numbers[name] = TextNumbers()
+            self._parts[name] = []
 
     def readable(self) -> list[str]:
         """The columns that hold symbols, as far as they were read."""

@@ -1,8 +1,12 @@
 """How often each value of one column came with each symbol of another, and whether it copies it.
 
-A `Crossing` counts batch by batch. In the end three figures decide (`determines`): enough records
-share a value, guessing from the value removes nearly all errors, and chance does not explain that
-(`evidence`). Columns with thousands of values are given up, since they rather name individuals.
+A `Crossing` counts batch by batch (`add`). In the end three figures decide (`determines`): enough
+records share a value, guessing from the value removes nearly all errors, and chance does not
+explain that (`evidence`). Columns with thousands of values are given up, since they rather name
+individuals.
+
+For example, of 1,000 records 700 have the symbol x, so guessing without the column errs 300 times.
+A column from which guesses err at most 15 times, 5 % of these errors, stands for the symbols.
 """
 
 from __future__ import annotations
@@ -69,6 +73,7 @@ class TextNumbers:
         return self._last_numbers
 
     def _numbered(self, cells: Encoded) -> Integers:
+        """The numbers of all cells; new texts get the next ones."""
         numbers = self.number_of
         # The code -1 of a missing cell leads to the empty text at the end.
         texts = (*cells.texts, "")
@@ -97,7 +102,9 @@ class Crossing:
         self._limit = limit
         self.full = False
         self.values = TextNumbers()
-        self.symbols = TextNumbers() if symbols is None else symbols
+        if symbols is None:
+            symbols = TextNumbers()
+        self.symbols = symbols
         self._same_texts = 0
         self._records = 0
         self._cells = np.zeros(0, np.int64)
@@ -120,12 +127,14 @@ class Crossing:
             return
         value_numbers = self.values.of(values)
         symbol_numbers = self.symbols.of(symbols)
-        # The value that has the text of the symbol, if there is one.
-        known = self.values.number_of
-        namesakes = np.array([known.get(text, -1) for text in (*symbols.texts, "")])
-        same_text = namesakes[symbols.codes] == value_numbers
+        # Cells agree where the value is the one that has the text of the symbol (-1: none has it).
+        value_of = self.values.number_of
+        namesakes = [value_of.get(text, -1) for text in (*symbols.texts, "")]
+        same_text = np.array(namesakes)[symbols.codes] == value_numbers
         self._same_texts += int(np.count_nonzero(same_text))
         self._records += len(value_numbers)
+        # One integer for each cell of the table, value first, so that sorting puts the cells of a
+        # value together.
         self._uncounted.append(value_numbers << _CODE_BITS | symbol_numbers)
         self._uncounted_records += len(value_numbers)
         if self._uncounted_records > COUNTED_TOGETHER:
@@ -143,10 +152,9 @@ class Crossing:
         self._uncounted = []
         self._uncounted_records = 0
         if len(self._cells):
-            cells, place = np.unique(
-                np.concatenate([self._cells, cells]), return_inverse=True
-            )
+            all_cells = np.concatenate([self._cells, cells])
             all_counts = np.concatenate([self._counts, counts])
+            cells, place = np.unique(all_cells, return_inverse=True)
             counts = np.bincount(place, all_counts).astype(np.int64)
         self._cells = cells
         self._counts = counts
@@ -196,6 +204,7 @@ class Crossing:
 
 
 def _number_of_values(table: Counts) -> int:
+    """How many different values a table has."""
     values, _, _ = table
     # The cells of a value stand together.
     return int(np.count_nonzero(np.diff(values, prepend=-1)))
@@ -222,6 +231,7 @@ def guessed_shares(table: Counts) -> tuple[float, float]:
     """
     values, symbols, counts = table
     total = max(1, int(counts.sum()))
+    # Within each value, the most frequent symbol first.
     order = np.lexsort((-counts, values))
     values = values[order]
     ranked = counts[order]
@@ -231,6 +241,7 @@ def guessed_shares(table: Counts) -> tuple[float, float]:
     later = first + 1
     has_second = np.append(values, -1)[later] == values[first]
     second = np.where(has_second, np.append(ranked, 0)[later], 0)
+    # A record is guessed right if its symbol is still the most frequent one without the record.
     right = most[most - 1 > second].sum()
     right_without = np.bincount(symbols, counts).max(initial=0)
     return float(right / total), float(right_without / total)

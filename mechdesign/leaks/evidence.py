@@ -3,7 +3,12 @@
 A file that is sorted or grouped discloses symbols by the place of a record (`order`), and a kept
 column that copies the useful one discloses them outright (`crossing`, `column_pairs`). Both are
 tables of counts n_yx: how many records have the symbol x in the context y (after which symbol, in
-which part of the file, beside which value). `log_evidence` weighs such a table against chance.
+which part of the file, beside which value). `log_evidence` weighs such a table against chance, and
+`decisive` says whether the evidence is enough.
+
+An e-value is a number whose mean is at most 1 if chance alone made the table; so it is 100,000 or
+more with a probability of at most 1 in 100,000 (Markov). Unlike p-values, e-values can be averaged,
+whatever their dependence.
 """
 
 from __future__ import annotations
@@ -65,10 +70,11 @@ def log_evidence(contexts: Integers, symbols: Integers, counts: Integers) -> flo
     total = int(context_counts.sum())
     if total < 2 or np.count_nonzero(symbol_counts) < 2:
         return 0.0
-    # log P, the same for every arrangement.
+    # log P = log (prod_x n_x! / N!), the same for every arrangement.
     chance = _log_gamma(symbol_counts + 1).sum() - math.lgamma(total + 1)
     logarithms: list[float] = []
     for strength in STRENGTHS:
+        # log Q with k = strength; cells without records add nothing to the inner sum.
         prior = strength * symbol_counts[symbols] / total
         urns = (_log_gamma(prior + counts) - _log_gamma(prior)).sum()
         urns += len(context_counts) * math.lgamma(strength)

@@ -1,9 +1,10 @@
 """Before a release: what each other column of a file says about the useful and the sensitive
 ones.
 
-Every other column is crossed with each column that the channel randomises or protects (`crossing`).
-The table of counts says how well one guesses the other, and whether it is a copy. The worst come
-first.
+`inspect_file` reads the file once and crosses every other column with each column that the channel
+randomises or protects (`crossing`). The table of counts of two columns then says how well one
+guesses the other, and whether it is a copy (`Tells`). The worst columns come first
+(`ColumnTells.severity`).
 """
 
 from __future__ import annotations
@@ -53,13 +54,21 @@ class Tells:
     def of(cls, crossing: Crossing) -> Tells:
         """From the counts of both."""
         values, symbols, counts = crossing.table()
-        whole, each = np.bincount(values, counts), np.bincount(symbols, counts)
-        again = whole[values] > 1
-        lifts = counts * counts.sum() / (whole[values] * each[symbols])
-        only = counts[again & (counts == whole[values])].sum() / max(1, counts.sum())
-        known, alone = crossing.guessed()
-        lift = float(lifts[again].max()) if again.any() else None
-        return cls(lift, float(only), known, alone, crossing.stands_for())
+        total = counts.sum()
+        # n(v) and n(s) of each cell of the table.
+        size = np.bincount(values, counts)[values]
+        mass = np.bincount(symbols, counts)[symbols]
+        # P(s | v) / P(s) = (n(v, s) / n(v)) / (n(s) / N).
+        lifts = counts * total / (size * mass)
+        # A value of a single record has extreme lifts in every table.
+        repeated = size > 1
+        lift: float | None = None
+        if repeated.any():
+            lift = float(lifts[repeated].max())
+        with_one_symbol = repeated & (counts == size)
+        pinned = float(counts[with_one_symbol].sum() / max(1, total))
+        guessed, alone = crossing.guessed()
+        return cls(lift, pinned, guessed, alone, crossing.stands_for())
 
 
 @dataclass(frozen=True)
@@ -74,22 +83,21 @@ class ColumnTells:
 
     @property
     def severity(self) -> tuple[float, ...]:
-        """By which columns are sorted, worst last."""
-        told = self.about.values()
-        gained = [
-            (each.guessed - each.alone) / (1 - each.alone)
-            for each in told
-            if each.alone < 1
-        ]
-        worst = (
-            [each.pinned for each in told],
-            gained,
-            [each.lift or 0.0 for each in told],
-        )
-        return (
-            any(each.stands_for for each in told),
-            *(max(one, default=0.0) for one in worst),
-        )
+        """By which columns are sorted, worst last: copies, then records pinned down, errors of
+        guessing removed, and lifts; each is the largest over the columns that it tells of.
+        """
+        stands_for = False
+        pinned = 0.0
+        lift = 0.0
+        gains: list[float] = []
+        for tells in self.about.values():
+            stands_for = stands_for or tells.stands_for
+            pinned = max(pinned, tells.pinned)
+            lift = max(lift, tells.lift or 0.0)
+            if tells.alone < 1:
+                # Negative where the column misleads more often than it helps.
+                gains.append((tells.guessed - tells.alone) / (1 - tells.alone))
+        return stands_for, pinned, max(gains, default=0.0), lift
 
 
 @dataclass(frozen=True)
@@ -128,28 +136,28 @@ def inspect_file(
             "the table's"
         )
     renamed = dict(columns or {})
-    useful, given = _released_columns(channel)
-    useful = tuple(renamed.get(name, name) for name in useful)
-    given = tuple(renamed.get(name, name) for name in given)
+    randomised, kept = _released_columns(channel)
+    useful = _names_in_file(randomised, renamed)
+    given = _names_in_file(kept, renamed)
     with open_source(source, text) as table:
         with errors_naming(table.name):
             for name in (*useful, *given, *sensitive):
                 require_column(name, table.header)
-            if both := {*useful, *given} & set(sensitive):
+            both = {*useful, *given} & set(sensitive)
+            if both:
                 raise InputError(
                     f"the column {quoted(min(both))} cannot be sensitive and useful at once"
                 )
-        found = sensitive
-        if not sensitive and channel.sensitive is not None:
-            found = [renamed.get(name, name) for name in channel.sensitive.columns]
-        hidden = tuple(
-            dict.fromkeys((*useful, *(name for name in found if name in table.header)))
-        )
+        protected = sensitive
+        if not sensitive:
+            protected = _sensitive_columns(channel, renamed, table.header)
+        # The useful columns first; a dictionary as an ordered set.
+        hidden = tuple(dict.fromkeys((*useful, *protected)))
         others = [name for name in table.header if name not in {*hidden, *given}]
         records, crossings = _crossed(table, others, hidden)
-    told = [_told(name, pairs) for name, pairs in crossings.items()]
-    told.sort(key=lambda each: each.severity, reverse=True)
-    return Inspection(records, useful, hidden[len(useful) :], tuple(told))
+    inspected = [_column_tells(name, pairs) for name, pairs in crossings.items()]
+    inspected.sort(key=lambda column: column.severity, reverse=True)
+    return Inspection(records, useful, hidden[len(useful) :], tuple(inspected))
 
 
 def _released_columns(
@@ -163,10 +171,28 @@ def _released_columns(
     return channel.useful.columns, ()
 
 
+def _names_in_file(names: Sequence[str], renamed: Mapping[str, str]) -> tuple[str, ...]:
+    """What the file calls some columns of the channel."""
+    return tuple(renamed.get(name, name) for name in names)
+
+
+def _sensitive_columns(
+    channel: Channel | RowChannel | BoxChannel,
+    renamed: Mapping[str, str],
+    header: Sequence[str],
+) -> list[str]:
+    """The sensitive columns of a channel that the file has; it need not have them."""
+    if channel.sensitive is None:
+        return []
+    names = _names_in_file(channel.sensitive.columns, renamed)
+    return [name for name in names if name in header]
+
+
 def _crossed(
     table: Source, others: Sequence[str], hidden: Sequence[str]
 ) -> tuple[int, dict[str, dict[str, Crossing]]]:
     """The number of records, and each other column crossed with each hidden one."""
+    # The symbols of a hidden column have the same numbers in all its crossings.
     numbers = {other: TextNumbers() for other in hidden}
     crossings: dict[str, dict[str, Crossing]] = {}
     for name in others:
@@ -176,7 +202,7 @@ def _crossed(
         records += batch.num_rows
         symbols = {name: encode(batch.column(name), name) for name in hidden}
         for name, pairs in crossings.items():
-            if all(each.full for each in pairs.values()):
+            if all(crossing.full for crossing in pairs.values()):
                 continue
             values = encode_anything(batch.column(name), name)
             for other, crossing in pairs.items():
@@ -184,14 +210,15 @@ def _crossed(
     return records, crossings
 
 
-def _told(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:
-    """Of a column with too many values nothing is known, unless it is a copy."""
-    about = {
-        other: Tells.of(each)
-        for other, each in pairs.items()
-        if not each.full or each.same
-    }
-    many = any(each.full for each in pairs.values())
-    return ColumnTells(
-        name, None if many else max(each.size for each in pairs.values()), about
-    )
+def _column_tells(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:
+    """What a column says about each hidden one; with too many values only whether it is a copy."""
+    about: dict[str, Tells] = {}
+    values: int | None = 0
+    for other, crossing in pairs.items():
+        if not crossing.full or crossing.same:
+            about[other] = Tells.of(crossing)
+        if crossing.full:
+            values = None
+        elif values is not None:
+            values = max(values, crossing.size)
+    return ColumnTells(name, values, about)

@@ -13,12 +13,11 @@ import numpy as np
 
 from mechdesign.core.errors import errors_naming
 from mechdesign.core.files import PathLike
-from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.leaks.assessment import identifies_records
-from mechdesign.leaks.coded_table import CodedColumn, TableBuilder
+from mechdesign.leaks.assessment import crossed_secret, identifies_records
+from mechdesign.leaks.coded_table import CodedColumn, CodedTable, TableBuilder
 from mechdesign.leaks.row_guess import MOST_RECORDS, RowGuess, guess_from_rows
 
 
@@ -50,28 +49,7 @@ def guess_from_kept(
     with open_source(path, text) as table, errors_naming(table.name):
         if not sensitive or any(name not in table.header for name in sensitive):
             return None
-        # A sample of at most 2 MOST_RECORDS records in one pass over a file of unknown length. It
-        # begins with every record, and drops every second one whenever it is full.
-        builder = TableBuilder([*sensitive, *kept])
-        step = 1
-        position = 0
-        for batch in table.batches():
-            # Every step-th record of the file, wherever its batches begin.
-            first = -position % step
-            rows = np.arange(first, batch.num_rows, step)
-            position += batch.num_rows
-            builder.records += len(rows)
-            if not len(rows):
-                continue
-            for name in builder.readable():
-                cells = batch.column(name)
-                if step > 1:
-                    cells = cells.take(rows)
-                builder.add(name, cells)
-            while builder.records > 2 * MOST_RECORDS:
-                builder.halve()
-                step *= 2
-        coded = builder.table()
+        coded = _sample(table, [*sensitive, *kept])
     if any(name not in coded.columns for name in sensitive):
         return None
     columns: list[CodedColumn] = []
@@ -81,8 +59,36 @@ def guess_from_kept(
             columns.append(column)
     if not columns or not coded.records:
         return None
-    codes, symbols = _crossed([coded.columns[name] for name in sensitive])
-    return guess_from_rows(columns, codes, symbols)
+    secret = crossed_secret(coded, tuple(sensitive))
+    return guess_from_rows(columns, secret.codes, secret.symbols)
+
+
+def _sample(table: Source, names: Sequence[str]) -> CodedTable:
+    """At most 2 `MOST_RECORDS` records, evenly spread over a file of unknown length, in one pass.
+
+    The sample begins with every record. Whenever it is full, every second one is dropped, and from
+    then on half as many are taken: with the step 4 it holds the records 0, 4, 8, ..
+    """
+    builder = TableBuilder(names)
+    step = 1
+    position = 0
+    for batch in table.batches():
+        # Every step-th record of the file, wherever its batches begin.
+        first = -position % step
+        rows = np.arange(first, batch.num_rows, step)
+        position += batch.num_rows
+        builder.records += len(rows)
+        if not len(rows):
+            continue
+        for name in builder.readable():
+            cells = batch.column(name)
+            if step > 1:
+                cells = cells.take(rows)
+            builder.add(name, cells)
+        while builder.records > 2 * MOST_RECORDS:
+            builder.halve()
+            step *= 2
+    return builder.table()
 
 
 def kept_note(guess: RowGuess, *, sensitive: Sequence[str]) -> str:
@@ -95,18 +101,3 @@ def kept_note(guess: RowGuess, *, sensitive: Sequence[str]) -> str:
         f"{guess.right:.1%} of the records{figure}, where {guess.right_without:.1%} are right "
         "without them: no budget bounds this; release these columns too (design --release)"
     )
-
-
-def _crossed(
-    columns: Sequence[CodedColumn],
-) -> tuple[Integers, list[str]]:
-    """Codes of the combinations of some columns, and their names."""
-    stacked = np.stack([column.codes for column in columns], axis=1)
-    combinations, codes = np.unique(stacked, axis=0, return_inverse=True)
-    symbols: list[str] = []
-    for combination in combinations:
-        parts: list[str] = []
-        for column, code in zip(columns, combination, strict=True):
-            parts.append(column.values[int(code)])
-        symbols.append(", ".join(parts))
-    return codes.ravel().astype(np.int64), symbols

@@ -1,7 +1,10 @@
 """A record's symbol predicted from the *other* records with its value: what a column really tells.
 
 The plain I(S; X) / H(S) of a table calls every column with many values telling, because most of its
-values come with one symbol only. So each record is left out of the counts that predict it.
+values come with one symbol only. So each record is left out of the counts that predict it. If all
+five records with a value have the symbol s, each is predicted from four others with s, and k = 1
+more at the shares of the table: with probability (4 + P(s)) / 5. A value of one record predicts
+nothing but P(s).
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
 """Whether the records of a file stand in an order that discloses their symbols.
 
-Two tables of counts are weighed against chance, half and half: symbols by the symbol before (runs,
-and anything periodic), and symbols by the part of the file, in parts of several sizes (sorted or
-grouped by the symbol, or by what it depends on).
+Two tables of counts are weighed against chance, half and half (`evidence`): symbols by the symbol
+before (runs, and anything periodic), and symbols by the part of the file, in parts of several sizes
+(sorted or grouped by the symbol, or by what it depends on). In the sorted file a a a a b b b b the
+symbol a is followed by an a three times and by a b once, and the two halves of the file have the
+counts (4, 0) and (0, 4).
+
+An `Order` is fed with the codes of the symbols batch by batch (`add`); `evidence` is the logarithm
+of its e-value. Memory does not grow with the file: when there are too many parts, neighbours are
+joined.
 """
 
 from __future__ import annotations
@@ -39,12 +45,13 @@ class Order:
     def __init__(self, size: int) -> None:
         self._size = size
         self._classes = min(size, CLASSES)
-        self._pairs = np.zeros((self._classes + 1) * self._classes, np.int64)
-        # The first record has a context of its own.
-        self._last = self._classes
-        self._block = FIRST_BLOCK
         self._records = 0
+        # Counts by the symbol before; the first record has a context of its own, the last row.
+        self._pairs = np.zeros((self._classes + 1) * self._classes, np.int64)
+        self._last = self._classes
+        # Counts by the part of the file, of so many records each.
         self._parts = np.zeros((BLOCKS, self._classes), np.int64)
+        self._block = FIRST_BLOCK
 
     def add(self, codes: Integers) -> None:
         """Count the next records."""
@@ -58,6 +65,7 @@ class Order:
         self._records += len(classes)
 
     def _count_pairs(self, classes: Integers) -> None:
+        """Count each symbol by the one before it, across batches."""
         before = np.empty_like(classes)
         before[0] = self._last
         before[1:] = classes[:-1]
@@ -66,10 +74,12 @@ class Order:
         self._last = int(classes[-1])
 
     def _count_parts(self, classes: Integers) -> None:
+        """Count each symbol by the part of the file that its record lies in."""
         records = self._records + len(classes)
         while records > BLOCKS * self._block:
             self._join_neighbours()
         places = np.arange(self._records, records) // self._block
+        # Only the rows of the parts that the batch lies in.
         first = int(places[0])
         counts = np.bincount((places - first) * self._classes + classes)
         start = first * self._classes
@@ -85,13 +95,15 @@ class Order:
 
     def evidence(self) -> float:
         """The logarithm of the e-value against a random order."""
-        runs = _table_evidence(self._pairs.reshape(-1, self._classes))
+        by_symbol_before = _table_evidence(self._pairs.reshape(-1, self._classes))
+        # Fine parts show short groups, coarse ones a faint trend.
         parts = self._parts
-        coarser = [_table_evidence(parts)]
+        by_parts = [_table_evidence(parts)]
         while len(parts) > LUMPED:
             parts = parts.reshape(-1, LUMPED, parts.shape[1]).sum(axis=1)
-            coarser.append(_table_evidence(parts))
-        return mean_evidence([runs, mean_evidence(coarser)])
+            by_parts.append(_table_evidence(parts))
+        # A mean of e-values is one, so no correction for several tests is needed.
+        return mean_evidence([by_symbol_before, mean_evidence(by_parts)])
 
 
 def _table_evidence(table: Integers) -> float:

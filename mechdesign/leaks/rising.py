@@ -2,6 +2,11 @@
 
 A release in random order hides what the order of the file disclosed, unless a column beside it is a
 row number, a serial number or a time of entry.
+
+`RisingColumns` takes an evenly spread sample of the records with their places, batch by batch
+(`add`). In the end (`rising`) a column is named if its values, as numbers where they all are, have
+nearly the order of the places: their rank correlation is at least `NEARLY`, in either direction.
+A column with many records of each value is not, for sorting by it leaves their order open.
 """
 
 from __future__ import annotations
@@ -83,16 +88,16 @@ class RisingColumns:
     def rising(self) -> list[Any]:
         """The columns that rise or fall with the place of the record."""
         places = np.array(self._places)
-        return [
-            name
-            for name, texts in self._texts.items()
-            if _rises(texts, places, self._records)
-        ]
+        rising: list[Any] = []
+        for name, texts in self._texts.items():
+            if _rises(texts, places, self._records):
+                rising.append(name)
+        return rising
 
 
 def _rises(texts: Sequence[str | None], places: Integers, records: int) -> bool:
     """Whether the texts at some places of a file of so many records rise or fall."""
-    there = np.array([bool(text) for text in texts], bool)
+    has_text = np.array([bool(text) for text in texts], bool)
     present = [text for text in texts if text]
     if len(present) < FEWEST:
         return False
@@ -104,7 +109,9 @@ def _rises(texts: Sequence[str | None], places: Integers, records: int) -> bool:
     repeated = len(distinct) <= REPEATED * len(present)
     if repeated and SHARED * len(distinct) <= records:
         return False
-    place_ranks = np.argsort(np.argsort(places[there], kind="stable"), kind="stable")
+    # Sorting twice gives ranks: the first one says which place comes k-th.
+    order = np.argsort(places[has_text], kind="stable")
+    place_ranks = np.argsort(order, kind="stable")
     correlation = np.corrcoef(ranks, place_ranks)[0, 1]
     return bool(abs(correlation) >= NEARLY)
 
@@ -113,6 +120,7 @@ def _comparable(texts: Sequence[str]) -> NDArray[Any]:
     """Numbers where all texts are numbers, after a common beginning (``id9`` before ``id10``);
     else the texts, which sort dates.
     """
+    # Digits in common belong to the numbers: of 101 and 102 nothing is taken off.
     beginning = len(_common_beginning(min(texts), max(texts)).rstrip(DIGITS))
     try:
         return np.array([float(text[beginning:]) for text in texts])

@@ -3,6 +3,12 @@ first.
 
 With scikit-learn (extra ``sklearn``) it is histogram gradient boosting. Without it, it is naive
 Bayes on the columns' values, which is weaker: it misses what columns say only together.
+
+`guess_from_rows` makes a (records, columns) array of features, and splits the records into
+`FOLDS` parts. A model learns from all parts but one and gives P(s | row) for the records of that
+one (`_out_of_fold`). The figures are those of these probabilities: how often the likeliest symbol
+is right, and the area under the ROC curve. Of very many columns each model first chooses those that
+say most by themselves (`_chosen_first`).
 """
 
 from __future__ import annotations
@@ -108,33 +114,37 @@ def guess_from_rows(
         The symbol of S of each record.
     symbols : sequence of str
     """
+    # Every step-th record, rounded upwards, so that there are no more than `MOST_RECORDS`.
     step = max(1, -(-len(secret) // MOST_RECORDS))
     classes = secret[::step]
     records = len(classes)
     counts = np.bincount(classes, minlength=len(symbols))
     without = float(counts.max() / records)
     if not columns or records < 2 * FOLDS or np.count_nonzero(counts) < 2:
+        # Too little for a model: the most frequent symbol is the guess.
         return RowGuess("none", records, without, without, None, without)
-    boosted = find_spec("sklearn") is not None
-    if boosted:
-        table = [_feature(column, step) for column in columns]
-        features = np.stack([cells for cells, _ in table], axis=1)
-        categorical = np.array([known for _, known in table])
-        predict: Predict = partial(_boosting, categorical)
+
+    predict: Predict
+    if find_spec("sklearn") is not None:
+        model = "gradient boosting"
+        features, categorical = _features(columns, step)
+        predict = partial(_boosting, categorical)
     else:
+        model = "naive Bayes"
         lumped = [_lumped(column.codes[::step]) for column in columns]
         features = np.stack(lumped, axis=1)
         categorical = np.ones(len(columns), bool)
         predict = _naive_bayes
     if len(columns) > MOST_COLUMNS:
         predict = partial(_chosen_first, predict, categorical)
+
     shares = _out_of_fold(features, classes, len(symbols), predict)
     guesses = shares.argmax(axis=1)
     right = guesses == classes
     surest = np.argsort(-shares.max(axis=1), kind="stable")
     surest = surest[: max(1, int(SUREST * records))]
     return RowGuess(
-        model="gradient boosting" if boosted else "naive Bayes",
+        model=model,
         records=records,
         right=float(right.mean()),
         right_without=without,
@@ -143,18 +153,27 @@ def guess_from_rows(
     )
 
 
-def _feature(column: CodedColumn, step: int) -> tuple[NDArray[np.float64], bool]:
-    """A column as boosting takes it, and whether it is categorical.
+def _features(
+    columns: Sequence[CodedColumn], step: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Every step-th record as boosting takes it, and which columns are categorical.
 
     Numbers with more values than there are categories are ordered; a blank among them is a missing
     value.
     """
-    codes = column.codes[::step]
-    if len(column.values) > MOST_CATEGORIES:
-        numbers = _numbers(column.values)
-        if numbers is not None:
-            return numbers[codes], False
-    return _lumped(codes).astype(np.float64), True
+    features: list[NDArray[np.float64]] = []
+    categorical: list[bool] = []
+    for column in columns:
+        codes = column.codes[::step]
+        numbers: NDArray[np.float64] | None = None
+        if len(column.values) > MOST_CATEGORIES:
+            numbers = _numbers(column.values)
+        if numbers is None:
+            features.append(_lumped(codes).astype(np.float64))
+        else:
+            features.append(numbers[codes])
+        categorical.append(numbers is None)
+    return np.stack(features, axis=1), np.array(categorical)
 
 
 def _numbers(values: Sequence[str]) -> NDArray[np.float64] | None:
@@ -174,6 +193,7 @@ def _numbers(values: Sequence[str]) -> NDArray[np.float64] | None:
 
 def _lumped(codes: Codes) -> NDArray[np.int64]:
     """Codes by falling frequency; the rarest values share one."""
+    # Boosting takes categories below `MOST_CATEGORIES`, so the most frequent ones come first.
     counts = np.bincount(codes)
     rank = np.empty(len(counts), np.int64)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
@@ -185,6 +205,7 @@ def _out_of_fold(
 ) -> NDArray[np.float64]:
     """P(s | row) of every record from a model of the other folds: (records, symbols)."""
     records = len(classes)
+    # Folds of nearly equal size; each record belongs to one of them.
     folds = np.random.default_rng(SEED).permutation(records) % FOLDS
     shares = np.zeros((records, symbols))
     for fold in range(FOLDS):
@@ -239,10 +260,11 @@ def _scores(
 
 def _binned(numbers: NDArray[np.float64]) -> Integers:
     """The numbers in bins of about as many records each; missing ones have a bin of their own."""
-    known = np.sort(numbers[~np.isnan(numbers)])
-    edges = known[np.arange(1, CHOICE_BINS) * len(known) // CHOICE_BINS]
+    missing = np.isnan(numbers)
+    present = np.sort(numbers[~missing])
+    edges = present[np.arange(1, CHOICE_BINS) * len(present) // CHOICE_BINS]
     bins = np.searchsorted(edges, numbers, side="right")
-    bins[np.isnan(numbers)] = CHOICE_BINS
+    bins[missing] = CHOICE_BINS
     return bins
 
 
@@ -254,8 +276,10 @@ def _boosting(
     unseen: NDArray[np.float64],
     symbols: int,
 ) -> NDArray[np.float64]:
+    """P(s | row) by histogram gradient boosting; `columns` are the places of the features."""
     # scikit-learn has no complete types.
     boosting: Any = import_module("sklearn.ensemble").HistGradientBoostingClassifier
+    # The records seen may lack rare symbols, which then have the probability 0.
     shares = np.zeros((len(unseen), symbols))
     present = np.unique(classes)
     if len(present) == 1:
@@ -290,11 +314,13 @@ def _naive_bayes(
     mass = np.bincount(classes, minlength=symbols)
     scores = np.tile(np.log(mass + SMOOTHING), (len(unseen), 1))
     for j in range(seen.shape[1]):
+        # (values, symbols): P(x_j | s). A value of the unseen records alone has its place, too.
         width = int(max(seen[:, j].max(), unseen[:, j].max())) + 1
         cells = np.bincount(seen[:, j] * symbols + classes, minlength=width * symbols)
         table = cells.reshape(width, symbols) + SMOOTHING
         table = table / (mass + SMOOTHING * width)
         scores += np.log(table)[unseen[:, j]]
+    # The largest becomes 0, so that the exponentials of many columns do not all vanish.
     scores -= scores.max(axis=1, keepdims=True)
     shares = np.exp(scores)
     return shares / shares.sum(axis=1, keepdims=True)
@@ -310,8 +336,11 @@ def _area_under_curve(
         return None
     areas: list[float] = []
     for symbol, count in enumerate(counts.tolist()):
+        # Of two symbols both have the same area.
         if symbol == 0 and len(counts) == 2:
-            continue  # of two symbols both have the same area
+            continue
+        # The sum of the ranks, less its smallest value, counts the pairs of a record with the
+        # symbol and a record below it without it (Mann and Whitney).
         ranks = _mid_ranks(shares[:, symbol])
         above = ranks[classes == symbol].sum() - count * (count + 1) / 2
         areas.append(float(above / (count * (len(classes) - count))))
@@ -319,7 +348,7 @@ def _area_under_curve(
 
 
 def _mid_ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks from 1, ties at their mean (Mann and Whitney)."""
+    """Ranks from 1, ties at their mean."""
     _, place, sizes = np.unique(scores, return_inverse=True, return_counts=True)
     last = np.cumsum(sizes)
     middle = last - (sizes - 1) / 2

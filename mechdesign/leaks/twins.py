@@ -1,8 +1,9 @@
 """Looks in kept columns for copies of protected ones: each column by itself, and every pair.
 
-It is fed batch by batch during a release. A `Crossing` for each pair counts some records of some
-batches, and `ColumnPairs` collects a sample for pairs of columns. At the end `found` and
-`pairs_found` name those that disclose a protected column.
+A release makes a `Twins` with the names of the columns and feeds it batch by batch (`add`). A
+`Crossing` of each kept column with each protected one counts some records of some batches, and
+`ColumnPairs` collects a sample for pairs of columns. At the end `copies` and `copying_pairs` name
+those that disclose a protected column.
 """
 
 from __future__ import annotations
@@ -45,12 +46,14 @@ class Twins:
         self, kept: Sequence[Any], hidden: Sequence[Any], named: Sequence[Any] = ()
     ) -> None:
         self._crossings: dict[tuple[Any, Any], Crossing] = {}
+        # The symbols of a hidden column have the same numbers in all its crossings.
         symbols = {other: TextNumbers() for other in hidden}
         for name in kept:
             for other in hidden:
                 self._crossings[name, other] = Crossing(symbols=symbols[other])
         self._pairs = ColumnPairs(kept, named, hidden)
         self._records = 0
+        # The number of records from which on a batch is compared again.
         self._next = 0
 
     @property
@@ -64,17 +67,18 @@ class Twins:
         """
         if not count:
             return
-        due = self._records < evidence.LOOKED or self._records >= self._next
+        is_due = self._records < evidence.LOOKED or self._records >= self._next
         self._records += count
-        if due:
+        if is_due:
             self._next = 2 * self._records
             self._compare_sample(count, every)
             self._pairs.add(count, every)
-        else:
-            undecided = [
-                pair for pair, each in self._crossings.items() if each.undecided
-            ]
-            self._compare_all(undecided, every)
+            return
+        undecided: list[tuple[Any, Any]] = []
+        for pair, crossing in self._crossings.items():
+            if crossing.undecided:
+                undecided.append(pair)
+        self._compare_all(undecided, every)
 
     def _compare_sample(self, count: int, every: Callable[[int], CellsOf]) -> None:
         """Compare some records of a batch; those columns in all records that need it."""
@@ -98,22 +102,25 @@ class Twins:
     def _compare_all(
         self, pairs: Sequence[tuple[Any, Any]], every: Callable[[int], CellsOf]
     ) -> None:
+        """Compare all records of a batch, in some pairs of a kept and a hidden column."""
         if not pairs:
             return
         column = lru_cache(CACHED)(every(1))
         for pair in pairs:
             _add(self._crossings[pair], pair, column)
 
-    def found(self) -> list[tuple[Any, Any]]:
+    def copies(self) -> list[tuple[Any, Any]]:
         """Columns that stand for hidden ones, and for which."""
         tests = len(self._crossings)
-        return [
-            pair for pair, each in self._crossings.items() if each.stands_for(tests)
-        ]
+        copies: list[tuple[Any, Any]] = []
+        for pair, crossing in self._crossings.items():
+            if crossing.stands_for(tests):
+                copies.append(pair)
+        return copies
 
-    def pairs_found(self) -> list[tuple[tuple[Any, Any], Any]]:
+    def copying_pairs(self) -> list[tuple[tuple[Any, Any], Any]]:
         """Pairs of columns that stand for hidden ones together, and for which."""
-        return self._pairs.telling(self.found())
+        return self._pairs.copying(self.copies())
 
 
 def _add(crossing: Crossing, pair: tuple[Any, Any], column: CellsOf) -> None:

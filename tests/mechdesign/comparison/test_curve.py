@@ -180,7 +180,7 @@ def test_a_shorter_curve_says_so(monkeypatch):
 
 
 def test_searches_cut_short_say_so(monkeypatch):
-    monkeypatch.setattr(curve, "OF_ALL", 0.01 / 6.0)
+    monkeypatch.setattr(curve, "SHARE_OF_ONE", 0.01 / 6.0)
     joint = uniform_table(60, m=8)
     found, _ = through(md.ALIP(1.0, 1.0), "subset-merging", joint=joint)
     assert any("of its searches ended early" in text for text in found.remarks)

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison import row_ways
+from mechdesign.comparison import level_channels
+from mechdesign.comparison.level_channels import PromisedRows
+from mechdesign.comparison.row_response import response_channel, satisfies_promise
 from mechdesign.comparison.row_ways import ALONE, RESPONSE, ROWS
 
 NAMES = [ROWS, ALONE, RESPONSE]
@@ -88,9 +90,9 @@ def test_composing_the_columns_gives_the_same_leakage(frame):
 def test_a_larger_parameter_of_randomised_response_breaks_the_promise(frame):
     response = compared(frame).ways[2]
     records = compared(frame).design.channel.table
-    rows = row_ways._Rows(records, 0, "total", md.LIP(0.4))
-    assert row_ways._keeps(rows, response.epsilon * (1.0 - 1e-6))
-    assert not row_ways._keeps(rows, response.epsilon * (1.0 + 1e-6))
+    rows = PromisedRows(records, 0, "total", md.LIP(0.4))
+    assert satisfies_promise(rows, response.epsilon * (1.0 - 1e-6))
+    assert not satisfies_promise(rows, response.epsilon * (1.0 + 1e-6))
 
 
 def test_randomised_response_keeps_its_cells(frame):
@@ -107,7 +109,7 @@ def test_information_is_that_of_a_simulation_free_sum(frame):
     records = result.design.channel.table
     response = result.ways[2]
     matrices = [
-        row_ways._response(variable, response.epsilon).matrix / 2.0**53
+        response_channel(variable, response.epsilon).matrix / 2.0**53
         for variable in records.groups
     ]
     codes, place = np.unique(records.codes, axis=0, return_inverse=True)
@@ -148,7 +150,7 @@ def test_crossed_columns_have_one_channel(frame):
 def test_a_law_that_is_too_large_is_said_to_be_one(frame, monkeypatch):
     """The first columns alone give a lower limit; randomised response has a safe parameter."""
     whole = compared(frame)
-    monkeypatch.setattr(row_ways, "MOST_CELLS", 12)
+    monkeypatch.setattr(level_channels, "MOST_CELLS", 12)
     result = compared(frame)
     row, alone, response = result.ways
     assert row.kept == whole.ways[0].kept
@@ -168,7 +170,7 @@ def test_a_law_that_is_too_large_is_said_to_be_one(frame, monkeypatch):
 
 
 def test_a_safe_parameter_beside_given_columns_is_not_made_up(frame, monkeypatch):
-    monkeypatch.setattr(row_ways, "MOST_CELLS", 12)
+    monkeypatch.setattr(level_channels, "MOST_CELLS", 12)
     result = compared(frame, given="k", notion=md.LIP(0.9))
     assert result.ways[2].satisfied is None
     assert result.ways[2].epsilon is None

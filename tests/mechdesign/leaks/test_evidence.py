@@ -211,7 +211,7 @@ def test_twins_looks_at_some_batches_only(monkeypatch):
         twins.add(20, batch(first, 20))
     batches = dict.fromkeys(first for first, _ in looked)
     assert [*batches] == [0, 20, 40, 60, 80, 200]
-    assert twins.found() == [("code", "x"), ("x2", "x")]
+    assert twins.copies() == [("code", "x"), ("x2", "x")]
     twins = Twins(["code"], ["x"])
     twins.add(400, batch(0, 400))
     assert (0, 4) in looked

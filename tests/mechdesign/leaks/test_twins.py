@@ -47,9 +47,9 @@ def test_copies_of_up_to_4096_values_are_found(values, batch):
     codes = chance.permutation(np.arange(10 * values) % values)
     columns = {"code": codes, "x": codes % 15}
     twins = fed(Twins(["code"], ["x"]), columns, batch)
-    assert twins.found() == [("code", "x")]
+    assert twins.copies() == [("code", "x")]
     shuffled = {"code": codes, "x": chance.permutation(codes % 15)}
-    assert fed(Twins(["code"], ["x"]), shuffled, batch).found() == []
+    assert fed(Twins(["code"], ["x"]), shuffled, batch).copies() == []
 
 
 SYMBOLS = np.random.default_rng(6).integers(0, 15, 20_000)
@@ -68,14 +68,14 @@ PAD = np.random.default_rng(7).integers(0, 15, 20_000)
 def test_two_columns_that_stand_for_the_useful_one_together(first, second):
     columns = {"u": first * 1, "v": second, "x": SYMBOLS, "w": PAD % 3}
     twins = fed(Twins(["u", "w", "v"], ["x"]), columns, 5000)
-    assert twins.found() == []
-    assert twins.pairs_found() == [(("u", "v"), "x")]
+    assert twins.copies() == []
+    assert twins.copying_pairs() == [(("u", "v"), "x")]
     # One of them named: the other one still must not complete it.
     twins = fed(Twins(["v"], ["x"], ["u"]), columns, 5000)
-    assert twins.pairs_found() == [(("v", "u"), "x")]
+    assert twins.copying_pairs() == [(("v", "u"), "x")]
     # Both named: kept knowingly.
     twins = fed(Twins(["w"], ["x"], ["u", "v"]), columns, 5000)
-    assert twins.pairs_found() == []
+    assert twins.copying_pairs() == []
 
 
 def test_pairs_are_tested_for_thirty_columns_and_not_for_more():
@@ -86,11 +86,11 @@ def test_pairs_are_tested_for_thirty_columns_and_not_for_more():
     columns["c3"] = PAD
     columns["c28"] = (SYMBOLS + PAD) % 15
     twins = fed(Twins(names, ["x"]), columns)
-    assert twins.pairs_found() == [(("c3", "c28"), "x")]
+    assert twins.copying_pairs() == [(("c3", "c28"), "x")]
     assert not twins.pairs_left_out
     columns["more"] = PAD
     twins = fed(Twins([*names, "more"], ["x"]), columns)
-    assert twins.pairs_found() == []
+    assert twins.copying_pairs() == []
     assert twins.pairs_left_out
 
 
@@ -99,7 +99,7 @@ def test_pairs_dealt_out_by_chance_stand_for_nothing():
     for records in (10, 40, 200, 3000):
         columns = {name: chance.integers(0, 4, records) for name in "abcdefgh"}
         columns["x"] = chance.integers(0, 3, records)
-        assert fed(Twins([*"abcdefgh"], ["x"]), columns).pairs_found() == []
+        assert fed(Twins([*"abcdefgh"], ["x"]), columns).copying_pairs() == []
 
 
 def test_a_pair_of_identifiers_stands_for_nothing():
@@ -109,7 +109,7 @@ def test_a_pair_of_identifiers_stands_for_nothing():
         "v": np.arange(20_000) % 141,
         "x": SYMBOLS,
     }
-    assert fed(Twins(["u", "v"], ["x"]), columns).pairs_found() == []
+    assert fed(Twins(["u", "v"], ["x"]), columns).copying_pairs() == []
 
 
 def test_the_sample_of_pairs_is_bounded(monkeypatch):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign import sanitise
-from mechdesign.analysis.files import check_release
+from mechdesign.analysis.file_checking import check_release
 from mechdesign.core.errors import InputError
 from mechdesign.release.moved_numbers import moved
 from mechdesign.release.policies import Policy

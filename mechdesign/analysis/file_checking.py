@@ -1,0 +1,333 @@
+"""Checks of released files against their channel.
+
+`check_release` reads a release once, alone or beside its original (`counting`). Labels that the
+channel cannot have written, or not for their symbols, are findings. The counts of the others are
+tested for their frequencies (`checking`): beside the original symbol by symbol, alone against what
+the channel's table predicts or, for data of another origin, against what the channel could give for
+any data. Files of whole rows go to `row_checking`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mechdesign.analysis import checking, counting
+from mechdesign.analysis.model import ReleaseModel, release_model
+from mechdesign.analysis.p_values import Counts
+from mechdesign.analysis.released_table import Advance, Released, released_file
+from mechdesign.analysis.row_checking import check_rows
+from mechdesign.channel.channel import Array, Channel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.core.errors import InputError, require_type
+from mechdesign.core.files import PathLike, has_sha256
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.leaks.coded_table import coded_table
+from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
+from mechdesign.release.released_values import LABEL, by_output
+from mechdesign.tables.variable import Variable
+
+_NO_SENSITIVE = (
+    "the channel does not say which columns are sensitive: see that none is in the file"
+)
+_SHUFFLED = (
+    "its manifest says that the records are in random order: it is checked without the "
+    "original"
+)
+_NOT_PAIRED = (
+    "the records do not match those of the original, so frequencies were not tested"
+)
+_ANY_DATA = (
+    "without original and table only what no frequencies of the useful column could "
+    "give is found; a wrong channel may pass"
+)
+_FIXED = (
+    "a fixed label for missing or unknown symbols has no expected frequency without "
+    "the original"
+)
+
+
+def check_release(
+    channel: Channel | RowChannel,
+    released: PathLike,
+    *,
+    original: PathLike | None = None,
+    columns: Mapping[str, str] | None = None,
+    released_columns: Sequence[str] | None = None,
+    form: str = "label",
+    policy: Policy | None = None,
+    level: float = checking.LEVEL,
+    any_data: bool = False,
+    keep_sensitive: bool = False,
+    ignored: Sequence[str] = (),
+    identity: Sequence[str] = (),
+    correlated: Sequence[str] = (),
+    escape_formulas: bool = False,
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
+) -> checking.ReleaseCheck:
+    """Check a released file against its channel, and against its original where that is at hand.
+
+    Parameters
+    ----------
+    channel : Channel or RowChannel
+        With or without its table. Files of a channel of rows are checked under the columns' own
+        names.
+    released : path
+        CSV or Parquet.
+    original : path, optional
+        Then rows, pairs of symbol and label, and all other columns are compared, and the
+        frequencies of the labels are tested symbol by symbol.
+    columns : mapping, optional
+        The files' name of a column of the channel where it has another one there.
+    released_columns : sequence of str, optional
+        Names of the released columns where they were added under other names.
+    form : 'label' or 'posterior-draw'
+    policy : Policy, optional
+        The job's policy for missing and unknown symbols.
+    level : float
+        Probability of a false alarm about the frequencies of a faithful release.
+    any_data : bool
+        Without the original: accept any frequencies that the channel can give, not only those that
+        follow from its table.
+    keep_sensitive : bool
+        Whether the sensitive columns may be in the released file.
+    ignored : sequence of str
+        Columns that are not compared: removed, or released by another channel.
+    identity : sequence of str
+        Columns that identify a record, where the job drew by them: records with the same identifier
+        must have the same label, and count once. Takes about 150 bytes of memory for each
+        identifier.
+    correlated : sequence of str
+        Further columns that must not be in the released file (unless `keep_sensitive`).
+    escape_formulas : bool
+        Whether the release has an apostrophe before texts that spreadsheets take for formulas.
+    text : TextOptions, optional
+        How CSV files are written: delimiter, quotes, encoding.
+    advance : callable, optional
+        Called with the number of further records that are checked, for progress.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, a column is not there, or the original has a symbol that the
+        channel does not know.
+    """
+    _require_types(channel, released)
+    level = checking.check_chance(level)
+    if isinstance(channel, RowChannel):
+        # Options that a channel of whole rows does not have.
+        options = (
+            columns,
+            released_columns,
+            policy,
+            ignored,
+            identity,
+            escape_formulas,
+        )
+        if any(options) or form != LABEL:
+            raise InputError(
+                "a channel of whole rows is checked under the columns' own names: leave out the "
+                "options for columns, labels and identifiers, or rename the columns of the file"
+            )
+        return _check_released_rows(channel, released, original, level, any_data, text)
+    if policy is None:
+        policy = counting.STRICT
+    hidden: Sequence[str] | None = correlated
+    if keep_sensitive:
+        hidden = None
+    file = released_file(
+        channel,
+        released,
+        columns,
+        released_columns,
+        form,
+        hidden,
+        ignored=tuple(ignored),
+        identity=tuple(identity),
+        escaped=escape_formulas,
+        text=text,
+        advance=advance,
+    )
+    law = _LabelLaw.of(channel, form, policy)
+    check = _check_labels(file, law, level, original, channel.useful, any_data)
+    if channel.sensitive is None:
+        check = replace(check, notices=(_NO_SENSITIVE, *check.notices))
+    return check
+
+
+def _require_types(channel: object, released: object) -> None:
+    """Raise InputError unless these are a channel and the path of a released file."""
+    if not isinstance(channel, RowChannel):
+        require_type("channel", channel, Channel)
+    if not isinstance(released, str | os.PathLike):
+        raise InputError(
+            f"released must be the path of a CSV or Parquet file, not {type(released).__name__}"
+        )
+
+
+def _is_shuffled(released: PathLike) -> bool:
+    """Whether the records of a release are in random order, by the manifest beside it.
+
+    A manifest that is missing or unreadable, or of another file, says nothing.
+    """
+    with suppress(InputError):
+        manifest = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
+        return manifest.shuffled and has_sha256(released, manifest.output)
+    return False
+
+
+def _check_released_rows(
+    channel: RowChannel,
+    released: PathLike,
+    original: PathLike | None,
+    level: float,
+    any_data: bool,
+    text: TextOptions | None,
+) -> checking.ReleaseCheck:
+    """Check a file of whole rows; the records of a shuffled one cannot be paired either."""
+    notices: list[str] = []
+    true_cells: dict[str, Encoded] | None = None
+    if original is not None and _is_shuffled(released):
+        any_data = True
+        notices.append(_SHUFFLED)
+    elif original is not None:
+        true_cells = _cells_of(original, text)
+    check = check_rows(
+        channel,
+        _cells_of(released, text),
+        true_cells,
+        level=level,
+        any_data=any_data,
+    )
+    return replace(check, notices=(*notices, *check.notices))
+
+
+def _cells_of(path: PathLike, text: TextOptions | None) -> dict[str, Encoded]:
+    """The columns of a file as `check_rows` reads them."""
+    columns: dict[str, Encoded] = {}
+    for name, column in coded_table(path, text).columns.items():
+        columns[name] = Encoded(column.codes, column.values)
+    return columns
+
+
+def _check_labels(
+    file: Released,
+    law: _LabelLaw,
+    level: float,
+    original: PathLike | None,
+    useful: Variable,
+    any_data: bool,
+) -> checking.ReleaseCheck:
+    """The check of a release of one column, beside its original where their records pair up."""
+    if original is None:
+        return _check_alone(file, law, level, any_data)
+    if not _is_shuffled(file.path):
+        return _check_beside(file, law, level, original, useful)
+    # Records in random order cannot be paired with those of the original. Its records need not be
+    # those of the channel's table, so the frequencies of the table are not expected either.
+    check = _check_alone(file, law, level, any_data=True)
+    return replace(check, notices=(_SHUFFLED, *check.notices))
+
+
+def _check_beside(
+    file: Released,
+    law: _LabelLaw,
+    level: float,
+    original: PathLike,
+    useful: Variable,
+) -> checking.ReleaseCheck:
+    """The check of a release against its original, record by record."""
+    possible = law.rows > 0.0
+    counted = counting.count_pairs(file, original, useful, possible, law.policy)
+    test = checking.check_pairs(law.symbols, law.rows, counted.counts, level)
+    notices: tuple[str, ...] = ()
+    if any(finding.kind == "rows" for finding in counted.findings):
+        notices = (_NOT_PAIRED,)
+    return checking.ReleaseCheck(counted.records, counted.findings, test, None, notices)
+
+
+def _check_alone(
+    file: Released, law: _LabelLaw, level: float, any_data: bool
+) -> checking.ReleaseCheck:
+    """The check of a release without its original."""
+    counted = counting.count_release(file)
+    test, also, notices = _tested_labels(law, counted.counts[0], level, any_data)
+    return checking.ReleaseCheck(
+        counted.records, counted.findings, test, also, tuple(notices)
+    )
+
+
+def _tested_labels(
+    law: _LabelLaw, counts: Counts, level: float, any_data: bool
+) -> tuple[checking.FrequencyTest, checking.FrequencyTest | None, list[str]]:
+    """The test of labels without their symbols, a second one for any data, and notices.
+
+    The table predicts frequencies only where the channel has one and no record outside of the table
+    gets a fixed label. Else the test for any data is the only one.
+    """
+    model = law.model
+    any_test = checking.check_any_data(model.labels, law.possible_rows, counts, level)
+    if any_data:
+        return any_test, None, [_ANY_DATA]
+    if model.prior is None:
+        return any_test, None, [checking.PUBLIC_NOTICE, _ANY_DATA]
+    if law.has_fixed_label:
+        return any_test, None, [_FIXED, _ANY_DATA]
+    table_test = checking.check_table(model.labels, model.reference, counts, level)
+    return table_test, any_test, [checking.TABLE_NOTICE]
+
+
+@dataclass(frozen=True)
+class _LabelLaw:
+    """The law of a released label given its symbol, under a channel and a policy.
+
+    `rows` has a row for each symbol of the channel, then those of a missing and an unknown symbol.
+    """
+
+    model: ReleaseModel
+    policy: Policy
+    rows: Array
+
+    @classmethod
+    def of(cls, channel: Channel, form: str, policy: Policy) -> _LabelLaw:
+        """The law of a channel in one form of its release: labels, or draws from posteriors."""
+        model = release_model(channel, form)
+        missing = _policy_row(channel, form, "null", policy.null)
+        unknown = _policy_row(channel, form, "unknown", policy.unknown)
+        return cls(model, policy, np.vstack([model.matrix, missing, unknown]))
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the rows."""
+        return (*self.model.symbols, "(missing)", "(unknown)")
+
+    @property
+    def possible_rows(self) -> Array:
+        """The rows of all symbols that are released: a row of zeros is of one that is refused."""
+        return self.rows[self.rows.any(axis=1)]
+
+    @property
+    def has_fixed_label(self) -> bool:
+        """Whether a missing or unknown symbol always gets the same label."""
+        rules = (self.policy.null, self.policy.unknown)
+        return any(rule.startswith(OUTPUT) for rule in rules)
+
+
+def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
+    """Probabilities of the labels for a missing or unknown symbol; zeros where it is refused."""
+    row = np.zeros(len(channel.outputs))
+    if rule != REFUSE:
+        masses = policy_row(channel, rule, name)
+        total = sum(masses)
+        row = np.array([mass / total for mass in masses])
+    if form == LABEL:
+        return row
+    # A draw from the posterior follows the output.
+    return row @ by_output(channel, form)

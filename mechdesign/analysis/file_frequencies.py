@@ -1,0 +1,105 @@
+"""Frequencies estimated from a released file.
+
+The labels of the file are counted in one pass; counts are all that the estimators need.
+`estimate_file` hands them to `frequencies` or, crossed with a column that was kept, to
+`joint_frequencies`. A label that the channel cannot give is an error here: no estimate would be
+right then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mechdesign.analysis import counting
+from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
+from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
+from mechdesign.analysis.released_table import (
+    Advance,
+    Released,
+    cells_of,
+    released_file,
+    slices,
+)
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.formats.opening import open_source
+from mechdesign.formats.text_options import TextOptions
+
+
+def estimate_file(
+    released: PathLike,
+    channel: Channel,
+    *,
+    by: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    released_columns: Sequence[str] | None = None,
+    form: str = "label",
+    identity: Sequence[str] = (),
+    escape_formulas: bool = False,
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
+    **settings: Any,
+) -> Frequencies | JointFrequencies:
+    """Estimate frequencies of a released file.
+
+    The `settings` are those of `estimate_frequencies`; with `by`, a kept column, those of
+    `estimate_joint`.
+    """
+    file = released_file(
+        channel,
+        released,
+        columns,
+        released_columns,
+        form,
+        identity=tuple(identity),
+        escaped=escape_formulas,
+        text=text,
+        advance=advance,
+    )
+    if by is not None:
+        if identity:
+            raise InputError(
+                "joint frequencies (--by) count every record: leave the identity (--identity) out"
+            )
+        if by in file.columns:
+            raise InputError(
+                f"--by {by!r} is the released column itself; name a column that was kept"
+            )
+        return estimate_joint(channel, _crossed(file, by), form=form, **settings)
+    counted = counting.count_release(file)
+    for finding in counted.findings:
+        if finding.kind in ("label", "identity"):
+            raise InputError(finding.text)
+    counts = dict(zip(file.labels.names, counted.counts[0].tolist(), strict=True))
+    return estimate_frequencies(channel, counts, form=form, **settings)
+
+
+def _crossed(file: Released, by: str) -> dict[tuple[str, str], int]:
+    """Records of each label and value of a kept column; a missing value is the empty text."""
+    total: dict[tuple[str, str], int] = {}
+    # Of the batches before, for the place of a wrong label in an error.
+    records = 0
+    with open_source(file.path, file.text) as table:
+        written = file.written(table)
+        for batch in slices(table, [*file.columns, by]):
+            cells = cells_of(batch, file.columns)
+            codes = counting.symbol_codes(table, cells, written, records)
+            (kept,) = cells_of(batch, (by,))
+            # The code -1 of a missing value becomes the last one.
+            texts = [*kept.texts, ""]
+            values = np.where(kept.codes < 0, len(texts) - 1, kept.codes)
+            # One number for each pair of a label and a value. Codes of values are those of the
+            # batch, so pairs are added up by their texts.
+            pairs, times = np.unique(codes * len(texts) + values, return_counts=True)
+            for pair, count in zip(pairs.tolist(), times.tolist(), strict=True):
+                label, value = divmod(pair, len(texts))
+                key = (file.labels.names[label], texts[value])
+                total[key] = total.get(key, 0) + count
+            records += len(codes)
+            if file.advance is not None:
+                file.advance(len(codes))
+    return total
