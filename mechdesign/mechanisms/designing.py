@@ -24,10 +24,11 @@ from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.population import PopulationRules, confident
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
-from mechdesign.mechanisms.purposes import for_queries, for_task
+from mechdesign.mechanisms.query_design import for_queries
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
+from mechdesign.mechanisms.task_design import for_task
 from mechdesign.mechanisms.watchdog import HEURISTICS, STANDARD, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
