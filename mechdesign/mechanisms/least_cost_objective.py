@@ -1,6 +1,10 @@
 """Costs of a release: of untrue records, of distances between numbers, of a matrix, or convex ones.
 
-Costs are exact integers over a common unit, so the cost of a channel of integers is exact, too.
+The cost d(x, y) is that of releasing y for a record of x. Costs are exact integers over a common
+unit, so the cost of a channel of integers is exact, too. For example, the distances between 1, 1.5
+and 4 are the integers ((0, 1, 6), (1, 0, 5), (6, 5, 0)) over the unit 2.
+
+`costs_of` has them for an objective and a table, `read_costs` reads a matrix from a file.
 """
 
 from __future__ import annotations
