@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Demand
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits
-from mechdesign.mechanisms.convex_means import lift_interval
+from mechdesign.mechanisms.two_secrets import lift_interval
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
