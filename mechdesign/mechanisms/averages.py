@@ -1,13 +1,18 @@
 """Budgets on average leakages: most information within them (the privacy funnel), verified exactly.
 
-The optimum comes from `solvers.average`, for budgets that are smaller by a relative `SHRUNK`, and
-with its bound for the budgets themselves. Rounding to integers may still exceed one; then all
-shrink further, and the exact audit decides each time.
+    maximise I(X;Y)  over channels with  sum over y of P(y) L_j(v_y) <= e_j  for every average j,
 
-With prices beta_j of the averages and L_j(v) the leakage of an output with posterior v, the solver
-proves H(v) + sum of beta_j L_j(v) >= y.v + m for all posteriors. Summed with the weights of a
-channel this bounds its H(X|Y) from below, hence I(X;Y) from above
-(docs/explanation/averages-theory.md).
+where L_j(v) is the leakage of an output with posterior v; for the mutual information it is the
+divergence of P(S|y) from P(S).
+
+1. `averages_of` reads the budgets e_j; "25%" of a measure is a quarter of what X itself leaks.
+2. `solvers.average` finds the optimum for budgets that are smaller by a relative `SHRUNK`.
+3. The channel is rounded and audited exactly. If its integers exceed a budget, all budgets shrink
+   further.
+
+*Bound.* With prices beta_j of the averages the solver proves H(v) + sum of beta_j L_j(v) >= y.v + m
+for all posteriors. Summed with the weights of a channel this bounds its H(X|Y) from below by y.P_X
++ m - sum of beta_j e_j, hence I(X;Y) from above (docs/explanation/averages-theory.md).
 """
 
 from __future__ import annotations
@@ -59,10 +64,78 @@ MARGIN = 1e-9
 """Distance of the columns from the limits of a notion: the kernel meets its rows to 1e-10."""
 
 NO_PROMISE = MaxLift(LARGEST_BUDGET)
-"""Stands for no promise on single lifts while an average alone is searched for; never emitted."""
+"""The notion of the rules while an average alone is searched for: no promise on single lifts, and
+never emitted."""
 
 DEFAULT_SECONDS = 30.0
-"""Of a search for which no limit was given."""
+"""The time limit of a search for which none was given."""
+
+
+def for_average(
+    rules: Rules,
+    asked: Any,
+    search: Search,
+    started: float,
+    *,
+    alone: bool,
+    start: Sequence[Points] = (),
+) -> Design:
+    """The channel that keeps most within one or several average budgets, verified exactly.
+
+    Parameters
+    ----------
+    alone : bool
+        Whether no promise on single lifts was asked for. The design then has the extreme lifts of
+        the channel itself as its notion.
+    start : sequence of Points
+        Posteriors, (k, n), of channels that are known; none of them keeps more than the result.
+
+    Raises
+    ------
+    InputError
+        If a budget is none.
+    SolverFailure
+        If no channel was verified.
+    """
+    joint = rules.joint
+    budgets = averages_of(asked, joint)
+    single = replace(rules, by_symbol=True)
+    # One for each tried share, also of those whose integers failed.
+    optima: list[AverageOptimum] = []
+
+    def candidates() -> Iterator[tuple[Array, Points]]:
+        for share in SHRUNK:
+            best = _optimum(single, budgets, share, search, start, alone=alone)
+            optima.append(best)
+            yield best.weights, best.points
+
+    rounded, verdicts = verified_within(single, budgets, candidates())
+    if alone:
+        rounded = with_own_lifts(rounded, joint)
+    worth = utility(rounded.channel, joint)
+
+    # Each of them bounds the whole budgets, so the least bound holds.
+    bound = min(best.bound for best in optima) / utility_entropy(joint)
+    upper = max(worth.nmi, min(1.0, bound + ENTROPY_ERROR * (1.0 + abs(bound))))
+    certificate = Certificate(upper_bound_nmi=upper, scope="proven").at(worth.nmi)
+    messages: list[str] = []
+    if certificate.gap_nmi is not None and certificate.gap_nmi > search.gap:
+        messages.append(f"the search ended early ({optima[-1].status})")
+
+    design = finish(
+        rounded,
+        joint,
+        AVERAGE,
+        "columns",
+        started,
+        worth=worth,
+        certificate=certificate,
+        messages=tuple(messages),
+    )
+    achieved: list[AverageBudget] = []
+    for budget, verdict in zip(budgets, verdicts, strict=True):
+        achieved.append(_with_achieved(budget, verdict.leakage))
+    return with_averages(design, achieved)
 
 
 def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
@@ -106,6 +179,7 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
 
 
 def _float(name: str, text: str) -> float:
+    """The number that a text spells; InputError, which begins with the name, if it spells none."""
     try:
         return float(text)
     except ValueError:
@@ -160,70 +234,6 @@ def verified_within(
     if not all(verdict.kept for verdict in verdicts):
         raise SolverFailure(f"no channel was verified ({failure})")
     return rounded, verdicts
-
-
-def for_average(
-    rules: Rules,
-    asked: Any,
-    search: Search,
-    started: float,
-    *,
-    alone: bool,
-    start: Sequence[Points] = (),
-) -> Design:
-    """The channel that keeps most within one or several average budgets, verified exactly.
-
-    Parameters
-    ----------
-    alone : bool
-        Whether no promise on single lifts was asked for. The design then has the extreme lifts of
-        the channel itself as its notion.
-    start : sequence of Points
-        Posteriors, (k, n), of channels that are known; none of them keeps more than the result.
-
-    Raises
-    ------
-    InputError
-        If a budget is none.
-    SolverFailure
-        If no channel was verified.
-    """
-    joint = rules.joint
-    budgets = averages_of(asked, joint)
-    single = replace(rules, by_symbol=True)
-    optima: list[AverageOptimum] = []
-
-    def candidates() -> Iterator[tuple[Array, Points]]:
-        for share in SHRUNK:
-            best = _optimum(single, budgets, share, search, start, alone=alone)
-            optima.append(best)
-            yield best.weights, best.points
-
-    rounded, verdicts = verified_within(single, budgets, candidates())
-    if alone:
-        rounded = with_own_lifts(rounded, joint)
-    worth = utility(rounded.channel, joint)
-    # Each of them bounds the whole budgets, so the least bound holds.
-    bound = min(best.bound for best in optima) / utility_entropy(joint)
-    upper = max(worth.nmi, min(1.0, bound + ENTROPY_ERROR * (1.0 + abs(bound))))
-    certificate = Certificate(upper_bound_nmi=upper, scope="proven").at(worth.nmi)
-    messages: list[str] = []
-    if certificate.gap_nmi is not None and certificate.gap_nmi > search.gap:
-        messages.append(f"the search ended early ({optima[-1].status})")
-    design = finish(
-        rounded,
-        joint,
-        AVERAGE,
-        "columns",
-        started,
-        worth=worth,
-        certificate=certificate,
-        messages=tuple(messages),
-    )
-    achieved: list[AverageBudget] = []
-    for budget, verdict in zip(budgets, verdicts, strict=True):
-        achieved.append(_with_achieved(budget, verdict.leakage))
-    return with_averages(design, achieved)
 
 
 def with_averages(design: Design, averages: Sequence[AverageBudget]) -> Design:
@@ -288,7 +298,7 @@ def _optimum(
 
 
 def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:
-    """The caller's progress; the solver tells of I(X;Y) here and not of H(X|Y)."""
+    """The caller's progress, which counts H(X|Y); this solver reports I(X;Y) instead."""
     report = search.shown(joint)
     if report is None:
         return None

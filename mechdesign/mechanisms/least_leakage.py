@@ -1,11 +1,16 @@
 """The least average leakage of a channel that keeps a share of the information, verified exactly.
 
-`solvers.average` finds it for a share that is a little larger, because rounding to integers costs
-some of it. The exact audit says what the integers leak, which becomes the budget of the channel.
+    minimise  sum over y of P(y) L(v_y)  over channels with  I(X;Y) >= k H(X).
 
-Its support H(v) + beta L(v) >= y.v + m, for all posteriors v, proves two bounds. With
-Q = y.P(X) + m, every channel has H(X|Y) + beta E L >= Q. So one that keeps k H(X) leaks at least
-(Q - (1 - k) H(X)) / beta, and one that leaks at most E keeps at most H(X) - Q + beta E.
+1. `solvers.average` finds the optimum for a share that is a little larger than k, because rounding
+   to integers costs some of it.
+2. The first channel whose integers keep k is the answer. The exact audit computes what they leak,
+   which becomes the budget of the channel.
+
+*Bounds.* The solver's support H(v) + beta L(v) >= y.v + m, for all posteriors v, proves two bounds.
+With Q = y.P_X + m, every channel has H(X|Y) + beta E >= Q, where E is its average leakage. So one
+that keeps k H(X) leaks at least (Q - (1 - k) H(X)) / beta, and one that leaks at most E keeps at
+most H(X) - Q + beta E (docs/explanation/averages-theory.md).
 """
 
 from __future__ import annotations
@@ -118,20 +123,22 @@ def for_share(
     if not own > 0.0:
         raise InputError(NOTHING_TO_LIMIT)
     single = replace(rules, by_symbol=True)
-    task = _Task(single, measure, share, own, search, alone)
-    found: list[_Optimum] = []
-    rounded = _enough(task, found)
+    problem = _Problem(single, measure, share, own, search, alone)
+    rounded, optima = _first_that_keeps(problem)
     if alone:
         rounded = with_own_lifts(rounded, joint)
+
     leakage = average_leakage(rounded.channel, joint, measure)
     worth = utility(rounded.channel, joint)
-    least = max(best.least_leakage for best in found)
-    most = min(best.most_kept(leakage) for best in found)
+    # The supports of all optima hold, whatever shares they are for: the sharpest bounds count.
+    least = max(best.least_leakage for best in optima)
+    most = min(best.most_kept(leakage) for best in optima)
     if least > leakage or most < worth.nmi:
         raise SolverFailure("the channel contradicts its own bound: report this table")
     messages: list[str] = []
     if leakage - least > max(search.gap, LEAST_GAP) * own:
-        messages.append(f"the search ended early ({found[-1].solved.status})")
+        messages.append(f"the search ended early ({optima[-1].solved.status})")
+
     certificate = Certificate(upper_bound_nmi=min(1.0, most), scope="proven")
     design = finish(
         rounded,
@@ -153,26 +160,28 @@ def for_share(
     return with_averages(design, [average])
 
 
-def _enough(task: _Task, found: list[_Optimum]) -> Rounded:
-    """The first channel whose integers keep the share; the optima are added to `found`."""
-    for best in task.optima():
-        found.append(best)
+def _first_that_keeps(problem: _Problem) -> tuple[Rounded, list[_Optimum]]:
+    """The first channel whose integers keep the share, and all optima up to it."""
+    optima: list[_Optimum] = []
+    for best in problem.optima():
+        optima.append(best)
         try:
-            rounded = task.rules.rounded(best.solved.weights, best.solved.points)
+            rounded = problem.rules.rounded(best.solved.weights, best.solved.points)
         except RoundingFailure:
             continue
-        if utility(rounded.channel, task.rules.joint).nmi >= task.share:
-            return rounded
+        if utility(rounded.channel, problem.rules.joint).nmi >= problem.share:
+            return rounded, optima
     raise SolverFailure(
-        f"no channel was verified that keeps {about(float(task.share))} of the information"
+        f"no channel was verified that keeps {about(float(problem.share))} of the information"
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Optimum:
-    """What the solver found for a raised share, and what its support proves about the share itself.
+    """The solver's optimum for a raised share, and the bounds that its support proves.
 
-    `kept` is the share that was asked for, `raised` the one that the solver had; `entropy` is H(X).
+    `kept` is the share k that was asked for, `raised` the share r of the solver; `entropy` is H(X)
+    in nats. The solver's bound is B = (Q - (1 - r) H(X)) / beta.
     """
 
     solved: AverageOptimum
@@ -183,7 +192,10 @@ class _Optimum:
 
     @property
     def least_leakage(self) -> float:
-        """No channel that keeps the share leaks less: rounded down, in the unit of the measure."""
+        """No channel that keeps the share leaks less: rounded down, in the unit of the measure.
+
+        (Q - (1 - k) H(X)) / beta = B - (r - k) H(X) / beta.
+        """
         beta = self.solved.multiplier
         if not beta > 0.0:
             return 0.0
@@ -199,7 +211,10 @@ class _Optimum:
         return bound
 
     def most_kept(self, leakage: float) -> float:
-        """No channel of this leakage keeps a larger share of H(X): rounded up."""
+        """No channel of this leakage E keeps a larger share of H(X): rounded up.
+
+        (H(X) - Q + beta E) / H(X) = r + beta (E - B) / H(X).
+        """
         beta = self.solved.multiplier
         if not beta > 0.0:
             return 1.0
@@ -210,8 +225,12 @@ class _Optimum:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """The least leakage for a share, under the rules of a notion or alone."""
+class _Problem:
+    """The least leakage for a share, under the rules of a notion or `alone`.
+
+    `own` is the leakage of X itself, of which the gap is a share. `optima` yields one optimum after
+    the other until the caller has enough.
+    """
 
     rules: Rules
     measure: AverageMeasure
@@ -233,6 +252,15 @@ class _Task:
                 yield self._optimum(raised, start)
 
     def _optimum(self, raised: float, start: Points | None) -> _Optimum:
+        """The optimum for a raised share.
+
+        Raises
+        ------
+        EmptyPolytope
+            If the search finds no channel that keeps so much.
+        SolverFailure
+            If it fails.
+        """
         inner = None
         outer = None
         if not self.alone:

@@ -1,10 +1,19 @@
 """The optimal channel (AORR) with its certificate (Zarrabian et al. 2023, eqs. (12), (15) and
 (26)).
 
-max I(X;Y) over channels whose every posterior lies in the polytope Pi of the notion is H(X) minus
-the lower convex envelope of the entropy over Pi at P_X. The columns lie in Pi shrunk by a tiny
-margin, so that rounding to integers survives the exact audit; the bound is for Pi itself, widened
-outwards.
+max I(X;Y) over channels whose every posterior lies in the set Pi of the notion is H(X) minus the
+lower convex envelope of the entropy over Pi at P_X:
+
+    H(X|Y) = min  sum_k beta_k H(v_k)   subject to   sum_k beta_k v_k = P_X,  v_k in Pi.
+
+1. If X itself is private, it is published as it is.
+2. The envelope is computed on classes of symbols (`Rules.solver`), from channels that are known: of
+   merging, of a neighbouring budget, and, where time is short, of a response within merged sets.
+3. Its posteriors are split back to symbols, rounded and audited (`Rules.rounded`). They lie in Pi
+   shrunk by a tiny margin, which grows where the audit fails; the bound is for Pi itself, widened
+   outwards.
+
+`respond` solves the same problem within each set of a partition, also for `watchdog`.
 """
 
 from __future__ import annotations
@@ -112,7 +121,15 @@ def _release(rules: Rules) -> Rounded | None:
 
 
 def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, Rounded]:
-    """Solve with growing margins until the rounded channel passes."""
+    """Solve with growing margins until the rounded channel passes.
+
+    Raises
+    ------
+    NotRounded
+        If none does, with the first envelope: its bound still holds.
+    SolverFailure
+        If the optimum itself was not found.
+    """
     beginning = _beginning(rules, search, started)
     start = beginning.start
     dual = beginning.dual
@@ -167,11 +184,11 @@ n)."""
 class _Beginning:
     """The start of a search, all of it on classes of symbols, and its end.
 
-    `start` and `dual` are columns and prices of a neighbouring budget. `merged` gives the groups of
-    subset merging and the channels of all merging; it works once, when it is first needed.
-    `channels` are others. What lies between `search_end` and `end` is for the best response within
-    the groups, where the search has not closed the gap. `interrupted` is whether Ctrl-C came
-    already.
+    `start` and `dual` are columns and prices of a neighbouring budget. `merged` computes the groups
+    of subset merging and the channels of all merging; it works once, when it is first needed.
+    `channels` are other known channels. The search ends at `search_end`, on the clock of
+    `time.perf_counter`; the time from there to `end` is for the best response within the groups,
+    where the search has not closed the gap. `interrupted` is whether Ctrl-C came already.
     """
 
     start: Points | None
@@ -204,6 +221,7 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
     merged = cache(lambda: _merged(rules, started, end))
     search_end = end
     interrupted = False
+
     # Where time is short, the best response within the merged sets is the channel that is emitted.
     may_respond = search.method != "vertices" and end < math.inf and rules.has_faces
     if may_respond and not rules.responds_first:
@@ -239,6 +257,7 @@ def _response_until(
     """`respond` at the first margin; None without time, and where that fails: one channel less."""
     if time.perf_counter() >= end:
         return None
+    # Only the first margin: it is enough for nearly every table.
     solve = rules.solver(rules.margins[0], search, end)
     p_x = rules.reduced.joint.p_x
     try:
@@ -273,7 +292,8 @@ def _merged(
 ) -> tuple[list[tuple[int, ...]], list[Incumbent]]:
     """Groups of subset merging, and channels of all merging on classes.
 
-    As incumbents they make sure that no time limit leaves less than merging would.
+    As incumbents they make sure that no time limit leaves less than merging would. Merging symbols
+    themselves may keep more than merging classes, so both tables are merged.
     """
     reduced = rules.reduced
     until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
