@@ -142,8 +142,8 @@ def in_words(
 ) -> Notion:
     """The notion of this kind under which no lift is below exp(-lower) or above exp(upper).
 
-    `lower` and `upper` are in nats. None leaves a side free. LDP keeps every lift between exp(-epsilon) and exp(epsilon), so its
-    single budget for both sides is the smaller one.
+    `lower` and `upper` are in nats; None leaves a side free. LDP keeps every lift between
+    exp(-epsilon) and exp(epsilon), so its single budget for both sides is the smaller one.
     """
     if not isinstance(kind.at(1.0, **order).limits, LiftLimits):
         raise InputError(

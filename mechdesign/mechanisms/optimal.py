@@ -292,8 +292,8 @@ def _merged(
 ) -> tuple[list[tuple[int, ...]], list[Incumbent]]:
     """Groups of subset merging, and channels of all merging on classes.
 
-    As incumbents they make sure that no time limit leaves less than merging would. Merging symbols
-    themselves may keep more than merging classes, so both tables are merged.
+    As incumbents they make sure that no time limit leaves less than merging would. The mechanisms
+    of merging work on symbols, so the table of symbols is merged beside that of classes.
     """
     reduced = rules.reduced
     until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
