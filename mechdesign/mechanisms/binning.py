@@ -70,6 +70,7 @@ def binned_for(
             "--bin auto is for one column; give bins for the others, or auto:N"
         )
     column = auto[0]
+
     curve = _distances(replace(request, joint=joint, bins=None), column, design)
     # Of equal distances the fewest bins: a smaller channel for the same.
     best = min(curve, key=lambda trial: (trial.distance, trial.bins))

@@ -39,8 +39,7 @@ def heuristic(
     options: HeuristicOptions = STANDARD,
     search: Search | None = None,
 ) -> Design:
-    """Run a heuristic as figures of the paper and studies of it need: with another risk or R(y), or
-    without repair.
+    """Run a heuristic with options for figures of the paper and for study.
 
     Raises
     ------
@@ -76,3 +75,4 @@ HEURISTICS: Mapping[str, Callable[[Rules, Search, HeuristicOptions], Design]] = 
         {RESPONSE: subset_response, SUBSETS: subset_merging, COMPLETE: complete_merging}
     )
 )
+"""The heuristics by the name of their mechanism."""
