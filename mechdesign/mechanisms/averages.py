@@ -67,6 +67,9 @@ NO_PROMISE = MaxLift(LARGEST_BUDGET)
 """The notion of the rules while an average alone is searched for: no promise on single lifts, and
 never emitted."""
 
+LEAST_EXTREME = 1e-12
+"""Smallest budget (nats) of the extreme lifts of a channel."""
+
 DEFAULT_SECONDS = 30.0
 """The time limit of a search for which none was given."""
 
@@ -104,6 +107,7 @@ def for_average(
     optima: list[AverageOptimum] = []
 
     def candidates() -> Iterator[tuple[Array, Points]]:
+        # Lazily: a further optimum is computed only if the integers of the last one failed.
         for share in SHRUNK:
             best = _optimum(single, budgets, share, search, start, alone=alone)
             optima.append(best)
@@ -132,9 +136,14 @@ def for_average(
         certificate=certificate,
         messages=tuple(messages),
     )
+    # The record has each budget beside what the integers leak.
     achieved: list[AverageBudget] = []
     for budget, verdict in zip(budgets, verdicts, strict=True):
-        achieved.append(_with_achieved(budget, verdict.leakage))
+        achieved.append(
+            AverageBudget(
+                measure=budget.measure, budget=budget.budget, achieved=verdict.leakage
+            )
+        )
     return with_averages(design, achieved)
 
 
@@ -150,7 +159,10 @@ def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
         raise InputError(
             'average must be a mapping from a measure to its budget, as in {"mi": 0.05}'
         )
-    return tuple(_budget_of(measure, value, joint) for measure, value in asked.items())
+    budgets: list[AverageBudget] = []
+    for measure, value in asked.items():
+        budgets.append(_budget_of(measure, value, joint))
+    return tuple(budgets)
 
 
 def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
@@ -196,7 +208,7 @@ def in_solver_unit(measure: str, leakage: float) -> float:
 
 
 def own_leakage(joint: Joint, measure: str) -> float:
-    """What X itself leaks about S on average, which no channel exceeds."""
+    """What X itself leaks about S on average, which no channel exceeds (data processing)."""
     n = len(joint.useful)
     rows = IntegerRows.of_pairs([[x, 1] for x in range(n)], n)
     channel = Channel(joint.useful, joint.useful.names, rows, 1, joint)
@@ -251,11 +263,6 @@ def with_own_lifts(rounded: Rounded, joint: Joint) -> Rounded:
     return verified
 
 
-def _with_achieved(budget: AverageBudget, leakage: float) -> AverageBudget:
-    """The budget with what the channel leaks."""
-    return AverageBudget(measure=budget.measure, budget=budget.budget, achieved=leakage)
-
-
 def _optimum(
     rules: Rules,
     budgets: Sequence[AverageBudget],
@@ -270,6 +277,7 @@ def _optimum(
     for budget in budgets:
         whole[budget.measure] = in_solver_unit(budget.measure, budget.budget)
     reduced = {measure: (1.0 - share) * most for measure, most in whole.items()}
+    # An average alone allows every posterior.
     inner = None
     outer = None
     if not alone:
@@ -278,15 +286,20 @@ def _optimum(
     limit = search.time_limit
     if limit is None:
         limit = DEFAULT_SECONDS
+    known: Points | None = None
+    if start:
+        known = Points.concatenate(start)
+    # A tenth of the gap is left for the rounding to integers.
+    tolerance = 0.9 * max(search.gap, LEAST_GAP) * utility_entropy(rules.joint)
     try:
         optimum = best_channel_within(
             rules.joint.p,
             reduced,
             inner=inner,
             outer=outer,
-            tolerance=0.9 * max(search.gap, LEAST_GAP) * utility_entropy(rules.joint),
+            tolerance=tolerance,
             time_limit=limit,
-            start=Points.concatenate(start) if start else None,
+            start=known,
             progress=_shown(search, rules.joint),
         )
     except SolverError as error:
@@ -315,9 +328,10 @@ def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:
 def _extremes(channel: Any, joint: Joint) -> Notion:
     """The extreme lifts of a channel as a notion that it keeps, and no smaller budget."""
     achieved = achieved_by(channel, joint)
-    least = 1e-12
-    lower = max(achieved.eps_l, least)
-    upper = max(achieved.eps_u, least)
+    # A channel that tells nothing has the extremes 0, and a notion needs positive budgets.
+    lower = max(achieved.eps_l, LEAST_EXTREME)
+    upper = max(achieved.eps_u, LEAST_EXTREME)
     if math.isinf(lower):
+        # Some lift is zero: nothing is promised below.
         return MaxLift(upper)
     return ALIP(lower, upper)

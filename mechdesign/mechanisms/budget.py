@@ -100,6 +100,7 @@ def budget_for(
     )
     _check_words(has_sides=has_sides, keep=keep, lam=lam)
     if keep is not None:
+        # Its notion is replaced at every budget of the search.
         request = DesignRequest(joint, kind.at(1.0, lam), **options)
         return keeping(request, lambda epsilon: kind.at(epsilon, lam), keep).notion
     # A side without a number stays None, and free.
@@ -110,8 +111,10 @@ def budget_for(
     if at_most_times is not None:
         uppers.append(most_nats(at_most_times))
     if max_posterior is not None:
+        # Only the kind of its notion matters.
         request = DesignRequest(joint, kind.at(1.0), **options)
         uppers.append(posterior_budget(request, max_posterior))
+    # Of two promises about the upper side the stronger one counts.
     return in_words(kind, lower=lower, upper=min(uppers, default=None))
 
 

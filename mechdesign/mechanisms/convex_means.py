@@ -55,12 +55,14 @@ def allowed_set(joint: Joint, limits: MeanLimits) -> ConvexSet | CoveredSet:
     """
     convex: list[ConvexFunction] = []
     mean = limits.mean
+    # The upper budget limits the average of the lifts, the lower one that of their inverses.
     if math.isfinite(limits.upper):
         convex.append(_upper_function(joint.p_s, limits))
     if not math.isfinite(limits.lower):
         return ConvexSet(joint.lift, convex)
     if not isinstance(mean, DistanceMean):
         return ConvexSet(joint.lift, [*convex, _lower_function(joint.p_s, limits)])
+    # Convex sets are only known on boxes of lifts, so the set needs a box of all members.
     inverse = InverseDistanceFunction(joint.p_s, mean, limits.lower)
     high = largest_lifts(joint, mean, limits.upper)
     return CoveredSet(joint.lift, [*convex, inverse], inverse.least, high)
@@ -123,6 +125,7 @@ class DistanceFunction:
     def gradients(self, images: Array) -> Array:
         """The gradient of D_k at every column."""
         power = self.mean.power
+        # d/dw_s of P(s) |w_s - 1|^k.
         distance = images - 1.0
         slopes = power * np.abs(distance) ** (power - 1) * np.sign(distance)
         return self.p_s[:, None] * slopes

@@ -132,6 +132,7 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     _check_design(beta, points, len(p_x))
     outputs = _without_noise(beta, points, p_x)
     outputs = replace(outputs, beta=_refined(outputs, p_x))
+    # From here on outputs are joint masses: merging outputs adds these up.
     masses = outputs.masses()
     miss = 0.5 * np.abs(masses.by_input(len(p_x)) - p_x).sum()
     if miss > LARGEST_MISS:
@@ -252,6 +253,7 @@ def _refined(outputs: _Outputs, p_x: Array) -> Array:
     left = misses(beta)
     if np.abs(left).max() <= FINE_MISS or n * k > LARGEST_REFINEMENT:
         return beta
+    # A correction must be small, keep all weights positive and lower the largest miss.
     system = np.zeros((n, k))
     system[outputs.x, outputs.y] = outputs.v / p_x[outputs.x]
     largest = max(LARGEST_CORRECTION, MOST_TIMES_MISS * float(np.abs(left) @ p_x))

@@ -41,8 +41,7 @@ normalised exactly."""
 
 @dataclass(frozen=True, kw_only=True)
 class HeuristicOptions:
-    """What the heuristics leave open, for figures of the paper and for study; designs take the
-    standard.
+    """What the heuristics leave open, for figures of the paper and for study.
 
     Parameters
     ----------
@@ -87,7 +86,13 @@ STANDARD = HeuristicOptions()
 
 
 def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
-    """R(y) as positive integers that sum to 2**53."""
+    """R(y) as positive integers that sum to 2**53, for the names of the risky symbols.
+
+    Raises
+    ------
+    InputError
+        If it is no distribution with a probability for each of them.
+    """
     if isinstance(randomisation, str):
         if randomisation == MERGE:
             return [DENOMINATOR]
@@ -111,6 +116,7 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
         raise InputError(
             f"R(y) sums to {float(total):.12g}; probabilities must sum to 1"
         )
+    # Integers in proportion to the exact probabilities; those of zero have no output.
     unit = math.lcm(*(value.denominator for value in values))
     whole = apportioned([int(value * unit) for value in values], DENOMINATOR)
     return whole[whole > 0].tolist()

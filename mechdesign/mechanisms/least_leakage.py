@@ -67,30 +67,6 @@ SMALLEST = 1e-300
 """Budget of a channel that leaks nothing: a budget is positive."""
 
 
-def kept_measure(asked: Any) -> AverageMeasure:
-    """The measure whose average is to be least, from a mapping of it to None.
-
-    Raises
-    ------
-    InputError
-        If it is no such mapping, or has a budget, which is what is looked for.
-    """
-    if not isinstance(asked, Mapping) or len(asked) != 1:
-        raise InputError(
-            'with keep, average must name one measure, as in average={"mi": None}'
-        )
-    ((measure, budget),) = asked.items()
-    if measure not in AVERAGE_MEASURES:
-        raise InputError(
-            f"the average {measure!r} is not known; use one of {', '.join(AVERAGE_MEASURES)}"
-        )
-    if budget is not None:
-        raise InputError(
-            f"keep looks for the least average: leave the budget of {measure} out"
-        )
-    return measure
-
-
 def for_share(
     rules: Rules,
     asked: Any,
@@ -104,6 +80,10 @@ def for_share(
 
     Parameters
     ----------
+    asked : mapping
+        The measure, mapped to None, as in ``{"mi": None}``.
+    keep : number or text
+        The share k, as in 0.8 or "80%".
     alone : bool
         As of `averages.for_average`.
 
@@ -160,6 +140,30 @@ def for_share(
     return with_averages(design, [average])
 
 
+def kept_measure(asked: Any) -> AverageMeasure:
+    """The measure whose average is to be least, from a mapping of it to None.
+
+    Raises
+    ------
+    InputError
+        If it is no such mapping, or has a budget, which is what is looked for.
+    """
+    if not isinstance(asked, Mapping) or len(asked) != 1:
+        raise InputError(
+            'with keep, average must name one measure, as in average={"mi": None}'
+        )
+    ((measure, budget),) = asked.items()
+    if measure not in AVERAGE_MEASURES:
+        raise InputError(
+            f"the average {measure!r} is not known; use one of {', '.join(AVERAGE_MEASURES)}"
+        )
+    if budget is not None:
+        raise InputError(
+            f"keep looks for the least average: leave the budget of {measure} out"
+        )
+    return measure
+
+
 def _first_that_keeps(problem: _Problem) -> tuple[Rounded, list[_Optimum]]:
     """The first channel whose integers keep the share, and all optima up to it."""
     optima: list[_Optimum] = []
@@ -199,13 +203,14 @@ class _Optimum:
         beta = self.solved.multiplier
         if not beta > 0.0:
             return 0.0
-        # A double may lie above the share itself.
+        # r - k, not too small: the double k may lie above the share itself.
         between = self.raised - self.kept + SHARE_ERROR
         below = between * self.entropy / beta
         bound = self.solved.bound - below
         bound -= OUTWARDS * (abs(self.solved.bound) + below)
         if bound <= 0.0:
             return 0.0
+        # From the solver's unit, e^leakage - 1, to nats.
         if self.measure == "maximal-leakage":
             return math.log1p(bound) * (1.0 - OUTWARDS)
         return bound
@@ -243,6 +248,7 @@ class _Problem:
         """Optima at shares that are raised more and more."""
         start: Points | None = None
         for slack in SLACKS:
+            # By a part of 1 - k, what may be lost: r stays below 1.
             raised = float(self.share) + slack * (1.0 - float(self.share))
             try:
                 yield self._optimum(raised, start)

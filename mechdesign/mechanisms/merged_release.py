@@ -64,6 +64,7 @@ def merging(
     joint = rules.joint
     names = joint.useful.names
     partition, harmless = partition_of(mechanism, rules, search, options, share)
+    # R(y) has a probability for each risky symbol, whether or not the repair borrowed others.
     risky = np.flatnonzero(~harmless).tolist()
     try:
         rounded = partition_channel(

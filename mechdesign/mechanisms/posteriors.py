@@ -282,6 +282,7 @@ class Rows:
         plain_upper = [
             high_bound(side, margin, reach, most) for side in self.upper[plain]
         ]
+
         # A constant on both sides gives homogeneous rows a scale: sum v = 1.
         positive, negative, far = self.opposed(~plain, reach)
         size = (positive + negative).max(axis=1, initial=0.0)

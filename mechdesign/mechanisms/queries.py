@@ -97,13 +97,15 @@ def queries_of(objective: str | Queries, joint: Joint) -> tuple[Queries, str | N
         return Queries(np.eye(n), FREQUENCIES), None
     order, remark = _order(joint)
     prefixes = np.tril(np.ones((n, n)))
-    rows = [prefixes]
+    parts = [prefixes]
     if objective == RANGES:
         for first in range(1, n):
             # Ranges that begin at a later symbol: differences of two prefixes.
-            rows.append(prefixes[first:] - prefixes[first - 1])
-    matrix = np.zeros((sum(len(part) for part in rows), n))
-    matrix[:, order] = np.vstack(rows)
+            parts.append(prefixes[first:] - prefixes[first - 1])
+    # From the order of the numbers to that of the table.
+    ordered = np.vstack(parts)
+    matrix = np.zeros_like(ordered)
+    matrix[:, order] = ordered
     return Queries(matrix, objective), remark
 
 
@@ -139,6 +141,7 @@ def read_queries(
         If the file cannot be read, names a symbol that the table does not have, or has a cell that
         is no number.
     """
+    # Names may repeat here, so that the message below speaks of symbols and not of columns.
     with open_source(path, text, repeated_names=True) as source:
         header = list(source.header)
         rows = all_rows(source)
@@ -162,6 +165,7 @@ def read_queries(
 
 
 def _coefficient(cell: str, query: str, symbol: str) -> float:
+    """The number in a cell; InputError with the names of its query and symbol if it is none."""
     try:
         return float(fraction_of(cell))
     except (InputError, OverflowError):

@@ -68,7 +68,9 @@ def subset_response(
     best = merged
     if merged.verified and not _is_finest(partition):
         response = _response(rules, partition, search, options, merged.nmi)
-        best = response or merged
+        if response is not None:
+            best = response
+    # Earlier releases, and studies of the published procedure, take the budget as it is.
     may_try = options.smaller_budgets and not options.as_published
     is_small = len(rules.joint.useful) <= MOST_SYMBOLS_OF_SMALLER
     if may_try and rules.demands is None and is_small:
@@ -99,12 +101,12 @@ def _best_of_smaller(
         limited = search
         if left < math.inf:
             limited = replace(search, time_limit=left)
-        inner = replace(rules, notion=smaller)
-        other, _ = partition_of(RESPONSE, inner, limited, options, MERGING_SHARE)
+        stricter = replace(rules, notion=smaller)
+        other, _ = partition_of(RESPONSE, stricter, limited, options, MERGING_SHARE)
         if any(_refines(other, coarser) for coarser in tried):
             continue
         tried.append(other)
-        response = _response(inner, other, limited, options, best.nmi)
+        response = _response(stricter, other, limited, options, best.nmi)
         if response is None or not response.nmi > best.nmi:
             continue
         # The smaller budget implies the whole one, but the record must show the verdict of the
@@ -131,7 +133,11 @@ def _refines(partition: Merging, other: Merging) -> bool:
     place: dict[int, int] = {}
     for at, group in enumerate(other.groups):
         place |= dict.fromkeys(group, at)
-    return all(len({place[x] for x in group}) == 1 for group in partition.groups)
+    for group in partition.groups:
+        first, *others = group
+        if any(place[x] != place[first] for x in others):
+            return False
+    return True
 
 
 def _is_finest(partition: Merging) -> bool:
