@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,8 +232,8 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
         until = now + rules.response_share * (end - now)
         response = _response_until(rules, search, groups, until)
         if response is not None:
-            weights, points, interrupted = response
-            channels.append((weights, points))
+            channels.append((response.weights, response.points))
+            interrupted = response.interrupted
     if interrupted:
         search_end = -math.inf
     return _Beginning(
@@ -253,7 +253,7 @@ def _response_until(
     groups: Sequence[Sequence[int]],
     end: float,
     most_lost: float = math.inf,
-) -> tuple[Array, Points, bool] | None:
+) -> Response | None:
     """`respond` at the first margin; None without time, and where that fails: one channel less."""
     if time.perf_counter() >= end:
         return None
@@ -269,21 +269,23 @@ def _response_until(
 def _with_response(
     envelope: Envelope, rules: Rules, search: Search, beginning: _Beginning
 ) -> Envelope:
-    """The envelope of a search that ran out of time, with the best response within the merged sets
-    where that one is the better channel.
-    """
+    """The envelope of a search that ran out of time, with the response where that is better."""
     groups, _ = beginning.merged()
     response = _response_until(rules, search, groups, beginning.end, envelope.value)
     if response is None:
         return envelope
-    weights, points, interrupted = response
     status = envelope.status
-    if interrupted:
+    if response.interrupted:
         status = EnvelopeStatus.INTERRUPTED
-    value = math.fsum((weights * points.entropies()).tolist())
-    pool = Points.concatenate([envelope.pool, points])
+    # H(X|Y) of the response, which `most_lost` keeps from exceeding that of the search.
+    costs = response.weights * response.points.entropies()
     return replace(
-        envelope, status=status, weights=weights, points=points, value=value, pool=pool
+        envelope,
+        status=status,
+        weights=response.weights,
+        points=response.points,
+        value=math.fsum(costs.tolist()),
+        pool=Points.concatenate([envelope.pool, response.points]),
     )
 
 
@@ -312,9 +314,22 @@ def _merged(
             masses = [math.fsum(joint.p_x[list(group)].tolist()) for group in groups]
             points = Points.blocks(groups, joint.p_x)
             if joint is reduced.whole:
+                # The search is over classes: masses are summed over the members of each.
                 points = reduced.merged(points)
             channels.append((np.array(masses), points))
     return subsets, channels
+
+
+class Response(NamedTuple):
+    """A channel that answers at random within the sets of a partition, in floating point.
+
+    `weights` (k,) and `points` (k, n) are its outputs and their posteriors; `interrupted` is
+    whether Ctrl-C came.
+    """
+
+    weights: Array
+    points: Points
+    interrupted: bool
 
 
 def respond(
@@ -324,14 +339,13 @@ def respond(
     end: float,
     progress: Callable[[int], None] = lambda _: None,
     most_lost: float = math.inf,
-) -> tuple[Array, Points, bool] | None:
-    """The optimum within every set of a partition: weights (k,), posteriors (k, n), interrupted.
+) -> Response | None:
+    """The optimum within every set of a partition.
 
     A set's problem is that of the optimal channel on the face where only the set has mass, at the
     point P(X | T) (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged
     set satisfies the notion. A set that is not improved before `end` (of `time.perf_counter`), or
-    lies in the margin, stays one output. The last result is whether Ctrl-C came. None if H(X|Y)
-    exceeds `most_lost` (nats).
+    lies in the margin, stays one output. None if H(X|Y) exceeds `most_lost` (nats).
     """
     weights: list[Array] = []
     parts: list[Points] = []
@@ -362,7 +376,7 @@ def respond(
         parts.append(Points(points.indptr, indices, points.data, shape))
     if lost > most_lost:
         return None
-    return np.concatenate(weights), Points.concatenate(parts), interrupted
+    return Response(np.concatenate(weights), Points.concatenate(parts), interrupted)
 
 
 def _within_set(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:

@@ -179,8 +179,7 @@ def _response(
             response = respond(solve, joint.p_x, groups, end, show, most_lost)
             if response is None:
                 return None
-            weights, points, _ = response
-            rounded = rules.rounded(weights, points)
+            rounded = rules.rounded(response.weights, response.points)
         except RoundingFailure:
             continue
         design = finish(
