@@ -139,6 +139,7 @@ class AverageSearch:
         self._tangents = [
             Tangents(problem.matrix, leakage) for leakage in problem.leakages
         ]
+        # The search over the tangents so far; None after new tangents until it is needed again.
         self._kernel: LeakageSearch | None = None
         self._pairs: PairSearch | None = None
         if problem.has_pairs:
@@ -270,10 +271,11 @@ class AverageSearch:
             added = self._search_locally(prices, multipliers)
         if added >= ENOUGH or self._left() <= 0.0:
             return
-        before = self._bound
-        tangents = self._kernel
+        bound = self._bound
+        kernel = self._kernel
         added += self._by_tree(prices, multipliers)
-        changed = added > 0 or self._bound != before or self._kernel is not tangents
+        # New tangents are a gain, too: they took away the kernel of the old ones.
+        changed = added > 0 or self._bound != bound or self._kernel is not kernel
         if changed:
             self._idle = 0
         else:

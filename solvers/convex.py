@@ -256,7 +256,7 @@ class EnvelopeSearch:
                 locally = self._gain(result.points) > SEARCHED_SHARE * limits.gap
             else:
                 result = self._raise_bound(limits, progress)
-            added = self._learn(result.points, prices)
+            added = self._take_columns(result.points, prices)
             solved = self.solve_master(limits.end)
 
             if progress is not None:
@@ -287,7 +287,7 @@ class EnvelopeSearch:
         mix = MIXES[self._turn % len(MIXES)]
         turn = self._turn // len(MIXES)
         self._turn += 1
-        return self._priced(
+        return self._call_pricer(
             self.prices,
             limits,
             center=self._point,
@@ -303,7 +303,7 @@ class EnvelopeSearch:
     ) -> SearchResult:
         """Branch and bound over the polytope at the master's prices, which proves a bound."""
         prices = self.prices
-        result = self._proved(prices, limits, progress)
+        result = self._search_tree(prices, limits, progress)
         for _ in range(MOST_LOWERINGS):
             if not len(result.points) or result.bound >= -CUTOFF_SHARE * limits.gap:
                 break
@@ -312,25 +312,25 @@ class EnvelopeSearch:
             if lowered is None or limits.seconds <= 0.0:
                 break
             prices = lowered
-            further = self._proved(prices, limits, progress)
+            further = self._search_tree(prices, limits, progress)
             points = Points.concatenate([result.points, further.points])
             result = SearchResult(further.status, further.bound, points, further.counts)
         return result
 
-    def _proved(
+    def _search_tree(
         self,
         prices: Array,
         limits: _Limits,
         progress: Callable[[Progress], None] | None,
     ) -> SearchResult:
-        """One tree, and the bound that it proves."""
+        """One branch and bound at these prices, whose bound is kept if it is the best."""
 
         def report(minimum: float) -> None:
             if progress is not None:
                 self._take_bound(prices, minimum)
                 progress(self._progress())
 
-        result = self._priced(
+        result = self._call_pricer(
             prices,
             limits,
             cutoff=-CUTOFF_SHARE * limits.gap,
@@ -347,7 +347,7 @@ class EnvelopeSearch:
             self.bound = bound
             self.dual = prices
 
-    def _priced(
+    def _call_pricer(
         self, prices: Array, limits: _Limits, **options: object
     ) -> SearchResult:
         """Run the pricer in the time that is left, and count its effort."""
@@ -369,7 +369,7 @@ class EnvelopeSearch:
             return 0.0
         return float((points.dot(self.prices) - points.entropies()).max())
 
-    def _learn(self, points: Points, prices: Array) -> bool:
+    def _take_columns(self, points: Points, prices: Array) -> bool:
         """Members next to the cheapest columns, and cuts where these lie outside.
 
         Returns whether anything was added.

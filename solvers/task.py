@@ -134,7 +134,8 @@ def task_envelope(
         pricing = Branching(inner, outer, task)
     else:
         pricing = Listing(outer, task, listed, members)
-    search = _Search(inner, point, task, pricing)
+    search = _Search(point, task, pricing)
+    # P_X itself and one member towards each symbol decompose P_X, so the first master has a value.
     search.add(point[None, :])
     search.add(_stars(inner, point))
     if start is not None and len(start):
@@ -178,19 +179,17 @@ class _Search:
 
     def __init__(
         self,
-        inner: Polytope,
         point: Array,
         task: Array,
         pricing: Listing | Branching,
     ) -> None:
-        self._inner = inner
         self._point = point
         self._task = task
         self._master = HighsMaster(point)
         self._columns = np.zeros((0, len(point)))
         self._pricing = pricing
         # The best proven bound so far.
-        self._best = -math.inf
+        self._bound = -math.inf
 
     def add(self, columns: Array) -> int:
         """Add the columns (k, n) that are new; returns how many."""
@@ -215,8 +214,8 @@ class _Search:
         solution = self._solve()
         rounds = 0
         for rounds in range(1, MOST_ROUNDS + 1):
-            # Pricing is sharper the nearer the end, since new prices make old proofs worthless.
-            open_gap = solution.value - self._best
+            # A sharp bound for these prices is of use only once the gap is nearly closed.
+            open_gap = solution.value - self._bound
             tolerance = gap
             if math.isfinite(open_gap):
                 tolerance = max(0.5 * gap, min(gap, PRICING_SHARE * open_gap))
@@ -224,10 +223,10 @@ class _Search:
                 solution.dual, tolerance, end, COLUMNS_A_ROUND
             )
             bound = envelope_bound(solution.dual, self._point, minimum)
-            self._best = max(self._best, bound)
+            self._bound = max(self._bound, bound)
             if progress is not None:
                 progress(self._moment(solution.value, rounds))
-            if solution.value - self._best <= gap:
+            if solution.value - self._bound <= gap:
                 status = EnvelopeStatus.OPTIMAL
                 break
             if time.perf_counter() >= end:
@@ -246,7 +245,7 @@ class _Search:
             weights=solution.weights[used],
             points=Points.from_dense(self._columns[used]),
             value=solution.value,
-            bound=self._best,
+            bound=self._bound,
             rounds=rounds,
             columns=len(self._columns),
             nodes=self._pricing.nodes,
@@ -263,7 +262,7 @@ class _Search:
         """The search as it stands."""
         return Progress(
             value=value,
-            bound=self._best,
+            bound=self._bound,
             rounds=rounds,
             columns=len(self._columns),
             nodes=self._pricing.nodes,

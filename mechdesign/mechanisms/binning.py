@@ -3,7 +3,8 @@
 Few bins move numbers far, as each is released as the median of its bin. Many bins are many symbols,
 which a small budget must confuse, and that moves numbers too. `binned_for` therefore designs a
 channel for some numbers of bins (2, 3, 4, 6, .. 64) and takes the one whose releases are nearest to
-the numbers in expectation. `refuse_identifier` and `many_numbers` look at a table before any design.
+the numbers in expectation. `refuse_identifier` and `many_numbers` look at a table before any
+design.
 """
 
 from __future__ import annotations
