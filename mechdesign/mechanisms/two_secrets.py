@@ -15,8 +15,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.auditing.leakages import OutputMasses
-from mechdesign.auditing.verdict import budget_used
+from mechdesign.auditing.mean_verdict import budget_used
+from mechdesign.auditing.output_masses import OutputMasses
 from mechdesign.core.limits import MeanLimits
 from mechdesign.tables.joint import Joint
 
