@@ -37,7 +37,7 @@ from .leaks.assessment import Assessment, assess
 from .mechanisms import DesignRequest, design
 from .mechanisms.box_result import BoxDesign
 from .mechanisms.budget import budget_for
-from .mechanisms.purposes import Queries
+from .mechanisms.queries import Queries
 from .mechanisms.result import Certificate, Design
 from .mechanisms.row_result import RowDesign
 from .mechanisms.rows import design_rows

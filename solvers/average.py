@@ -27,7 +27,8 @@ from dataclasses import replace
 import numpy as np
 
 from solvers.average_problem import AverageProblem, Measure
-from solvers.average_search import AverageOptimum, Goal, search_average
+from solvers.average_result import AverageOptimum
+from solvers.average_search import Goal, search_average
 from solvers.errors import InvalidOption
 from solvers.points import Array, Points
 from solvers.polytope import Polytope
@@ -99,8 +100,9 @@ def best_channel_within(
         raise InvalidOption("of several budgets each must be above 0")
     # All measures are zero together, and total variation alone has a finite multiplier there.
     linear = AverageProblem.of(joint, [Measure.TOTAL_VARIATION], inner, outer)
-    found = search_average(linear, goal, tolerance, time_limit, start, progress)
-    return replace(found, leakages=problem.leaks(found.points) @ found.weights)
+    optimum = search_average(linear, goal, tolerance, time_limit, start, progress)
+    leakages = problem.leaks(optimum.points) @ optimum.weights
+    return replace(optimum, leakages=leakages)
 
 
 def best_channel_on_average(

@@ -1,7 +1,21 @@
 """The search for a channel within average budgets, or of least leakage at a given utility.
 
-A master program over the posteriors so far is priced by local searches, and by branch and bound
-once these find little; `solvers.average` has the mathematics.
+`solvers.average` has the mathematics. A round has two steps:
+
+1. The master program over the columns so far (`average_master`) gives a channel, prices y and
+   multipliers.
+2. Pricing looks for columns v of H(v) + sum_j beta_j L_j(v) < y.v: by local searches, and once
+   these find little by branch and bound, which also proves H(v) + sum_j beta_j L_j(v) >= y.v + m
+   for all posteriors, a *support*. Each support proves a bound; the best is kept.
+
+Pricing works with tangents below the leakages (`average_tangents`), which are added where they lie
+too low; with two secrets it prices all pairs of symbols instead (`average_pairs`).
+
+Both problems use the same supports, in nats. For budgets e_j the master minimises H(X|Y), and its
+multipliers are beta, nats per unit of leakage: I(X;Y) <= H(X) - (y.p + m - sum_j beta_j e_j). For
+the least leakage the master minimises E L with H(X|Y) <= (1 - k) H(X), and its multiplier mu is
+leakage per nat; divided by mu, its prices and the leakage have the form of a support with beta =
+1 / mu, so E L >= (y.p + m - (1 - k) H(X)) / beta.
 """
 
 from __future__ import annotations
@@ -13,9 +27,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.average_first import first_columns
 from solvers.average_master import Master, Solution
 from solvers.average_pairs import PairSearch
 from solvers.average_problem import FEW_ULP, AverageProblem
+from solvers.average_result import AverageOptimum
 from solvers.average_tangents import LeakageSearch, Tangents
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption
 from solvers.points import Array, Points
@@ -26,12 +42,6 @@ SHRUNK = 1e-9
 
 TANGENT_SHARE = 0.15
 """Share of the tolerance by which tangents may lie below a column's true leakage."""
-
-MOST_FIRST_PAIRS = 6000
-"""Pairs of symbols with which the master begins at most, chosen at random where there are more."""
-
-LEAST_SHARE = 1e-6
-"""Pairs in which one symbol has less are left to the unit vectors."""
 
 MIXES = (0.5, 0.9, 0.2)
 """Weights of unit vectors in the mixtures with P(x) from which local searches begin."""
@@ -62,68 +72,6 @@ LEAST_MULTIPLIER = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class AverageOptimum:
-    """A channel as posteriors with weights, and what is proven about it.
-
-    Attributes
-    ----------
-    status : EnvelopeStatus
-    weights : (k,) array
-        P(y), positive, summing to one up to rounding.
-    points : Points, (k, n)
-        P(x | y), one output a row.
-    information : float
-        I(X;Y) of the channel in nats.
-    leakages : (j,) array
-        Its average leakages, in the units of the measures: nats for mi, E sum_s |P(s|y) - P(s)| / 2
-        for tv, E sum_s P(s) (w_s - 1)^2 for chi2, sum_y max_x P(y|s) - 1, that is e^leakage - 1,
-        for maximal-leakage.
-    value, bound : float
-        Of the best channel within budgets: the information, and a proven upper bound of it. Of
-        `least_leakage`: the leakage, and a proven lower bound of it.
-    multipliers : (j,) array
-        beta, nats of information per unit of each leakage, of the support that proves the bound.
-    prices : (n,) array
-        Its y.
-    """
-
-    status: EnvelopeStatus
-    weights: Array
-    points: Points
-    information: float
-    leakages: Array
-    value: float
-    bound: float
-    multipliers: Array
-    prices: Array
-    rounds: int
-    columns: int
-    nodes: int
-    seconds: float
-
-    @property
-    def leakage(self) -> float:
-        """The leakage, of one measure."""
-        (only,) = self.leakages.tolist()
-        return only
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier, of one measure."""
-        (only,) = self.multipliers.tolist()
-        return only
-
-    @property
-    def gap(self) -> float:
-        """The distance between value and bound."""
-        return abs(self.value - self.bound)
-
-    def channel(self, point: Array) -> Array:
-        """P(y | x), (n, k), where `point` is P(x); rows sum to one up to rounding."""
-        return self.points.toarray().T * self.weights / point[:, None]
-
-
-@dataclass(frozen=True, eq=False)
 class Goal:
     """Budgets of all leakages, (j,), or else the share of H(X) to be kept."""
 
@@ -150,7 +98,13 @@ def search_average(
 
 
 class AverageSearch:
-    """Columns, tangents, and the best channel and bound of one run."""
+    """Columns, tangents, and the best channel and bound of one run.
+
+    Used once: `add_first` and then `run`. Column k has the posterior ``_points[k]``, the entropy
+    ``_entropies[k]`` in nats and the leakages ``_leaks[:, k]``. `_value` and `_bound` are nats of
+    I(X;Y) for budgets, else units of the leakage; `_prices` and `_multipliers` are those of the
+    support that proves the bound.
+    """
 
     def __init__(
         self,
@@ -171,15 +125,21 @@ class AverageSearch:
         error = FEW_ULP * (entropy + len(problem.point) * float(problem.point.max()))
         self._entropy = entropy
         self._highest = entropy + error
+        # The sides of the master's rows, and what is known before any column: nothing but H(X).
         if goal.budgets is not None:
             self._limits = goal.budgets
+            self._value = -math.inf
+            self._bound = self._highest
         else:
             assert goal.keep is not None
             self._limits = np.array([(1.0 - goal.keep) * self._highest])
+            self._value = math.inf
+            self._bound = 0.0
         self._master = Master(problem.point, self._limits * (1.0 - SHRUNK))
         self._tangents = [
             Tangents(problem.matrix, leakage) for leakage in problem.leakages
         ]
+        # The search over the tangents so far; None after new tangents until it is needed again.
         self._kernel: LeakageSearch | None = None
         self._pairs: PairSearch | None = None
         if problem.has_pairs:
@@ -188,28 +148,22 @@ class AverageSearch:
         self._entropies = np.zeros(0)
         self._leaks = np.zeros((len(problem.leakages), 0))
         self._weights = np.ones(1)
-        self._value = -math.inf if self._maximise else math.inf
-        self._bound = self._highest if self._maximise else 0.0
         self._prices = np.zeros(len(problem.point))
         self._multipliers = np.zeros(len(problem.leakages))
+        # The tolerance in the unit of a support, nats: H(v) + sum_j beta_j L_j(v).
+        self._aim = tolerance
         self._rounds = 0
         self._nodes = 0
+        # Number of local searches so far: each begins with other mixtures.
         self._turn = 0
+        # Rounds in a row without a new column or a better bound.
         self._idle = 0
 
     # ----------------------------------------------------------------- columns
 
     def add_first(self, start: Points | None) -> None:
-        """P(x) itself, unit vectors, and what the caller knows."""
-        problem = self._problem
-        units = Points.units(np.arange(len(problem.point)), len(problem.point))
-        parts = [Points.from_dense(problem.point), problem.members(units)]
-        parts.append(problem.members(self._quiet_pairs()))
-        if start is not None:
-            parts.append(problem.members(start))
-        if problem.inner is not None:
-            parts.append(self._informative())
-        first = Points.concatenate(parts)
+        """The columns to begin with (`average_first`); `start` are those that the caller knows."""
+        first = first_columns(self._problem, start, self._end)
         self._points = first.take(np.arange(0))
         self._append(first)
         self._start_with_known_channel()
@@ -228,45 +182,8 @@ class AverageSearch:
             self._value = math.fsum((weights * self._leaks[0]).tolist())
         self._weights = weights
 
-    def _quiet_pairs(self) -> Points:
-        """Pairs of symbols, mixed so that their lifts come nearest to 1 in mean square."""
-        first, second = np.triu_indices(len(self._problem.point), 1)
-        if len(first) > MOST_FIRST_PAIRS:
-            random = np.random.default_rng(0)
-            chosen = random.choice(len(first), MOST_FIRST_PAIRS, replace=False)
-            first = first[chosen]
-            second = second[chosen]
-        weight = self._problem.secrets[:, None]
-        start = self._problem.matrix[:, first]
-        way = self._problem.matrix[:, second] - start
-        length = (weight * way**2).sum(axis=0)
-        along = (weight * (1.0 - start) * way).sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = along / length
-        proper = (share > LEAST_SHARE) & (share < 1.0 - LEAST_SHARE)
-        mixed = share[proper]
-        indices = np.column_stack([first[proper], second[proper]]).ravel()
-        data = np.column_stack([1.0 - mixed, mixed]).ravel()
-        sizes = np.full(len(mixed), 2)
-        return Points.of_sizes(
-            sizes, indices.astype(np.int32), data, len(self._problem.point)
-        )
-
-    def _informative(self) -> Points:
-        """Outputs of the channel that keeps most under the polytope alone."""
-        # Only these columns need the envelope, which loads vertex enumeration.
-        from solvers.envelope import lower_envelope
-
-        assert self._problem.inner is not None
-        envelope = lower_envelope(
-            self._problem.inner,
-            self._problem.point,
-            gap=1e-3,
-            time_limit=0.3 * (self._end - time.monotonic()),
-        )
-        return envelope.points
-
     def _append(self, points: Points) -> None:
+        """Add columns to the lists and to the master, with their true entropies and leakages."""
         entropies = points.entropies()
         leaks = self._problem.leaks(points)
         if self._maximise:
@@ -281,9 +198,9 @@ class AverageSearch:
         """Add the columns that gain at the master's prices; tangents where all of them are."""
         if not len(points):
             return 0
-        found = points
+        unpolished = points
         if self._pairs is None:
-            points = self._problem.polished(found, prices, multipliers)
+            points = self._problem.polished(unpolished, prices, multipliers)
         reduced = points.entropies() + multipliers @ self._problem.leaks(points)
         reduced = reduced - points.dot(prices)
         cheapest = np.argsort(reduced, kind="stable")[: max(MOST_COLUMNS, len(prices))]
@@ -295,14 +212,16 @@ class AverageSearch:
         touched = self._touch(points.take(cheapest), multipliers)
         if not len(gaining):
             # Where they were found, too: or else the search would find them there again.
-            touched += self._touch(found.take(cheapest), multipliers)
+            touched += self._touch(unpolished.take(cheapest), multipliers)
         if touched:
+            # It is built of all tangents, and made again where it is needed.
             self._kernel = None
         return len(gaining)
 
     def _touch(self, points: Points, multipliers: Array) -> int:
         """Tangents of every leakage where they lie too low at these points; how many."""
         touched = 0
+        # Each leakage may miss its share of the aim, in nats; its multiplier converts nats.
         aim = TANGENT_SHARE * self._aim / len(self._tangents)
         for tangents, multiplier in zip(self._tangents, multipliers, strict=True):
             room = aim / max(multiplier, LEAST_MULTIPLIER)
@@ -352,10 +271,11 @@ class AverageSearch:
             added = self._search_locally(prices, multipliers)
         if added >= ENOUGH or self._left() <= 0.0:
             return
-        before = self._bound
-        tangents = self._kernel
+        bound = self._bound
+        kernel = self._kernel
         added += self._by_tree(prices, multipliers)
-        changed = added > 0 or self._bound != before or self._kernel is not tangents
+        # New tangents are a gain, too: they took away the kernel of the old ones.
+        changed = added > 0 or self._bound != bound or self._kernel is not kernel
         if changed:
             self._idle = 0
         else:
@@ -374,18 +294,21 @@ class AverageSearch:
         return added
 
     def _searcher(self, multipliers: Array) -> LeakageSearch | PairSearch:
+        """The pricing that proves a bound, charged with these multipliers."""
         if self._pairs is not None:
             self._pairs.charge(multipliers)
             return self._pairs
         return self._tree(multipliers)
 
     def _tree(self, multipliers: Array) -> LeakageSearch:
+        """The search over tangents, charged with these multipliers."""
         if self._kernel is None:
             self._kernel = LeakageSearch(self._problem, self._tangents)
         self._kernel.charge(multipliers)
         return self._kernel
 
     def _locally(self, prices: Array, multipliers: Array, mix: float) -> Points:
+        """Columns of descents from unit vectors mixed with P(x), the first with weight `mix`."""
         result = self._tree(multipliers).run(
             prices,
             cutoff=-math.inf,
@@ -403,6 +326,7 @@ class AverageSearch:
     def _by_tree(self, prices: Array, multipliers: Array) -> int:
         """Price by branch and bound: at smoothed prices, or the master's if these find nothing."""
         trials = [(prices, multipliers)]
+        # Prices between those of the best bound and the master's jump less, and prove more.
         if self._multipliers.any() and self._rounds > 1:
             smooth = SMOOTHING * self._prices + (1.0 - SMOOTHING) * prices
             charge = SMOOTHING * self._multipliers + (1.0 - SMOOTHING) * multipliers
@@ -427,7 +351,7 @@ class AverageSearch:
         return added
 
     def _learn(self, prices: Array, multipliers: Array, minimum: float) -> None:
-        """Keep the support if it proves more than the others."""
+        """Keep the support if it proves more than the others; the module has the two bounds."""
         support = envelope_bound(prices, self._problem.point, minimum)
         if not math.isfinite(support):
             return
@@ -468,12 +392,15 @@ class AverageSearch:
 
     @property
     def _gap(self) -> float:
+        """The distance between value and bound."""
         return abs(self._value - self._bound)
 
     def _left(self) -> float:
+        """Seconds that are left."""
         return self._end - time.monotonic()
 
     def _report(self) -> None:
+        """Report the state of the run, if the caller wants to know."""
         if self._progress is None:
             return
         self._progress(
@@ -483,6 +410,7 @@ class AverageSearch:
         )
 
     def _result(self, status: EnvelopeStatus) -> AverageOptimum:
+        """The best channel; EmptyPolytope or BackendFailure where there is none."""
         if not math.isfinite(self._value):
             raise EmptyPolytope(
                 "no channel in the polytope that was found keeps so much information"

@@ -2,14 +2,18 @@
 
     minimise sum_k w_k H(v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in the set
 
-Cuts make a polytope around the set (`solvers.convex_set`). A master program over members gives
-prices y, and columns are searched over the polytope at these prices. A column that lies outside the
-set gives two things: a cut that touches the set next to it (outer approximation, Kelley 1960,
-around a concave minimisation), and members next to it for the master.
+Cuts make a polytope around the set (`solvers.convex_set`). A round has three steps:
 
-Local searches come first, for they are cheap. Then branch and bound over the polytope proves
-H(v) - y.v >= m there, and so the bound y.p + m for the set
-(docs/explanation/optimum-theory.md, 'A bound from prices'), until it meets the value of the master.
+1. The master program over the members so far gives a decomposition, its value, and prices y.
+2. Columns v of H(v) - y.v < 0 are searched over the polytope. Local searches come first, for they
+   are cheap. Then branch and bound proves H(v) - y.v >= m there, and so the bound y.p + m for the
+   set (docs/explanation/optimum-theory.md, 'A bound from prices').
+3. A column outside the set gives two things: members next to it for the master, and a cut that
+   touches the set there (outer approximation, Kelley 1960, around a concave minimisation).
+
+The rounds end when the bound meets the value. For example, around a disc the first cuts make a
+square; its corners are the cheapest columns, the next cuts remove them, and the points of the
+circle next to them are members.
 
 Invariants: every column of the result is a member, the value is the cost of a decomposition of the
 point, and the bound holds for the set itself, because every cut holds for all of it.
@@ -187,7 +191,10 @@ class _Limits:
 class EnvelopeSearch:
     """Cuts, members and the best decomposition of one run.
 
-    `prices` are those at which columns are searched next, `dual` those that prove the bound.
+    `run_search` calls `begin`, then `add_members`, `add_unit_cuts`, `solve_master` and `add_pairs`
+    for the first members and cuts, `run` for the rounds, and `result` at the end, also after
+    Ctrl-C. Columns are searched next at `prices`, and `dual` are the prices that prove the bound.
+    `value` and `bound` are in nats.
     """
 
     def __init__(self, convex: ConvexSet, point: Array, margin: float) -> None:
@@ -203,10 +210,12 @@ class EnvelopeSearch:
         self._weights = np.ones(1)
         self.value = float(self._members.entropies()[0])
         self._rounds = 0
+        # Number of local searches so far: each starts from other places.
         self._turn = 0
         self._counts = SearchCounts()
         self._pricing_seconds = 0.0
         self._master = HighsMaster(point)
+        # Number of members that the master has already.
         self._listed = 0
         self._cuts = Cuts(convex)
         self._searcher: CutSearch | None = None
@@ -233,6 +242,7 @@ class EnvelopeSearch:
         self, limits: _Limits, progress: Callable[[Progress], None] | None
     ) -> EnvelopeStatus:
         """Rounds of searching and cutting until the gap is closed, or the time is over."""
+        # Local searches come first, until they find nothing that gains much.
         locally = True
         idle = 0
         while self.value - self.bound > limits.gap:
@@ -246,10 +256,11 @@ class EnvelopeSearch:
                 locally = self._gain(result.points) > SEARCHED_SHARE * limits.gap
             else:
                 result = self._raise_bound(limits, progress)
-            added = self._learn(result.points, prices)
+            added = self._take_columns(result.points, prices)
             solved = self.solve_master(limits.end)
+
             if progress is not None:
-                progress(self._moment())
+                progress(self._progress())
             if not solved:
                 # A master program that met the limit has not failed.
                 if limits.seconds <= 0.0:
@@ -276,7 +287,7 @@ class EnvelopeSearch:
         mix = MIXES[self._turn % len(MIXES)]
         turn = self._turn // len(MIXES)
         self._turn += 1
-        return self._priced(
+        return self._call_pricer(
             self.prices,
             limits,
             center=self._point,
@@ -292,7 +303,7 @@ class EnvelopeSearch:
     ) -> SearchResult:
         """Branch and bound over the polytope at the master's prices, which proves a bound."""
         prices = self.prices
-        result = self._proved(prices, limits, progress)
+        result = self._search_tree(prices, limits, progress)
         for _ in range(MOST_LOWERINGS):
             if not len(result.points) or result.bound >= -CUTOFF_SHARE * limits.gap:
                 break
@@ -301,25 +312,25 @@ class EnvelopeSearch:
             if lowered is None or limits.seconds <= 0.0:
                 break
             prices = lowered
-            further = self._proved(prices, limits, progress)
+            further = self._search_tree(prices, limits, progress)
             points = Points.concatenate([result.points, further.points])
             result = SearchResult(further.status, further.bound, points, further.counts)
         return result
 
-    def _proved(
+    def _search_tree(
         self,
         prices: Array,
         limits: _Limits,
         progress: Callable[[Progress], None] | None,
     ) -> SearchResult:
-        """One tree, and the bound that it proves."""
+        """One branch and bound at these prices, whose bound is kept if it is the best."""
 
         def report(minimum: float) -> None:
             if progress is not None:
                 self._take_bound(prices, minimum)
-                progress(self._moment())
+                progress(self._progress())
 
-        result = self._priced(
+        result = self._call_pricer(
             prices,
             limits,
             cutoff=-CUTOFF_SHARE * limits.gap,
@@ -330,15 +341,16 @@ class EnvelopeSearch:
         return result
 
     def _take_bound(self, prices: Array, minimum: float) -> None:
+        """Keep the bound that these prices and the minimum of H(v) - prices.v prove, if better."""
         bound = envelope_bound(prices, self._point, minimum)
         if bound > self.bound:
             self.bound = bound
             self.dual = prices
 
-    def _priced(
+    def _call_pricer(
         self, prices: Array, limits: _Limits, **options: object
     ) -> SearchResult:
-        """What the pricer finds in the time that is left, counted."""
+        """Run the pricer in the time that is left, and count its effort."""
         started = time.monotonic()
         result = self.pricer(limits.workers)(
             prices,
@@ -357,7 +369,7 @@ class EnvelopeSearch:
             return 0.0
         return float((points.dot(self.prices) - points.entropies()).max())
 
-    def _learn(self, points: Points, prices: Array) -> bool:
+    def _take_columns(self, points: Points, prices: Array) -> bool:
         """Members next to the cheapest columns, and cuts where these lie outside.
 
         Returns whether anything was added.
@@ -367,6 +379,7 @@ class EnvelopeSearch:
         before = len(self._members)
         reduced = points.entropies() - points.dot(prices)
         cheapest = np.argsort(reduced, kind="stable")[:CUTS_A_ROUND]
+        # In the order of the search, so that equal runs give equal cuts.
         points = points.take(np.sort(cheapest))
         self.add_members(points)
         # Columns between the margin and the boundary are no members, and need no cut.
@@ -415,6 +428,8 @@ class EnvelopeSearch:
             return
         pairs = pair_members(self._convex, self._margin)
         entropies = pairs.entropies()
+
+        # Of the pairs the cheapest at the present prices become members, until none gains.
         waiting = np.ones(len(pairs), bool)
         a_round = max(CUTS_A_ROUND, len(self._point))
         while time.monotonic() < end:
@@ -428,6 +443,8 @@ class EnvelopeSearch:
             self._members = Points.concatenate([self._members, pairs.take(chosen)])
             if not self.solve_master(end):
                 break
+
+        # Pairs lie on the boundary of the set, so cuts touch it at the cheapest of them.
         reduced = entropies - pairs.dot(self.prices)
         near = np.argsort(reduced, kind="stable")[
             : CUTS_A_COORDINATE * len(self._point)
@@ -462,12 +479,11 @@ class EnvelopeSearch:
         shares = self._convex.shares_inside(self._center, images, 0.0)
         crossings = self._center + shares * (images - self._center)
         cuts: list[Cut] = []
-        for image, touch, crossing in zip(
-            images.T, near_images.T, crossings.T, strict=True
-        ):
+        triples = zip(images.T, near_images.T, crossings.T, strict=True)
+        for image, touch, crossing in triples:
             deep: list[Cut] = []
             if np.isfinite(touch).all():
-                deep = _removing(self._convex.cuts_at(touch), image)
+                deep = removing(self._convex.cuts_at(touch), image)
             cuts += deep or self._convex.cuts_at(crossing)
         self._cuts.add(cuts)
         self._searcher = None
@@ -527,7 +543,7 @@ class EnvelopeSearch:
             seconds_pricing=self._pricing_seconds,
         )
 
-    def _moment(self) -> Progress:
+    def _progress(self) -> Progress:
         """The search as it stands."""
         return Progress(
             value=self.value,
@@ -538,6 +554,6 @@ class EnvelopeSearch:
         )
 
 
-def _removing(cuts: list[Cut], image: Array) -> list[Cut]:
+def removing(cuts: list[Cut], image: Array) -> list[Cut]:
     """Those of the cuts that the image violates."""
     return [cut for cut in cuts if float(cut.normal @ image) > cut.offset]

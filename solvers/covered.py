@@ -1,14 +1,19 @@
 """The lower convex envelope of the entropy over a set that is not convex, by convex sets that cover
 it.
 
-As `solvers.convex`, with one change. The set lies in a union of regions: a box of images, and in it
-cuts around a convex set (`CoveredSet.around`). Prices y and a number m with H(v) - y.v >= m on
-every region give the bound y.p + m for all decompositions into members, because the weights of any
-one sum to one. So pricing searches the regions in turn, and the least of their bounds counts.
+As `solvers.convex`, with one change. The set lies in a union of *regions*: a box of images A v, and
+in it cuts around a convex set (`CoveredSet.around`), which is the closer the smaller the box is.
 
-Where a column left the convex set of its region, a cut removes it. Where it did not, and is no
-member, the region is divided between its image and the next one, in the coordinate whose term errs
-most there.
+1. Prices y and a number m with H(v) - y.v >= m on every region give the bound y.p + m for all
+   decompositions into members, because the weights of any one sum to one. So pricing searches the
+   regions in turn, and the least of their bounds counts.
+2. Where a column lies outside the convex set of its region, a cut removes it.
+3. Where it lies inside, and is no member, the region is divided at its image, in the coordinate in
+   which the convex function errs most there. The next round has two closer convex sets instead.
+
+The first region is a box of all members. For example, with f(u) = |1/u - 1| on u in [1/2, 2], the
+convex function below f has 1/4 at u = 3/2, where f has 1/3. Divided there, the regions are [1/2,
+3/2] and [3/2, 2], and in both of them the function below meets f at 3/2.
 """
 
 from __future__ import annotations
@@ -16,14 +21,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from solvers.concave import ConcaveSearch, SearchCounts, SearchResult, SearchStatus
-from solvers.convex import EnvelopeSearch, run_search
+from solvers.convex import EnvelopeSearch, removing, run_search
 from solvers.convex_set import ConvexSet, Cut
 from solvers.covered_set import CoveredSet, TermsBelow
 from solvers.cuts import Cuts
@@ -32,6 +37,10 @@ from solvers.errors import EmptyPolytope
 from solvers.points import Array, Points
 from solvers.polytope import Polytope
 from solvers.results import Envelope, Pricer, Progress
+
+LOW = 0
+HIGH = 1
+"""Ends of an interval in `_Region.bounded`."""
 
 MEMBER = 1e-9
 """Excess, as a share of the bound, up to which a column counts as one of a convex set: columns lie
@@ -52,7 +61,12 @@ MOST_DIVISIONS = 60
 
 @dataclass(eq=False)
 class _Region:
-    """A box of images with cuts that hold for all members in it."""
+    """A box of images with cuts that hold for all members in it.
+
+    `low` and `high` (m,) are the box, `around` the convex set, and `below` its functions in the
+    place of those that are not convex. `search` is the pricing over the region's polytope, None
+    after new cuts until it is needed again.
+    """
 
     low: Array
     high: Array
@@ -63,12 +77,12 @@ class _Region:
     """Which images have a row for each end, (m, 2)."""
     search: ConcaveSearch | None = None
     is_empty: bool = False
-    divided: bool = field(default=False)
+    divided: bool = False
 
     def holds(self, image: Array) -> bool:
         """Whether the image lies between the ends that have rows, up to rounding.
 
-        The others are those of all members, and cuts remove what is beyond.
+        The other ends are those of the box of all members, and cuts remove what is beyond.
         """
         slack = MEMBER * (1.0 + self.high)
         below = self.bounded[:, 0] & (image < self.low - slack)
@@ -135,6 +149,7 @@ class _RegionSearch(EnvelopeSearch):
 
     def pricer(self, workers: int) -> Pricer:
         """The search over the union of all regions."""
+        searches: list[ConcaveSearch] = []
         for region in self._regions:
             if region.search is None and not region.is_empty:
                 try:
@@ -143,9 +158,8 @@ class _RegionSearch(EnvelopeSearch):
                     )
                 except EmptyPolytope:
                     region.is_empty = True
-        searches = [
-            region.search for region in self._regions if region.search is not None
-        ]
+            if region.search is not None:
+                searches.append(region.search)
         return _UnionPricer(searches).run
 
     def _cut_at(self, images: Array) -> None:
@@ -171,11 +185,13 @@ class _RegionSearch(EnvelopeSearch):
         fresh: list[_Region] = []
         for image in outside.images(self._covered.matrix):
             for region in self._regions:
-                may = self._may_divide(fresh) and not region.divided
-                if may and region.holds(image) and self._is_around(region, image):
+                if region.divided or not self._may_divide(fresh):
+                    continue
+                if region.holds(image) and self._is_around(region, image):
                     halves = self._halves(region, image)
                     region.divided = len(halves) > 0
                     fresh += halves
+        # A divided region stays in the list until here: it may hold further columns.
         self._regions = [region for region in self._regions if not region.divided]
         self._regions += fresh
         return changed or len(fresh) > 0
@@ -185,6 +201,7 @@ class _RegionSearch(EnvelopeSearch):
         return bool(region.around.excess_of(image[:, None], 0.0)[0] <= MEMBER)
 
     def _may_divide(self, fresh: list[_Region]) -> bool:
+        """Whether there may be more regions, in all and of those that this round has made."""
         total = len(self._regions) + len(fresh)
         return total < MOST_REGIONS and len(fresh) < 2 * MOST_DIVISIONS
 
@@ -193,20 +210,23 @@ class _RegionSearch(EnvelopeSearch):
         if self._is_around(region, image):
             return []
         column = image[:, None]
+        # A cut that touches the convex set where the way from the center leaves it always removes
+        # the image (docs/explanation/averages-theory.md, Proposition 2). A set without the center
+        # has no such way.
         touch = image
         if region.around.excess_of(self._center, 0.0)[0] <= 0.0:
             share = region.around.shares_inside(self._center, column, 0.0)
             touch = (self._center + share * (column - self._center))[:, 0]
-        found = region.around.cuts_at(touch)
-        cuts = [cut for cut in found if float(cut.normal @ image) > cut.offset]
+        cuts = removing(region.around.cuts_at(touch), image)
         if cuts:
             region.cuts.add(cuts)
             region.search = None
         return cuts
 
     def _halves(self, region: _Region, image: Array) -> list[_Region]:
-        """The region divided where the functions below err most at the image."""
+        """The region divided where the functions below err most at the image; none if too small."""
         column = image[:, None]
+        # Error of each term, as a share of the bound of its function.
         errors = np.zeros(len(image))
         for function, below in zip(self._covered.nonconvex, region.below, strict=True):
             error = function.terms(column) - below.terms(column)
@@ -216,14 +236,15 @@ class _RegionSearch(EnvelopeSearch):
         s = int(np.argmax(errors))
         if not errors[s] > 0.0:
             return []
+        # At the image, but not so near to an end that one of the halves is hardly smaller.
         least = region.low[s] + INNER_SHARE * width[s]
         most = region.high[s] - INNER_SHARE * width[s]
         place = float(np.clip(image[s], least, most))
         halves: list[_Region] = []
-        for side in (0, 1):
+        for side in (LOW, HIGH):
             low = region.low.copy()
             high = region.high.copy()
-            if side == 0:
+            if side == LOW:
                 low[s] = place
             else:
                 high[s] = place

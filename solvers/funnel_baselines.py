@@ -1,9 +1,17 @@
 """Published heuristics for the privacy funnel, as references: feasible channels without a bound.
 
-Greedy merging (Makhdoumi, Salamatian, Fawaz and Medard 2014, 'From the information bottleneck to
-the privacy funnel', algorithm 1) merges two outputs at a time. The convex-concave procedure starts
-from random channels and, for a multiplier beta, replaces the concave H(X|Y) by its linearisation.
-Here each step is one of exponentiated gradient, and steps that do not lower the cost are rejected.
+Both look for channels P(y|x) that keep much I(X;Y) and leak little about S.
+
+- `greedy_merging` (Makhdoumi, Salamatian, Fawaz and Medard 2014, 'From the information bottleneck
+  to the privacy funnel', algorithm 1) begins with X itself and merges two outputs at a time: those
+  whose union lowers the leakage most for the information that it loses.
+- `convex_concave` starts from random channels and, for a multiplier beta, lowers H(X|Y) + beta
+  I(S;Y), which is a concave plus a convex function. Here each step is one of exponentiated
+  gradient, and steps that do not lower the cost are rejected. beta is doubled, then found by
+  bisection, so that the leakage comes near the budget.
+
+A channel that leaks L > e is `thinned` to the budget e: it answers the share e / L of the records
+only, and so keeps that share of its information.
 """
 
 from __future__ import annotations
@@ -20,6 +28,15 @@ from solvers.points import Array
 STEPS = 300
 """Steps of one restart; the cost has settled by then."""
 
+FIRST_MULTIPLIER = 4.0
+"""The first beta of a restart."""
+
+SPARSITY = 0.3
+"""Concentration of the Dirichlet distribution of the first rows; below 1 most entries are small."""
+
+LARGEST_EXPONENT = 50.0
+"""Limit of the exponents of a step: no entry becomes zero, from where it could not return."""
+
 SMALLEST = 1e-300
 """Added inside logarithms of empty outputs."""
 
@@ -34,7 +51,10 @@ class BaselineChannel:
 
 
 def measured(joint: Array, measure: Measure | str, channel: Array) -> BaselineChannel:
-    """Information and leakage of a channel (n, k); outputs without mass are left out."""
+    """Information (nats) and leakage of a channel (n, k); outputs without mass are left out.
+
+    `joint` is P(s, x), (|S|, n), as in all functions here.
+    """
     masses = joint.sum(axis=0) @ channel
     channel = channel[:, masses > 0.0]
     information, leakage = funnel_measures(joint, measure, channel)
@@ -106,11 +126,13 @@ def _best_merger(
     best_score = -math.inf
     for i in range(len(groups)):
         for j in range(i):
-            merged = [g for k, g in enumerate(groups) if k not in (i, j)]
+            # j < i: the groups between and around the two stay.
+            merged = groups[:j] + groups[j + 1 : i] + groups[i + 1 :]
             merged.append(groups[i] + groups[j])
             trial = measured(joint, measure, _membership(merged))
             score = before.leakage - trial.leakage
             if least_information is None:
+                # Within a budget, the fall of the leakage for each nat of information lost counts.
                 lost = before.information - trial.information
                 score /= max(lost, SMALLEST)
             elif trial.information < least_information:
@@ -150,11 +172,12 @@ def convex_concave(
     random = np.random.default_rng(seed)
     best = measured(joint, Measure.MUTUAL_INFORMATION, np.ones((count, 1)))
     for _ in range(restarts):
+        # beta of the restart lies between these two; none is known to be too large at first.
         low = 0.0
         high = math.inf
-        multiplier = 4.0
+        multiplier = FIRST_MULTIPLIER
         # Sparse rows are near deterministic channels, where minima of the concave part lie.
-        first = random.dirichlet(np.full(count, 0.3), size=count)
+        first = random.dirichlet(np.full(count, SPARSITY), size=count)
         for _ in range(multipliers):
             if time.monotonic() >= end:
                 return best
@@ -176,14 +199,17 @@ def convex_concave(
 
 
 def _descend(joint: Array, channel: Array, multiplier: float) -> Array:
-    """A local minimum of H(X|Y) + beta I(S;Y) near the channel."""
+    """A local minimum of H(X|Y) + beta I(S;Y) near the channel (n, k).
+
+    A step multiplies entry (x, y) by exp(-step slope) and divides each row by its sum.
+    """
     step = 0.5
     cost, slope = _lagrangian(joint, channel, multiplier)
     for _ in range(STEPS):
-        # Exponentiated gradient: entries stay positive. Exponents are limited, so that no step
-        # empties an entry.
+        # A constant in a row's slope changes nothing, as the row is normalised; this one keeps all
+        # exponents negative.
         descent = slope - slope.min(axis=1, keepdims=True)
-        trial = channel * np.exp(-np.minimum(step * descent, 50.0))
+        trial = channel * np.exp(-np.minimum(step * descent, LARGEST_EXPONENT))
         trial /= trial.sum(axis=1, keepdims=True)
         trial_cost, trial_slope = _lagrangian(joint, trial, multiplier)
         if trial_cost < cost:
@@ -202,12 +228,15 @@ def _lagrangian(joint: Array, channel: Array, multiplier: float) -> tuple[float,
     """H(X|Y) + beta I(S;Y), and its gradient over P(y|x), each row divided by P(x)."""
     point = joint.sum(axis=0)
     mass = point @ channel
-    posterior = np.log(point[:, None] * channel + SMALLEST) - np.log(mass + SMALLEST)
+    # log P(x | y), (n, k).
+    log_posterior = np.log(point[:, None] * channel + SMALLEST)
+    log_posterior = log_posterior - np.log(mass + SMALLEST)
+    # P(s, y), and log P(s | y) / P(s), (|S|, k).
     together = joint @ channel
     log_lift = np.log(together + SMALLEST) - np.log(mass + SMALLEST)
     log_lift -= np.log(joint.sum(axis=1))[:, None]
-    cost = -(point[:, None] * channel * posterior).sum()
+    cost = -(point[:, None] * channel * log_posterior).sum()
     cost += multiplier * (together * log_lift).sum()
     # The logarithms alone: the derivatives of p log p and of its denominators cancel.
-    slope = multiplier * (joint / point).T @ log_lift - posterior
+    slope = multiplier * (joint / point).T @ log_lift - log_posterior
     return float(cost), slope

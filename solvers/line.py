@@ -2,8 +2,14 @@
 
 If every row is an affine function of one of them on the simplex (with two sensitive values, for
 instance), the polytope is {v : sum v = 1, lo <= a.v <= hi}. Its vertices are the symbols with a_x
-inside, and the pairs that meet an end exactly. All pairs are priced in blocks of a matrix; nothing
-has to be searched.
+inside, and the pairs that meet an end exactly: for a_i < lo < a_j the mixture with the weight
+theta = (lo - a_i) / (a_j - a_i) of j. It costs h(theta) - (1 - theta) y_i - theta y_j at the prices
+y, where h is the entropy of two shares. All pairs are priced in blocks of a matrix; nothing has to
+be searched.
+
+For example, with a = (0, 0.5, 2) and [lo, hi] = [0.4, 1.5] the vertices are the symbol 2, at lo the
+pairs (1, 2) with theta = 0.8 and (1, 3) with 0.2, and at hi the pairs (1, 3) with 0.75 and (2, 3)
+with 2/3.
 
 Invariant: the bound is the least reduced cost over all vertices of a slightly larger interval, less
 the error of a mixing weight. Rows that are only nearly affine widen that interval by their error.
@@ -86,6 +92,8 @@ def _affine(polytope: Polytope, lead: int) -> tuple[Array, Array, Array]:
 class LineSearch:
     """Prices like `solvers.concave.ConcaveSearch`, by the reduced cost of every vertex.
 
+    `preparation` makes it where `leading_row` finds a row, and `solvers.generation` calls `run`.
+
     Attributes
     ----------
     n : int
@@ -128,11 +136,13 @@ class LineSearch:
         deadline = np.inf
         if time_limit is not None:
             deadline = time.monotonic() + time_limit
-        # A unit vector has no entropy: its reduced cost is minus its price.
+        # Symbols by themselves: a unit vector has no entropy, so it costs minus its price.
         between = (self.a >= self._outer[0]) & (self.a <= self._outer[1])
         bound = -float(np.max(prices[between], initial=-np.inf))
         cheap_units = np.flatnonzero(self.units & (-prices < column_cutoff))
         parts = [Points.units(cheap_units, self.n)]
+
+        # Pairs at both ends.
         priced = 0
         for end, proving in self._passes():
             # The bound holds for the relaxation; columns are members of the polytope itself.
@@ -153,6 +163,7 @@ class LineSearch:
                 priced += value.size
                 i, j = _best_partners(value, below, above, column_cutoff)
                 parts.append(self.pairs(i, j, self.inner[end]))
+
         points = Points.concatenate(parts)
         reduced = points.entropies() - points.dot(prices)
         # Every vertex was priced anyway, so all good ones may go to the master at once.
@@ -179,7 +190,10 @@ class LineSearch:
         return passes
 
     def _blocks(self, end: float) -> Iterator[tuple[Index, Index]]:
-        """All pairs of symbols on either side of an end, in blocks that fit the caches."""
+        """All pairs of symbols on either side of an end, in blocks that fit the caches.
+
+        A block has some of the symbols below, and all of those above.
+        """
         below = np.flatnonzero(self.a < end)
         above = np.flatnonzero(self.a > end)
         if below.size and above.size and np.isfinite(end):
@@ -190,7 +204,7 @@ class LineSearch:
     def _price(
         self, below: Index, above: Index, end: float, prices: Array
     ) -> tuple[Array, float]:
-        """Reduced cost of every pair that meets `end`, and a valid lower bound of their minimum."""
+        """Reduced cost of every pair that meets `end`, (below, above), and a proven lower bound."""
         gap = self.a[above][None, :] - self.a[below][:, None]
         theta = (end - self.a[below])[:, None] / gap
         entropy = entropy_terms(theta) + entropy_terms(1.0 - theta)

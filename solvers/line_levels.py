@@ -1,12 +1,19 @@
 """First columns where all rows depend on a single number (see `solvers.line`).
 
-Neighbours on the line are merged into groups, again and again, until all pairs of groups can be
-listed. On the way back the decomposition of the merged point, followed member by member, nearly
-decomposes the finer one; what it leaves over is paired off at its own mean. So a master begins with
-columns that decompose the point at about the least cost, and its prices do not jump (5000 symbols:
-two to six rounds).
+1. Neighbours on the line are merged into groups, again and again, until all pairs of groups can be
+   listed. The merged point is decomposed at least cost, by a `Generation` of its own.
+2. On the way back, an output that mixes two groups becomes outputs that mix their members, in
+   order: the first member of one with the first of the other, until the mass of one is used up,
+   then the next. They nearly decompose the finer point.
+3. What they leave over is paired off at its own mean: again the first symbol below the mean with
+   the first one above it, and so on.
 
-No proof rests on these columns: the search over all pairs prices them like any others.
+So a master begins with columns that decompose the point at about the least cost, and its prices do
+not jump (5000 symbols: two to six rounds). No proof rests on these columns: the search over all
+pairs prices them like any others.
+
+For example, let symbols at 0, 0.1 | 1, 1.1 with masses of 1/4 be two groups. The output of both
+groups at the level 0.5 becomes pairs of 0 with 1, and of 0.1 with 1.1, as far as their masses go.
 """
 
 from __future__ import annotations
@@ -45,8 +52,9 @@ NOTHING = 1e-18
 def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> Points:
     """Members of the polytope that decompose `point` (n,).
 
-    `gap` is that of the envelope, and `end` a time on the clock of `time.monotonic`.
+    `gap` is that of the envelope in nats, and `end` a time on the clock of `time.monotonic`.
     """
+    # At the mean alone they decompose the point, too, at a high cost.
     _, mean = at_mean(search, point)
     if search.n <= FEWEST:
         low, high = search.inner
@@ -55,6 +63,8 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
         )
     if time.monotonic() > end:
         return mean
+
+    # The merged problem: groups with their masses, at the means of their members.
     order = np.argsort(search.a, kind="stable")
     group = _groups(search, point, order)
     mass = np.asarray(np.bincount(group, weights=point), dtype=np.float64)
@@ -64,6 +74,7 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
     values = np.bincount(group, weights=weight * search.a) / total
     merged = search.over(values)
     units = Points.units(np.flatnonzero(merged.units), merged.n)
+
     # The groups are merged again, until there are so few that all pairs are listed.
     coarser = first_columns(merged, mass, gap, end)
     run = Generation(
@@ -77,6 +88,7 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
     if run.run() is EnvelopeStatus.INTERRUPTED:
         # The inner run took Ctrl-C for itself; the whole computation has to end.
         raise KeyboardInterrupt
+
     ends_of_groups = np.flatnonzero(np.diff(group[order])) + 1
     members = np.split(order, ends_of_groups)
     return Points.concatenate([mean, *_followed(search, point, members, values, run)])
@@ -89,8 +101,10 @@ def _groups(search: LineSearch, point: Array, order: Index) -> Index:
     """
     n = search.n
     a = search.a[order]
+    # Mean of the share of mass and the share of symbols up to each symbol, from 0 to 1.
     place = np.cumsum(point[order] / point.sum() + 1.0 / n) / 2.0
     part = np.floor(place * (n // MEMBERS) * (1.0 - 1e-12)).astype(np.intp)
+    # 0 below the interval, 1 inside, 2 above: a group across an end would hide pairs that meet it.
     side = (a >= search.inner[0]).astype(np.intp) + (a > search.inner[1])
     new_part = np.diff(part, prepend=part[0]) != 0
     new_side = np.diff(side, prepend=side[0]) != 0

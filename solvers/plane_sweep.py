@@ -191,7 +191,6 @@ def _touching_plane(f: Array, g: Array, prices: Array) -> tuple[float, Array]:
     from scipy.optimize import linprog
 
     # Minimise the height a subject to a + b f + c g >= y at every symbol.
-
     top = float(np.abs(prices).max())
     matrix = -np.column_stack([np.ones(len(f)), f, g])
     # The allowance for rounding grows with the slopes, so a steep plane is as good as none.

@@ -2,23 +2,20 @@
 
     minimise sum_k w_k h(B v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in Pi,
 
-where column x of B is P(T | x) and h is the entropy. The cost is concave in the |T| coordinates
-z = B v, so a master program over the columns so far is priced by branch and bound in z alone,
-however many symbols v has. On a box of z, each term -z log z lies above its chord, which makes the
-node a linear program in v. Where the vertices of Pi are few they are all listed instead: a concave
-cost has its minimum at one of them.
+where column x of B is P(T | x) and h is the entropy. A master program over the columns so far gives
+prices y; pricing gives columns v with h(B v) < y.v, and a lower bound m of h(B v) - y.v over Pi;
+y.p + m bounds the program from below, and the search ends when that meets the master's value.
+`task_pricing` prices over listed vertices where these are few, by branch and bound else.
 
-Invariants: every column is a member of the inner polytope. The bound holds for the relaxation: it
-is read from the multipliers of each node's program, and is valid for whatever multipliers HiGHS
-returns, because the minimum over the simplex and over the boxes is taken here. With listed vertices
-it is the least reduced cost of the relaxation's vertices, lowered by what their rounding can hide;
-that none is missing rests on the enumeration.
+For example, if B has the columns (1, 0), (1, 0) and (0, 1), an output that mixes the first two
+symbols costs nothing, and one that mixes the first and the last half and half costs log 2.
+
+Invariants: every column is a member of the inner polytope; the bound holds for the relaxation.
+Proofs: docs/explanation/purposes-theory.md, 'Tasks'.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import math
 import time
 from collections.abc import Callable
@@ -33,21 +30,14 @@ from solvers.errors import (
     OutOfTime,
     TooManyVertices,
 )
-from solvers.points import Array, Points, entropy_terms
+from solvers.points import Array, Points
 from solvers.polytope import Polytope
-from solvers.programs.highs import (
-    SHARP,
-    HighsMaster,
-    MasterSolution,
-    highs_with,
-)
+from solvers.programs.highs import HighsMaster, MasterSolution
 from solvers.results import EnvelopeStatus, Progress, envelope_bound
-
-MULTIPLIER_ERROR = 64.0 * np.finfo(np.float64).eps
-"""Relative error of a bound that is summed from multipliers, of the sum of its terms' sizes."""
+from solvers.task_pricing import Branching, Listing, task_entropies
 
 PRICING_SHARE = 0.25
-"""Share of the master's present gap that pricing leaves open before the master is solved again."""
+"""Share of the gap between master and bound that pricing may leave open."""
 
 COLUMNS_A_ROUND = 50
 """Columns that one round of pricing adds at most, those of least reduced cost first."""
@@ -64,18 +54,11 @@ STALLED_ROUNDS = 3
 MOST_VERTICES = 30_000
 """Vertices up to which all are columns of one master program; with more, branching was faster."""
 
-NODES_A_ROUND = 2000
-"""Boxes after which pricing is content with the columns that it has found, if they gain anything:
-new prices are worth more than a proof for old ones."""
-
 LISTING_SHARE = 0.2
 """Share of the remaining time that listing the vertices may take."""
 
-VERTEX_ERROR = 1e-12
-"""Distance from a vertex within which doubles place it, beside the residual that is measured."""
-
-SMALLEST_ENTRY = 1e-11
-"""Entries of a minimiser below this are HiGHS's tolerance and become zeros."""
+HALVINGS = 52
+"""Bisections of the way from the point to a unit vector."""
 
 PULLED_IN = 2.0**-42
 """Relative distance from the boundary of a column that was moved into the inner polytope."""
@@ -146,12 +129,13 @@ def task_envelope(
     members = None
     if listed is not None:
         members = _listed(inner, end)
-    pricing: _Listing | _Branching
+    pricing: Listing | Branching
     if listed is None or members is None:
-        pricing = _Branching(inner, outer, task)
+        pricing = Branching(inner, outer, task)
     else:
-        pricing = _Listing(outer, task, listed, members)
-    search = _Search(inner, point, task, pricing)
+        pricing = Listing(outer, task, listed, members)
+    search = _Search(point, task, pricing)
+    # P_X itself and one member towards each symbol decompose P_X, so the first master has a value.
     search.add(point[None, :])
     search.add(_stars(inner, point))
     if start is not None and len(start):
@@ -172,16 +156,12 @@ def _listed(polytope: Polytope, end: float) -> Array | None:
 
 
 def _stars(inner: Polytope, point: Array) -> Array:
-    """From the point towards every unit vector, as far as the polytope reaches."""
-    return _pulled_in(inner, point, np.eye(len(point)))
-
-
-def _pulled_in(inner: Polytope, point: Array, targets: Array) -> Array:
-    """The targets, moved towards the point until they are members; (k, n)."""
+    """From the point towards every unit vector, as far as the polytope reaches; (n, n)."""
+    targets = np.eye(len(point))
     low = np.zeros(len(targets))
     inside = inner.excess(targets) <= 0.0
     high = np.ones(len(targets))
-    for _ in range(52):
+    for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         trial = point + middle[:, None] * (targets - point)
         member = inner.excess(trial) <= 0.0
@@ -192,41 +172,37 @@ def _pulled_in(inner: Polytope, point: Array, targets: Array) -> Array:
 
 
 class _Search:
-    """Column generation with branch and bound as its pricing."""
+    """Column generation: a master program over the columns, and a pricing for further ones.
+
+    Made with the first columns by `add`, it works in one call of `run`.
+    """
 
     def __init__(
         self,
-        inner: Polytope,
         point: Array,
         task: Array,
-        pricing: _Listing | _Branching,
+        pricing: Listing | Branching,
     ) -> None:
-        self._inner = inner
         self._point = point
         self._task = task
         self._master = HighsMaster(point)
         self._columns = np.zeros((0, len(point)))
-        self._costs = np.zeros(0)
         self._pricing = pricing
-        self._best = -math.inf
+        # The best proven bound so far.
+        self._bound = -math.inf
 
     def add(self, columns: Array) -> int:
-        """Add the columns that are new; returns how many."""
-        new: list[Array] = []
+        """Add the columns (k, n) that are new; returns how many."""
+        before = len(self._columns)
         for column in columns:
             others = self._columns
-            if new:
-                others = np.vstack([others, *[c[None, :] for c in new]])
             if len(others) and np.abs(others - column).max(axis=1).min() <= SAME_COLUMN:
                 continue
-            new.append(column)
-        if not new:
-            return 0
-        dense = np.array(new)
-        costs = _costs(dense, self._task)
-        self._master.add(Points.from_dense(dense), costs)
-        self._columns = np.vstack([self._columns, dense])
-        self._costs = np.concatenate([self._costs, costs])
+            self._columns = np.vstack([others, column])
+        new = self._columns[before:]
+        if len(new):
+            costs = task_entropies(new, self._task)
+            self._master.add(Points.from_dense(new), costs)
         return len(new)
 
     def run(
@@ -238,7 +214,8 @@ class _Search:
         solution = self._solve()
         rounds = 0
         for rounds in range(1, MOST_ROUNDS + 1):
-            open_gap = solution.value - self._best
+            # A sharp bound for these prices is of use only once the gap is nearly closed.
+            open_gap = solution.value - self._bound
             tolerance = gap
             if math.isfinite(open_gap):
                 tolerance = max(0.5 * gap, min(gap, PRICING_SHARE * open_gap))
@@ -246,17 +223,19 @@ class _Search:
                 solution.dual, tolerance, end, COLUMNS_A_ROUND
             )
             bound = envelope_bound(solution.dual, self._point, minimum)
-            self._best = max(self._best, bound)
+            self._bound = max(self._bound, bound)
             if progress is not None:
                 progress(self._moment(solution.value, rounds))
-            if solution.value - self._best <= gap:
+            if solution.value - self._bound <= gap:
                 status = EnvelopeStatus.OPTIMAL
                 break
             if time.perf_counter() >= end:
                 status = EnvelopeStatus.TIME_LIMIT
                 break
-            added = self.add(candidates)
-            stalled = 0 if added else stalled + 1
+            if self.add(candidates):
+                stalled = 0
+            else:
+                stalled += 1
             if stalled >= STALLED_ROUNDS:
                 break
             solution = self._solve()
@@ -266,281 +245,25 @@ class _Search:
             weights=solution.weights[used],
             points=Points.from_dense(self._columns[used]),
             value=solution.value,
-            bound=self._best,
+            bound=self._bound,
             rounds=rounds,
             columns=len(self._columns),
             nodes=self._pricing.nodes,
         )
 
     def _solve(self) -> MasterSolution:
+        """The best decomposition into the columns so far, with its prices."""
         solution = self._master.solve(math.inf)
         if not solution.is_optimal:
             raise BackendFailure("HiGHS failed on the master program of the task")
         return solution
 
     def _moment(self, value: float, rounds: int) -> Progress:
+        """The search as it stands."""
         return Progress(
             value=value,
-            bound=self._best,
+            bound=self._bound,
             rounds=rounds,
             columns=len(self._columns),
             nodes=self._pricing.nodes,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _Node:
-    """A box of z, the minimiser of its program and the bound that its multipliers prove."""
-
-    low: Array
-    high: Array
-    bound: float
-    v: Array
-    z: Array
-
-
-class _Listing:
-    """min over the relaxation of h(B v) - prices.v, at its vertices; columns are the inner ones."""
-
-    nodes = 0
-
-    def __init__(
-        self, outer: Polytope, task: Array, listed: Array, members: Array
-    ) -> None:
-        self._vertices = listed
-        self._members = members
-        self._member_costs = _costs(members, task)
-        self._costs = _costs(listed, task)
-        self._error = float(max(outer.residual(listed).max(), 0.0)) + VERTEX_ERROR
-        self._terms = len(task)
-
-    def least(
-        self, prices: Array, tolerance: float, end: float, most: int
-    ) -> tuple[float, Array]:
-        """As `_Branching.least`; listed vertices need neither a tolerance nor time."""
-        reduced = self._costs - self._vertices @ prices
-        error = self._error
-        # Each of the |T| terms moves by at most the entropy of the error, as they are concave.
-        slack = self._terms * float(entropy_terms(np.array([error])).sum())
-        slack += float(np.abs(prices).max()) * error * len(prices)
-        gains = self._member_costs - self._members @ prices
-        best = np.argsort(gains, kind="stable")[:most]
-        best = best[gains[best] < 0.0]
-        return float(reduced.min()) - slack, self._members[best]
-
-
-def _costs(points: Array, task: Array) -> Array:
-    """Entropy of the task at each point, (k,), in nats."""
-    return entropy_terms(np.clip(points @ task.T, 0.0, 1.0)).sum(axis=1)
-
-
-class _Branching:
-    """min over the relaxation of h(B v) - prices.v, by best-first branch and bound in z = B v."""
-
-    def __init__(self, inner: Polytope, outer: Polytope, task: Array) -> None:
-        self._task = task
-        self._program = _NodeProgram(inner, outer, task)
-        self.nodes = 0
-
-    def least(
-        self, prices: Array, tolerance: float, end: float, most: int
-    ) -> tuple[float, Array]:
-        """A proven lower bound of the minimum, and points of negative reduced cost; (k, n).
-
-        The search stops when the bound is within `tolerance` of the least reduced cost that was
-        found, or of zero, and at `end`.
-        """
-        size = len(self._task)
-        root = self._node(prices, np.zeros(size), np.ones(size))
-        if root is None:
-            # An empty node proves everything; at the root it would be a failure of HiGHS.
-            return -math.inf, np.zeros((0, len(prices)))
-        queue: list[tuple[float, int, _Node]] = [(root.bound, 0, root)]
-        order = itertools.count(1)
-        found: list[tuple[float, Array]] = []
-        best = 0.0
-        bound = root.bound
-        last = self.nodes + NODES_A_ROUND
-        while queue:
-            bound, _, node = heapq.heappop(queue)
-            if bound >= best - tolerance or time.perf_counter() >= end:
-                break
-            if self.nodes > last and best < -tolerance:
-                break
-            terms = entropy_terms(np.clip(self._task @ node.v, 0.0, 1.0))
-            cost = float(terms.sum() - prices @ node.v)
-            if cost < 0.0:
-                found.append((cost, node.v))
-                best = min(best, cost)
-            for low, high in self._branches(node):
-                child = self._node(prices, low, high)
-                if child is None:
-                    continue
-                tightened = _Node(low, high, max(child.bound, bound), child.v, child.z)
-                heapq.heappush(queue, (tightened.bound, next(order), tightened))
-        else:
-            # All boxes were empty or closed: nothing is below the best point found.
-            bound = best
-        found.sort(key=lambda pair: pair[0])
-        columns = [v for _, v in found[:most]]
-        if not columns:
-            return bound, np.zeros((0, len(prices)))
-        return bound, np.array(columns)
-
-    def _branches(self, node: _Node) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Two boxes that cover the node's, cut where a term lies furthest above its chord."""
-        terms = entropy_terms(np.clip(node.z, 0.0, 1.0))
-        slope, intercept = _chords(node.low, node.high)
-        error = terms - (slope * node.z + intercept)
-        t = int(np.argmax(error))
-        width = node.high[t] - node.low[t]
-        # Near an end the cut would leave a box as wide as before.
-        least = node.low[t] + 0.1 * width
-        most = node.high[t] - 0.1 * width
-        cut = float(np.clip(node.z[t], least, most))
-        left_high = node.high.copy()
-        left_high[t] = cut
-        right_low = node.low.copy()
-        right_low[t] = cut
-        return (node.low, left_high), (right_low, node.high)
-
-    def _node(self, prices: Array, low: Array, high: Array) -> _Node | None:
-        """The program of a box; None where the box has no member."""
-        self.nodes += 1
-        slope, intercept = _chords(low, high)
-        solved = self._program.solve(-prices, slope, low, high)
-        if solved is None:
-            return None
-        bound, v, z = solved
-        return _Node(low, high, bound + float(intercept.sum()), v, z)
-
-
-def _chords(low: Array, high: Array) -> tuple[Array, Array]:
-    """Slope and intercept of the chord of -z log z on each interval, rounded downwards."""
-    at_low = entropy_terms(low)
-    at_high = entropy_terms(high)
-    width = high - low
-    positive = width > 0.0
-    slope = np.where(positive, (at_high - at_low) / np.where(positive, width, 1.0), 0.0)
-    # Below both ends whatever the rounding of the slope: then below the concave term in between.
-    intercept = np.minimum(at_low - slope * low, at_high - slope * high)
-    size = np.abs(at_low) + np.abs(at_high) + np.abs(slope)
-    return slope, intercept - MULTIPLIER_ERROR * size
-
-
-class _NodeProgram:
-    """min costs.v + slope.z with v in the polytope, z = B v in a box; HiGHS, warm from box to box.
-
-    Variables are v, the auxiliary variables of the polytope, and z; rows are those of the polytope,
-    sum v = 1, and B v - z = 0. HiGHS minimises over the inner polytope, so that its answers are
-    columns; its multipliers are then charged with the sides of the outer one.
-    """
-
-    def __init__(self, inner: Polytope, outer: Polytope, task: Array) -> None:
-        import highspy
-
-        self._statuses = highspy.HighsModelStatus
-        auxiliary = outer.auxiliary_columns
-        size, n = task.shape
-        k = auxiliary.shape[1]
-        self._n = n
-        self._k = k
-        top = outer.auxiliary_bounds if k else np.zeros(0)
-        matrix = np.block(
-            [
-                [outer.rows, auxiliary, np.zeros((outer.m, size))],
-                [np.ones((1, n)), np.zeros((1, k + size))],
-                [task, np.zeros((size, k)), -np.eye(size)],
-            ]
-        )
-        self._matrix = matrix
-        self._lower = np.concatenate([outer.lower, [1.0], np.zeros(size)])
-        self._upper = np.concatenate([outer.upper, [1.0], np.zeros(size)])
-        self._top = top
-        self._highs = highs_with({**SHARP, "presolve": "off"})
-        columns = n + k + size
-        inf = highspy.kHighsInf
-        self._highs.addVars(
-            columns,
-            np.zeros(columns),
-            np.concatenate([np.ones(n), top, np.ones(size)]),
-        )
-        row, column = np.nonzero(matrix)
-        starts = np.searchsorted(row, np.arange(len(matrix))).astype(np.int32)
-        below = np.concatenate([inner.lower, [1.0], np.zeros(size)])
-        above = np.concatenate([inner.upper, [1.0], np.zeros(size)])
-        self._highs.addRows(
-            len(matrix),
-            np.where(np.isfinite(below), below, -inf),
-            np.where(np.isfinite(above), above, inf),
-            len(row),
-            starts,
-            column.astype(np.int32),
-            matrix[row, column],
-        )
-        self._every = np.arange(columns, dtype=np.int32)
-        self._boxes = np.arange(n + k, columns, dtype=np.int32)
-
-    def solve(
-        self, costs: Array, slope: Array, low: Array, high: Array
-    ) -> tuple[float, Array, Array] | None:
-        """A lower bound, the minimiser v (n,) and its z; None where HiGHS finds no member."""
-        highs = self._highs
-        objective = np.concatenate([costs, np.zeros(self._k), slope])
-        highs.changeColsCost(len(self._every), self._every, objective)
-        highs.changeColsBounds(len(self._boxes), self._boxes, low, high)
-        highs.run()
-        status = highs.getModelStatus()
-        if status == self._statuses.kInfeasible and self._is_proven_empty(low, high):
-            return None
-        solution = highs.getSolution()
-        primal = np.array(solution.col_value, dtype=np.float64)
-        dual = np.array(solution.row_dual, dtype=np.float64)
-        if len(dual) != len(self._matrix) or len(primal) != len(self._every):
-            highs.clearSolver()
-            dual = np.zeros(len(self._matrix))
-            primal = np.concatenate(
-                [np.full(self._n, 1.0 / self._n), np.zeros(self._k), 0.5 * (low + high)]
-            )
-        bound = self._safe_bound(objective, dual, low, high)
-        v = np.where(primal[: self._n] > SMALLEST_ENTRY, primal[: self._n], 0.0)
-        v /= v.sum()
-        z = np.clip(primal[self._n + self._k :], low, high)
-        return bound, v, z
-
-    def _is_proven_empty(self, low: Array, high: Array) -> bool:
-        """Whether the ray that HiGHS gives proves that the box has no member."""
-        _, has_ray, ray = self._highs.getDualRay()
-        if not has_ray:
-            return False
-        ray = np.array(ray, dtype=np.float64)
-        # The program without costs has the value 0 or is empty; a positive bound means empty.
-        nothing = np.zeros(len(self._every))
-        bounds = [self._safe_bound(nothing, sign * ray, low, high) for sign in (1, -1)]
-        return max(bounds) > 0.0
-
-    def _safe_bound(
-        self, objective: Array, dual: Array, low: Array, high: Array
-    ) -> float:
-        """The value that these multipliers prove: valid for any, sharp for optimal ones."""
-        dual = np.where(np.isfinite(dual), dual, 0.0)
-        # A multiplier of the side that is free proves nothing and is left out.
-        dual = np.where((dual > 0.0) & ~np.isfinite(self._lower), 0.0, dual)
-        dual = np.where((dual < 0.0) & ~np.isfinite(self._upper), 0.0, dual)
-        side = np.where(dual > 0.0, self._lower, self._upper)
-        constant = np.where(dual != 0.0, dual * np.where(dual != 0.0, side, 0.0), 0.0)
-        reduced = objective - dual @ self._matrix
-        n = self._n
-        k = self._k
-        rest = reduced[n + k :]
-        boxes = np.minimum(rest * low, rest * high)
-        parts = np.concatenate(
-            [constant, np.minimum(reduced[n : n + k], 0.0) * self._top, boxes]
-        )
-        least = float(reduced[:n].min())
-        size = float(
-            np.abs(objective).max()
-            + (np.abs(dual) @ np.abs(self._matrix)).max()
-            + np.abs(parts).sum()
-        )
-        return math.fsum(parts.tolist()) + least - MULTIPLIER_ERROR * size

@@ -220,7 +220,7 @@ class ObjectiveOptions(o.KeptOptions):
     ) -> DesignRequest:
         """The request with these options; `text` is how a file of costs or queries is written."""
         from mechdesign.mechanisms.least_cost_objective import read_costs
-        from mechdesign.mechanisms.purposes import is_queries_file, read_queries
+        from mechdesign.mechanisms.queries import is_queries_file, read_queries
 
         symbols = request.joint.useful.names
         objective: Any = self.name

@@ -20,16 +20,12 @@ from mechdesign.core.progress import Steps
 from mechdesign.core.wording import about
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.purposes import (
-    PURPOSES,
-    Queries,
-    queries_of,
-    task_figures,
-    task_joint,
-    total_variance,
-)
+from mechdesign.mechanisms.purposes import PURPOSES
+from mechdesign.mechanisms.queries import Queries, queries_of
+from mechdesign.mechanisms.query_design import total_variance
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, TaskUtility
+from mechdesign.mechanisms.task_design import task_figures, task_joint
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint

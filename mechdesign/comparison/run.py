@@ -30,12 +30,12 @@ from mechdesign.core.errors import InputError, SolverFailure, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
+from mechdesign.mechanisms.heuristic_options import RESPONSE
 from mechdesign.mechanisms.least_cost_objective import INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
-from mechdesign.mechanisms.watchdog import RESPONSE
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 

@@ -15,17 +15,13 @@ from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import Setting
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.heuristic_options import RESPONSE, HeuristicOptions
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import (
-    HEURISTICS,
-    RESPONSE,
-    HeuristicOptions,
-    heuristic,
-)
+from mechdesign.mechanisms.watchdog import HEURISTICS, heuristic
 from mechdesign.tables.joint import Joint
 
 

@@ -2,6 +2,10 @@
 
 Greedy merging (Makhdoumi et al. 2014) and the best of several restarts of the convex-concave
 procedure are local searches: their channels are real, and nothing is proven about better ones.
+`baseline` runs one of them (`solvers.funnel_baselines`), rounds its channel to integers and
+verifies it like the optimum of `averages`. A channel that leaks too much is *thinned*: it answers
+only a share of the records, and nothing for the others. Half the records, for example, leak half as
+much (in the unit of the solver) and keep half the information.
 """
 
 from __future__ import annotations
@@ -34,8 +38,8 @@ BASELINES = (GREEDY, RESTARTS)
 class Baseline:
     """A verified channel of a local search.
 
-    `leakage` is exact, rounded upwards, in the unit of the measure; `points` are its posteriors,
-    (k, n).
+    `leakage` is exact, rounded upwards, in the unit of the measure (nats for "mi"); `points` are
+    its posteriors, (k, n), before rounding.
     """
 
     name: str
@@ -64,6 +68,8 @@ def baseline(
 ) -> Baseline:
     """The channel of a local search within a budget, with its leakage and its own lifts verified.
 
+    `time_limit` is in seconds; `restarts` and `seed` are those of the convex-concave procedure.
+
     Raises
     ------
     SolverFailure
@@ -73,15 +79,15 @@ def baseline(
     end = time.monotonic() + time_limit
     whole = in_solver_unit(budget.measure, budget.budget)
     # A little below the budget, as the optimum: rounding to integers may add to the leakage.
-    least = whole * (1.0 - SHRUNK[0])
+    most = whole * (1.0 - SHRUNK[0])
     if name == GREEDY:
-        found = greedy_merging(joint.p, budget.measure, budget=least, end=end)
+        best = greedy_merging(joint.p, budget.measure, budget=most, end=end)
     else:
-        found = convex_concave(joint.p, least, restarts=restarts, seed=seed, end=end)
+        best = convex_concave(joint.p, most, restarts=restarts, seed=seed, end=end)
     channels: list[tuple[Array, Points]] = []
     for share in SHRUNK:
         # The same channel, which answers nothing a little more often each time.
-        smaller = thinned(joint.p, budget.measure, found.channel, whole * (1.0 - share))
+        smaller = thinned(joint.p, budget.measure, best.channel, whole * (1.0 - share))
         channels.append(_weighted(joint, smaller.channel))
     rules = replace(Rules(joint, NO_PROMISE), by_symbol=True)
     rounded, (verdict,) = verified_within(rules, [budget], channels)

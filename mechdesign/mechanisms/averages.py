@@ -1,13 +1,18 @@
 """Budgets on average leakages: most information within them (the privacy funnel), verified exactly.
 
-The optimum comes from `solvers.average`, for budgets that are smaller by a relative `SHRUNK`, and
-with its bound for the budgets themselves. Rounding to integers may still exceed one; then all
-shrink further, and the exact audit decides each time.
+    maximise I(X;Y)  over channels with  sum over y of P(y) L_j(v_y) <= e_j  for every average j,
 
-With prices beta_j of the averages and L_j(v) the leakage of an output with posterior v, the solver
-proves H(v) + sum of beta_j L_j(v) >= y.v + m for all posteriors. Summed with the weights of a
-channel this bounds its H(X|Y) from below, hence I(X;Y) from above
-(docs/explanation/averages-theory.md).
+where L_j(v) is the leakage of an output with posterior v; for the mutual information it is the
+divergence of P(S|y) from P(S).
+
+1. `averages_of` reads the budgets e_j; "25%" of a measure is a quarter of what X itself leaks.
+2. `solvers.average` finds the optimum for budgets that are smaller by a relative `SHRUNK`.
+3. The channel is rounded and audited exactly. If its integers exceed a budget, all budgets shrink
+   further.
+
+*Bound.* With prices beta_j of the averages the solver proves H(v) + sum of beta_j L_j(v) >= y.v + m
+for all posteriors. Summed with the weights of a channel this bounds its H(X|Y) from below by y.P_X
++ m - sum of beta_j e_j, hence I(X;Y) from above (docs/explanation/averages-theory.md).
 """
 
 from __future__ import annotations
@@ -59,10 +64,87 @@ MARGIN = 1e-9
 """Distance of the columns from the limits of a notion: the kernel meets its rows to 1e-10."""
 
 NO_PROMISE = MaxLift(LARGEST_BUDGET)
-"""Stands for no promise on single lifts while an average alone is searched for; never emitted."""
+"""The notion of the rules while an average alone is searched for: no promise on single lifts, and
+never emitted."""
+
+LEAST_EXTREME = 1e-12
+"""Smallest budget (nats) of the extreme lifts of a channel."""
 
 DEFAULT_SECONDS = 30.0
-"""Of a search for which no limit was given."""
+"""The time limit of a search for which none was given."""
+
+
+def for_average(
+    rules: Rules,
+    asked: Any,
+    search: Search,
+    started: float,
+    *,
+    alone: bool,
+    start: Sequence[Points] = (),
+) -> Design:
+    """The channel that keeps most within one or several average budgets, verified exactly.
+
+    Parameters
+    ----------
+    alone : bool
+        Whether no promise on single lifts was asked for. The design then has the extreme lifts of
+        the channel itself as its notion.
+    start : sequence of Points
+        Posteriors, (k, n), of channels that are known; none of them keeps more than the result.
+
+    Raises
+    ------
+    InputError
+        If a budget is none.
+    SolverFailure
+        If no channel was verified.
+    """
+    joint = rules.joint
+    budgets = averages_of(asked, joint)
+    single = replace(rules, by_symbol=True)
+    # One for each tried share, also of those whose integers failed.
+    optima: list[AverageOptimum] = []
+
+    def candidates() -> Iterator[tuple[Array, Points]]:
+        # Lazily: a further optimum is computed only if the integers of the last one failed.
+        for share in SHRUNK:
+            best = _optimum(single, budgets, share, search, start, alone=alone)
+            optima.append(best)
+            yield best.weights, best.points
+
+    rounded, verdicts = verified_within(single, budgets, candidates())
+    if alone:
+        rounded = with_own_lifts(rounded, joint)
+    worth = utility(rounded.channel, joint)
+
+    # Each of them bounds the whole budgets, so the least bound holds.
+    bound = min(best.bound for best in optima) / utility_entropy(joint)
+    upper = max(worth.nmi, min(1.0, bound + ENTROPY_ERROR * (1.0 + abs(bound))))
+    certificate = Certificate(upper_bound_nmi=upper, scope="proven").at(worth.nmi)
+    messages: list[str] = []
+    if certificate.gap_nmi is not None and certificate.gap_nmi > search.gap:
+        messages.append(f"the search ended early ({optima[-1].status})")
+
+    design = finish(
+        rounded,
+        joint,
+        AVERAGE,
+        "columns",
+        started,
+        worth=worth,
+        certificate=certificate,
+        messages=tuple(messages),
+    )
+    # The record has each budget beside what the integers leak.
+    achieved: list[AverageBudget] = []
+    for budget, verdict in zip(budgets, verdicts, strict=True):
+        achieved.append(
+            AverageBudget(
+                measure=budget.measure, budget=budget.budget, achieved=verdict.leakage
+            )
+        )
+    return with_averages(design, achieved)
 
 
 def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
@@ -77,7 +159,10 @@ def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
         raise InputError(
             'average must be a mapping from a measure to its budget, as in {"mi": 0.05}'
         )
-    return tuple(_budget_of(measure, value, joint) for measure, value in asked.items())
+    budgets: list[AverageBudget] = []
+    for measure, value in asked.items():
+        budgets.append(_budget_of(measure, value, joint))
+    return tuple(budgets)
 
 
 def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
@@ -106,6 +191,7 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
 
 
 def _float(name: str, text: str) -> float:
+    """The number that a text spells; InputError, which begins with the name, if it spells none."""
     try:
         return float(text)
     except ValueError:
@@ -122,7 +208,7 @@ def in_solver_unit(measure: str, leakage: float) -> float:
 
 
 def own_leakage(joint: Joint, measure: str) -> float:
-    """What X itself leaks about S on average, which no channel exceeds."""
+    """What X itself leaks about S on average, which no channel exceeds (data processing)."""
     n = len(joint.useful)
     rows = IntegerRows.of_pairs([[x, 1] for x in range(n)], n)
     channel = Channel(joint.useful, joint.useful.names, rows, 1, joint)
@@ -162,70 +248,6 @@ def verified_within(
     return rounded, verdicts
 
 
-def for_average(
-    rules: Rules,
-    asked: Any,
-    search: Search,
-    started: float,
-    *,
-    alone: bool,
-    start: Sequence[Points] = (),
-) -> Design:
-    """The channel that keeps most within one or several average budgets, verified exactly.
-
-    Parameters
-    ----------
-    alone : bool
-        Whether no promise on single lifts was asked for. The design then has the extreme lifts of
-        the channel itself as its notion.
-    start : sequence of Points
-        Posteriors, (k, n), of channels that are known; none of them keeps more than the result.
-
-    Raises
-    ------
-    InputError
-        If a budget is none.
-    SolverFailure
-        If no channel was verified.
-    """
-    joint = rules.joint
-    budgets = averages_of(asked, joint)
-    single = replace(rules, by_symbol=True)
-    optima: list[AverageOptimum] = []
-
-    def candidates() -> Iterator[tuple[Array, Points]]:
-        for share in SHRUNK:
-            best = _optimum(single, budgets, share, search, start, alone=alone)
-            optima.append(best)
-            yield best.weights, best.points
-
-    rounded, verdicts = verified_within(single, budgets, candidates())
-    if alone:
-        rounded = with_own_lifts(rounded, joint)
-    worth = utility(rounded.channel, joint)
-    # Each of them bounds the whole budgets, so the least bound holds.
-    bound = min(best.bound for best in optima) / utility_entropy(joint)
-    upper = max(worth.nmi, min(1.0, bound + ENTROPY_ERROR * (1.0 + abs(bound))))
-    certificate = Certificate(upper_bound_nmi=upper, scope="proven").at(worth.nmi)
-    messages: list[str] = []
-    if certificate.gap_nmi is not None and certificate.gap_nmi > search.gap:
-        messages.append(f"the search ended early ({optima[-1].status})")
-    design = finish(
-        rounded,
-        joint,
-        AVERAGE,
-        "columns",
-        started,
-        worth=worth,
-        certificate=certificate,
-        messages=tuple(messages),
-    )
-    achieved: list[AverageBudget] = []
-    for budget, verdict in zip(budgets, verdicts, strict=True):
-        achieved.append(_with_achieved(budget, verdict.leakage))
-    return with_averages(design, achieved)
-
-
 def with_averages(design: Design, averages: Sequence[AverageBudget]) -> Design:
     """The design with average budgets in the record of its channel."""
     record = replace(design.channel.record, averages=tuple(averages))
@@ -239,11 +261,6 @@ def with_own_lifts(rounded: Rounded, joint: Joint) -> Rounded:
     if not verified.audit.satisfied:
         raise SolverFailure("the extreme lifts of the channel were not verified")
     return verified
-
-
-def _with_achieved(budget: AverageBudget, leakage: float) -> AverageBudget:
-    """The budget with what the channel leaks."""
-    return AverageBudget(measure=budget.measure, budget=budget.budget, achieved=leakage)
 
 
 def _optimum(
@@ -260,6 +277,7 @@ def _optimum(
     for budget in budgets:
         whole[budget.measure] = in_solver_unit(budget.measure, budget.budget)
     reduced = {measure: (1.0 - share) * most for measure, most in whole.items()}
+    # An average alone allows every posterior.
     inner = None
     outer = None
     if not alone:
@@ -268,15 +286,20 @@ def _optimum(
     limit = search.time_limit
     if limit is None:
         limit = DEFAULT_SECONDS
+    known: Points | None = None
+    if start:
+        known = Points.concatenate(start)
+    # A tenth of the gap is left for the rounding to integers.
+    tolerance = 0.9 * max(search.gap, LEAST_GAP) * utility_entropy(rules.joint)
     try:
         optimum = best_channel_within(
             rules.joint.p,
             reduced,
             inner=inner,
             outer=outer,
-            tolerance=0.9 * max(search.gap, LEAST_GAP) * utility_entropy(rules.joint),
+            tolerance=tolerance,
             time_limit=limit,
-            start=Points.concatenate(start) if start else None,
+            start=known,
             progress=_shown(search, rules.joint),
         )
     except SolverError as error:
@@ -288,7 +311,7 @@ def _optimum(
 
 
 def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:
-    """The caller's progress; the solver tells of I(X;Y) here and not of H(X|Y)."""
+    """The caller's progress, which counts H(X|Y); this solver reports I(X;Y) instead."""
     report = search.shown(joint)
     if report is None:
         return None
@@ -305,9 +328,10 @@ def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:
 def _extremes(channel: Any, joint: Joint) -> Notion:
     """The extreme lifts of a channel as a notion that it keeps, and no smaller budget."""
     achieved = achieved_by(channel, joint)
-    least = 1e-12
-    lower = max(achieved.eps_l, least)
-    upper = max(achieved.eps_u, least)
+    # A channel that tells nothing has the extremes 0, and a notion needs positive budgets.
+    lower = max(achieved.eps_l, LEAST_EXTREME)
+    upper = max(achieved.eps_u, LEAST_EXTREME)
     if math.isinf(lower):
+        # Some lift is zero: nothing is promised below.
         return MaxLift(upper)
     return ALIP(lower, upper)

@@ -2,8 +2,9 @@
 
 Few bins move numbers far, as each is released as the median of its bin. Many bins are many symbols,
 which a small budget must confuse, and that moves numbers too. `binned_for` therefore designs a
-channel for some numbers of bins and takes the one that moves them least. `refuse_identifier` and
-`many_numbers` look at a table before any design.
+channel for some numbers of bins (2, 3, 4, 6, .. 64) and takes the one whose releases are nearest to
+the numbers in expectation. `refuse_identifier` and `many_numbers` look at a table before any
+design.
 """
 
 from __future__ import annotations
@@ -69,14 +70,16 @@ def binned_for(
         raise InputError(
             "--bin auto is for one column; give bins for the others, or auto:N"
         )
+
     column = auto[0]
     curve = _distances(replace(request, joint=joint, bins=None), column, design)
     # Of equal distances the fewest bins: a smaller channel for the same.
     best = min(curve, key=lambda trial: (trial.distance, trial.bins))
+    # The kind of its values (numbers, dates or times), for the units of the message.
     kind = next(bins.kind for bins in best.table.useful.bins if bins is not None)
-    distances = [
-        f"{trial.bins} {distance_text(trial.distance, kind)}" for trial in curve
-    ]
+    distances: list[str] = []
+    for trial in curve:
+        distances.append(f"{trial.bins} {distance_text(trial.distance, kind)}")
     tried = ", ".join(distances)
     message = (
         f"bins of {quoted(column)}: {best.bins} of them move the released medians "
@@ -87,7 +90,10 @@ def binned_for(
 
 
 class Trial(NamedTuple):
-    """A number of bins, the table in so many, and the mean distance of the released medians."""
+    """A number of bins, the table in so many, and the mean distance of the released medians.
+
+    The distance is in the unit of the numbers.
+    """
 
     distance: float
     bins: int
@@ -105,9 +111,11 @@ def _distances(
     if request.time_limit is not None:
         # All trials together take at most half of the time.
         seconds = min(seconds, request.time_limit / (2 * len(NUMBERS_OF_BINS)))
+    # A column of few values has no more bins than these.
     most = max(len(values), 2)
+    numbers = sorted({min(count, most) for count in NUMBERS_OF_BINS})
     trials: list[Trial] = []
-    for count in sorted({min(count, most) for count in NUMBERS_OF_BINS}):
+    for count in numbers:
         table = joint.binned({column: f"{AUTO}:{count}"})
         trial = replace(
             request, joint=table, gap=CURVE_GAP, time_limit=seconds, progress=None

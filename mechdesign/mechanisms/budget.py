@@ -1,8 +1,13 @@
 """Budgets in words: at most K times as likely, no belief above a share, the least that keeps a
 share.
 
-`budget_for` translates the first two into nats, rounded towards more privacy. `keeping` finds the
-third by a search over budgets of four digits.
+`budget_for` translates the first two into nats, rounded towards more privacy:
+
+    at_most_times=2       no lift above 2: eps_u = log 2
+    at_least_times=0.5    no lift below 1/2: eps_l = log 2
+    max_posterior=0.9     with a prior of 0.6, no lift above 0.9 / 0.6: eps_u = log 1.5
+
+`keeping` finds the third by a search over budgets of four digits (`budget_scale`).
 """
 
 from __future__ import annotations
@@ -39,94 +44,6 @@ from mechdesign.tables.joint import Joint
 FINE_GAP = 1e-7
 """Gap of every optimum, as a share of H(X). A step of the scale is worth 1e-5 to 1e-3, so the gap
 must be smaller to decide between neighbours."""
-
-
-def in_words(
-    kind: type[Notion],
-    *,
-    lower: float | None = None,
-    upper: float | None = None,
-    **order: Any,
-) -> Notion:
-    """The notion of this kind under which no lift is below exp(-lower) or above exp(upper).
-
-    None leaves a side free. LDP keeps every lift between exp(-epsilon) and exp(epsilon), so its
-    single budget for both sides is the smaller one.
-    """
-    if not isinstance(kind.at(1.0, **order).limits, LiftLimits):
-        raise InputError(
-            f"{kind.name} bounds averages, not how likely a single value becomes; take "
-            "alip, or nats"
-        )
-    sides: dict[str, Any] = {"eps_l": lower, "eps_u": upper}
-    for name, side in sides.items():
-        if side is None:
-            sides[name] = math.inf
-    if kind.takes_lam():
-        return kind(**sides | order)
-    (budget,) = kind.budgets()
-    for side, where in (("eps_l", "below"), ("eps_u", "above")):
-        if budget not in ("epsilon", side) and math.isfinite(sides[side]):
-            raise InputError(
-                f"{kind.name} does not bound beliefs from {where}; take alip"
-            )
-    return kind(**{budget: min(sides.values())})
-
-
-def posterior_budget(request: DesignRequest, value: object) -> float:
-    """The upper budget (nats) under which no sensitive symbol becomes more probable than a share.
-
-    One budget protects every symbol, so the most frequent one decides: its prior times exp of the
-    budget is at most the share. With a confidence level its prior is the largest one in the
-    confidence set. Of the request's notion only the kind matters, not the budgets.
-    """
-    share = share_of("--max-posterior", value)
-    joint = request.joint
-    kind = type(request.notion)
-    if len(joint.secrets) > 1 or request.protect_each or request.budgets:
-        raise InputError(
-            "--max-posterior is for one sensitive column and every symbol alike; say "
-            "--at-most-times"
-        )
-    priors = _largest_priors(request)
-    prior = max(priors)
-    if prior >= share:
-        symbol = quoted(joint.sensitive.names[priors.index(prior)])
-        has = "has"
-        if request.confidence is not None:
-            # The share is then the largest that the counts do not contradict.
-            has = "may have"
-        raise NotPrivate(
-            f"no release keeps every belief at most {value}: {symbol} {has} the share "
-            f"{about(float(prior))} before anything is released; say more than that"
-        )
-    # The lift of a belief that grows to the share, and the inverse lift of its complement, whose
-    # belief falls to the rest.
-    largest_lift = share / prior
-    complement = (1 - prior) / (1 - share)
-    limits = request.notion.limits
-    if isinstance(limits, LiftLimits) and math.isfinite(limits.ratio):
-        # LDP: the odds of two symbols grow by exp(epsilon) at most.
-        return log_at_most(largest_lift * complement)
-    if kind.budgets() == ("epsilon",):
-        # LIP bounds both sides by one budget: the easier of the two reaches the share.
-        return log_at_most(max(largest_lift, complement))
-    return log_at_most(largest_lift)
-
-
-def _largest_priors(request: DesignRequest) -> list[Fraction]:
-    """P(s) of every sensitive symbol: of the table, or the largest of the confidence set."""
-    joint = request.joint
-    if request.confidence is None:
-        return [Fraction(count, joint.total) for count in joint.sensitive_counts]
-    populations = confidence_set(
-        joint,
-        request.confidence,
-        shares=request.known_shares,
-        estimate_shares=lift_limits(request.notion).need_shares,
-        unseen=request.unseen,
-    )
-    return [*populations.share_upper]
 
 
 def budget_for(
@@ -183,6 +100,7 @@ def budget_for(
     )
     _check_words(has_sides=has_sides, keep=keep, lam=lam)
     if keep is not None:
+        # Its notion is replaced at every budget of the search.
         request = DesignRequest(joint, kind.at(1.0, lam), **options)
         return keeping(request, lambda epsilon: kind.at(epsilon, lam), keep).notion
     # A side without a number stays None, and free.
@@ -193,8 +111,10 @@ def budget_for(
     if at_most_times is not None:
         uppers.append(most_nats(at_most_times))
     if max_posterior is not None:
+        # Only the kind of its notion matters.
         request = DesignRequest(joint, kind.at(1.0), **options)
         uppers.append(posterior_budget(request, max_posterior))
+    # Of two promises about the upper side the stronger one counts.
     return in_words(kind, lower=lower, upper=min(uppers, default=None))
 
 
@@ -214,6 +134,95 @@ def _check_words(*, has_sides: bool, keep: object, lam: float | None) -> None:
         raise InputError(
             "--lam splits the budget that --keep finds; the other words say both sides themselves"
         )
+
+
+def in_words(
+    kind: type[Notion],
+    *,
+    lower: float | None = None,
+    upper: float | None = None,
+    **order: Any,
+) -> Notion:
+    """The notion of this kind under which no lift is below exp(-lower) or above exp(upper).
+
+    `lower` and `upper` are in nats; None leaves a side free. LDP keeps every lift between
+    exp(-epsilon) and exp(epsilon), so its single budget for both sides is the smaller one.
+    """
+    if not isinstance(kind.at(1.0, **order).limits, LiftLimits):
+        raise InputError(
+            f"{kind.name} bounds averages, not how likely a single value becomes; take "
+            "alip, or nats"
+        )
+    sides: dict[str, Any] = {"eps_l": lower, "eps_u": upper}
+    for name, side in sides.items():
+        if side is None:
+            sides[name] = math.inf
+    # A kind that takes `lam`, the share of the lower side, has both budgets.
+    if kind.takes_lam():
+        return kind(**sides | order)
+    (budget,) = kind.budgets()
+    for side, where in (("eps_l", "below"), ("eps_u", "above")):
+        if budget not in ("epsilon", side) and math.isfinite(sides[side]):
+            raise InputError(
+                f"{kind.name} does not bound beliefs from {where}; take alip"
+            )
+    return kind(**{budget: min(sides.values())})
+
+
+def posterior_budget(request: DesignRequest, value: object) -> float:
+    """The upper budget (nats) under which no sensitive symbol becomes more probable than a share.
+
+    One budget protects every symbol, so the most frequent one decides: its prior times exp of the
+    budget is at most the share. With a confidence level its prior is the largest one in the
+    confidence set. Of the request's notion only the kind matters, not the budgets.
+    """
+    share = share_of("--max-posterior", value)
+    joint = request.joint
+    kind = type(request.notion)
+    if len(joint.secrets) > 1 or request.protect_each or request.budgets:
+        raise InputError(
+            "--max-posterior is for one sensitive column and every symbol alike; say "
+            "--at-most-times"
+        )
+    priors = _largest_priors(request)
+    prior = max(priors)
+    if prior >= share:
+        symbol = quoted(joint.sensitive.names[priors.index(prior)])
+        has = "has"
+        if request.confidence is not None:
+            # The share is then the largest that the counts do not contradict.
+            has = "may have"
+        raise NotPrivate(
+            f"no release keeps every belief at most {value}: {symbol} {has} the share "
+            f"{about(float(prior))} before anything is released; say more than that"
+        )
+    # With the share q and the prior p: the lift q / p of a belief that grows to the share, and the
+    # inverse lift (1 - p) / (1 - q) of its complement, whose belief falls to the rest.
+    largest_lift = share / prior
+    complement = (1 - prior) / (1 - share)
+    limits = request.notion.limits
+    if isinstance(limits, LiftLimits) and math.isfinite(limits.ratio):
+        # LDP: the odds p / (1 - p) grow to q / (1 - q) by a factor of exp(epsilon) at most.
+        return log_at_most(largest_lift * complement)
+    if kind.budgets() == ("epsilon",):
+        # LIP bounds both sides by one budget: the easier of the two reaches the share.
+        return log_at_most(max(largest_lift, complement))
+    return log_at_most(largest_lift)
+
+
+def _largest_priors(request: DesignRequest) -> list[Fraction]:
+    """P(s) of every sensitive symbol: of the table, or the largest of the confidence set."""
+    joint = request.joint
+    if request.confidence is None:
+        return [Fraction(count, joint.total) for count in joint.sensitive_counts]
+    populations = confidence_set(
+        joint,
+        request.confidence,
+        shares=request.known_shares,
+        estimate_shares=lift_limits(request.notion).need_shares,
+        unseen=request.unseen,
+    )
+    return [*populations.share_upper]
 
 
 def keeping(
@@ -250,8 +259,9 @@ def keeping(
     if step > LARGEST_STEP:
         _refuse(scale.designs[LARGEST_STEP], share, value)
     design = scale.designs[step]
+    # The certificate names the budget, and the largest one that was proven to be too small.
     details = design.certificate.details | {KEPT_AT: epsilon_of(step)}
-    too_small = scale.largest_where(lambda made: _keeps_less(made, share))
+    too_small = scale.largest_where(lambda design: _keeps_less(design, share))
     if too_small is not None:
         details |= {KEPT_LESS_AT: epsilon_of(too_small)}
     return replace(
@@ -274,6 +284,7 @@ class _Optima:
         if design.certificate.details.get("status") == "interrupted":
             # A search takes Ctrl-C for itself; the whole of them has to end.
             raise KeyboardInterrupt
+        # Columns and prices of a neighbouring budget are a good start; listed vertices need none.
         start = None
         if design.envelope is not None and design.envelope.method == "columns":
             start = design

@@ -1,8 +1,12 @@
 """The smallest budget whose design keeps a share of the information, on a scale of decimals.
 
-The scale has the budgets that people type: all decimals of four digits from 10^-4 nats to 700. The
-utility of the best design grows with the budget, so bisection finds the smallest budget. Designs
-come from a function of epsilon, and may be of one column or of rows.
+The scale has the budgets that people type: all decimals of four digits from 10^-4 nats to 700.
+They are numbered by *steps*: step 0 is 0.0001, step 1 is 0.0001001, step 9000 is 0.001, and step
+36000 is 1. The utility of the best design grows with the budget, so bisection over steps finds the
+smallest budget. Designs come from a function of epsilon, and may be of one column or of rows.
+
+A `BudgetScale` is used once: `smallest_step` makes the designs, then `designs` has them by step,
+`largest_where` finds the largest budget that is proven too small, and `sentence` words the answer.
 """
 
 from __future__ import annotations
@@ -44,6 +48,8 @@ KeptT = TypeVar("KeptT", bound=Kept)
 
 class BudgetScale(Generic[KeptT]):
     """The steps of the scale, with the designs at the tried ones.
+
+    `designs` has the tried ones by step; `in_time` is whether the search was not cut short.
 
     Parameters
     ----------
@@ -108,7 +114,7 @@ class BudgetScale(Generic[KeptT]):
             step = (low + high) // 2
         else:
             # The curve is nearly straight between neighbours, so interpolation is mostly faster.
-            # Bisection bounds the number of steps.
+            # Bisection every other time bounds the number of steps.
             kept_low = self.designs[low].nmi
             kept_high = self.designs[high].nmi
             part = (float(self._share) - kept_low) / (kept_high - kept_low)
@@ -147,7 +153,7 @@ def epsilon_of(step: int) -> float:
 
 
 def step_of(epsilon: float) -> int:
-    """The last step at or below a budget."""
+    """The last step at or below a budget; the inverse of `epsilon_of`."""
     decade = math.floor(math.log10(epsilon))
     # Rounded first, because a product such as 1234.0 may come out just below.
     digits = math.floor(round(epsilon * 10.0 ** (3 - decade), 6))

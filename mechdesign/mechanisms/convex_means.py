@@ -1,15 +1,19 @@
-"""The posteriors that a notion on averages allows: a convex set, or an interval for two secrets;
-where they are not convex, `inverse_means` has the functions.
+"""The posteriors that a notion on averages of lifts allows, as a convex set with cuts.
 
-The lift of an output with posterior v is w = A v, and sum_s P(s) w_s = 1. The averages
+The lift of an output with posterior v is w = A v, and sum_s P(s) w_s = 1. A notion limits one of
+the averages below, of the lifts or of their inverses. `allowed_set` makes the set of the functions
+that it needs; where an average is not convex, `inverse_means` has its function.
+
+The averages
 
     D_k(w) = sum_s P(s) |w_s - 1|^k
     N_a(w) = (sum_s P(s) w_s^a)^(1/a)
     K(w)   = sum_s P(s) w_s log w_s
 
 are convex, and so are N_a(1/w) and -sum_s P(s) log w_s; D_k(1/w) is not. Each function here
-supplies cuts from a dual inequality that holds for every normal, so that an error of the normal
-makes a cut looser, never wrong:
+supplies cuts, linear inequalities that hold for every member of the set: the left side of one of
+these is linear in w, and on the right the average is replaced by its largest allowed value. They
+hold for every g, r or q, so that an error of the normal makes a cut looser, never wrong:
 
     D_k   g (w - 1) <= |g/P|_q D_k^(1/k),  1/k + 1/q = 1                        (Hoelder)
     N_a   g w       <= |g/P|_q N_a,        1/a + 1/q = 1                        (Hoelder)
@@ -17,21 +21,20 @@ makes a cut looser, never wrong:
     -log  -log w_s >= 1 - log r_s - w_s / r_s,  for every r > 0                 (tangent)
     N_a(1/w)  log N_a(1/w) >= -KL(q, P) / a - sum q log w,  for every law q     (Gibbs)
 
-With |x|_q = (sum_s P(s) |x_s|^q)^(1/q). For two secrets w_2 is a function of w_1, every average
-grows away from w = 1 on either side, and the allowed w_1 are an interval, for D_k(1/w) too. Its
-ends are found with the exact auditor.
+with |x|_q = (sum_s P(s) |x_s|^q)^(1/q). For example, let D_2 be at most 1/4 and a point have w - 1
+= (1, -1) at P = (1/2, 1/2). With g = P (w - 1) = (1/2, -1/2) the cut is (w_1 - w_2) / 2 <= 1 * 1/2,
+which the point breaks, as its left side is 1.
+
+`two_secrets` has a simpler description for two secrets.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.auditing.mean_verdict import budget_used
-from mechdesign.auditing.output_masses import OutputMasses
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import DistanceMean, DivergenceMean, MeanLimits, PowerMean
 from mechdesign.mechanisms.inverse_means import (
@@ -52,12 +55,14 @@ def allowed_set(joint: Joint, limits: MeanLimits) -> ConvexSet | CoveredSet:
     """
     convex: list[ConvexFunction] = []
     mean = limits.mean
+    # The upper budget limits the average of the lifts, the lower one that of their inverses.
     if math.isfinite(limits.upper):
         convex.append(_upper_function(joint.p_s, limits))
     if not math.isfinite(limits.lower):
         return ConvexSet(joint.lift, convex)
     if not isinstance(mean, DistanceMean):
         return ConvexSet(joint.lift, [*convex, _lower_function(joint.p_s, limits)])
+    # Convex sets are only known on boxes of lifts, so the set needs a box of all members.
     inverse = InverseDistanceFunction(joint.p_s, mean, limits.lower)
     high = largest_lifts(joint, mean, limits.upper)
     return CoveredSet(joint.lift, [*convex, inverse], inverse.least, high)
@@ -120,22 +125,24 @@ class DistanceFunction:
     def gradients(self, images: Array) -> Array:
         """The gradient of D_k at every column."""
         power = self.mean.power
+        # d/dw_s of P(s) |w_s - 1|^k.
         distance = images - 1.0
         slopes = power * np.abs(distance) ** (power - 1) * np.sign(distance)
         return self.p_s[:, None] * slopes
 
     def cut(self, image: Array) -> Cut | None:
-        """The supporting inequality with the gradient of D_k as its normal."""
+        """Hoelder's inequality with the gradient of D_k as g; None at w = 1, where it is zero."""
         power = self.mean.power
         distance = image - 1.0
         largest = float(np.abs(distance).max())
         if largest == 0.0:
             return None
-        # The gradient, up to a factor.
+        # g / P of the gradient, up to a factor that keeps its largest entry 1.
         slope = np.sign(distance) * (np.abs(distance) / largest) ** (power - 1)
         normal = self.p_s * slope
         norm = weighted_norm(self.p_s, np.abs(slope), conjugate(power))
         radius = self.bound ** (1.0 / power)
+        # g w <= g 1 + |g/P|_q c^(1/k).
         size = float(np.abs(normal).sum()) + radius * norm
         return Cut(normal, float(normal.sum()) + radius * norm, size)
 
@@ -165,7 +172,7 @@ class PowerFunction:
         )
 
     def cut(self, image: Array) -> Cut | None:
-        """The supporting inequality with the gradient of N_a as its normal."""
+        """Hoelder's inequality with the gradient of N_a as g, up to a factor."""
         order = self.mean.order
         lifts = np.maximum(image, 0.0)
         slope = (lifts / lifts.max()) ** (order - 1.0)
@@ -200,11 +207,16 @@ class InversePowerFunction:
         return -self.p_s[:, None] * slopes
 
     def cut(self, image: Array) -> Cut | None:
-        """-KL(q, P)/a - sum q log r - sum q (w/r - 1) <= budget, with q as in the gradient at r."""
+        """-KL(q, P)/a - sum q log r - sum q (w/r - 1) <= budget, with q as in the gradient at r.
+
+        It is Gibbs' inequality with the tangent log w <= log r + w/r - 1 in the place of log w, and
+        the budget in that of log N_a(1/w). None where a lift is zero.
+        """
         if image.min() <= 0.0:
             return None
         order = self.mean.order
         logs = np.log(image)
+        # q_s in proportion to P(s) r_s^-a, without overflow.
         exponents = -order * logs
         shares = self.p_s * np.exp(exponents - exponents.max())
         shares /= shares.sum()
@@ -242,7 +254,7 @@ class DivergenceFunction:
         return self.p_s[:, None] * np.log(np.maximum(images, TINY))
 
     def cut(self, image: Array) -> Cut | None:
-        """sum P log(r) w <= budget + log sum P r."""
+        """sum P log(r) w <= budget + log sum P r, of Donsker and Varadhan, with r at the image."""
         lifts = np.maximum(image, TINY)
         normal = self.p_s * np.log(lifts)
         total = math.log(float(self.p_s @ lifts))
@@ -272,7 +284,7 @@ class ReverseDivergenceFunction:
         return -self.p_s[:, None] / images
 
     def cut(self, image: Array) -> Cut | None:
-        """sum P (1 - log r - w/r) <= budget."""
+        """sum P (1 - log r - w/r) <= budget, tangents at the image r; None where a lift is zero."""
         if image.min() <= 0.0:
             return None
         logs = self.p_s * np.log(image)
@@ -280,76 +292,3 @@ class ReverseDivergenceFunction:
         total = float(self.p_s.sum())
         offset = self.budget - total + float(logs.sum())
         return Cut(normal, offset, self.budget + total + float(np.abs(logs).sum()))
-
-
-@dataclass(frozen=True)
-class LiftInterval:
-    """Lifts of one of two secrets, by its position: `inside` are the least and the largest allowed
-    one, `outside` the next doubles, or the same ones where every lift on that side is allowed.
-    """
-
-    secret: int
-    inside: tuple[float, float]
-    outside: tuple[float, float]
-
-
-def lift_interval(joint: Joint, limits: MeanLimits) -> LiftInterval:
-    """The allowed lifts of the rarer of two secrets, decided exactly.
-
-    Every average grows from w = 1 to either side, so that bisection over doubles finds both ends.
-    """
-    counts = joint.sensitive_counts
-    secret = counts.index(min(counts))
-    rarer = counts[secret]
-    # The lift at which the other secret is impossible, rounded down.
-    largest = Fraction(sum(counts), rarer)
-    most = float(largest)
-    if Fraction(most) > largest:
-        most = math.nextafter(most, 0.0)
-    judge = _TwoSecrets(rarer, sum(counts), limits)
-    lowest, below = judge.last_allowed(0.0)
-    highest, above = judge.last_allowed(most)
-    return LiftInterval(secret, (lowest, highest), (below, above))
-
-
-@dataclass(frozen=True)
-class _TwoSecrets:
-    """The exact verdict on outputs of a table with two secrets; `rarer` of `total` records have the
-    first one.
-    """
-
-    rarer: int
-    total: int
-    limits: MeanLimits
-
-    def last_allowed(self, end: float) -> tuple[float, float]:
-        """The last allowed lift on the way from 1 to `end`, and the next double; `end` twice where
-        it is allowed.
-        """
-        if self.allows(end):
-            return end, end
-        inside = 1.0
-        outside = end
-        while True:
-            middle = 0.5 * (inside + outside)
-            if middle in (inside, outside):
-                return inside, outside
-            if self.allows(middle):
-                inside = middle
-            else:
-                outside = middle
-
-    def allows(self, lift: float) -> bool:
-        """Whether an output may have this lift of the first secret."""
-        top, bottom = lift.as_integer_ratio()
-        # P(s, y) in proportion to lift * P(s); the other secret has the rest of P(y).
-        first = self.rarer * top
-        whole = self.total * bottom
-        masses = [first, whole - first]
-        sums = [self.rarer, self.total - self.rarer]
-        output = OutputMasses(masses, whole, sums, self.total)
-        mean = self.limits.mean
-        # A budget of inf allows everything, an infinite average included.
-        if budget_used(output, mean, inverse=False) > self.limits.upper:
-            return False
-        return budget_used(output, mean, inverse=True) <= self.limits.lower

@@ -25,18 +25,20 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms.averages import NO_PROMISE, for_average
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
 from mechdesign.mechanisms.earlier_releases import check_room, spending
+from mechdesign.mechanisms.heuristic_options import STANDARD
 from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.population_advice import confident
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
-from mechdesign.mechanisms.purposes import for_queries, for_task
+from mechdesign.mechanisms.query_design import for_queries
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import HEURISTICS, STANDARD, subset_merging
+from mechdesign.mechanisms.task_design import for_task
+from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint, Missing

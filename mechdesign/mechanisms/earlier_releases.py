@@ -2,8 +2,10 @@
 
 `designing` calls `check_room` before a design, since a constant cannot mend a promise that earlier
 releases break, and `spending` after it. The promise itself is in the rules: the new channel keeps
-it together with every combination of earlier outputs (`auditing.demands`). `spending` computes the
-joint leakage in another way (`auditing.joint_leakage`), so that an error of one of them shows.
+it together with every combination of earlier outputs (`auditing.demands`). For example, if a first
+release makes a secret 1.5 times as likely and the promise allows a factor of 2, the second one may
+add a factor of 4/3 to that output. `spending` computes the joint leakage in another way
+(`auditing.joint_leakage`), so that an error of one of them shows.
 """
 
 from __future__ import annotations
@@ -70,6 +72,8 @@ def spending(
     time_limit: float | None,
 ) -> Design:
     """The design with the joint leakage of all releases, and the hashes of the earlier ones.
+
+    `whole` is the table with the useful columns of all releases, `rules` that of the new one.
 
     Raises
     ------
@@ -143,12 +147,14 @@ def information(channels: Sequence[Channel], joint: Joint) -> float | None:
     # P(x, y1, .., yk): the outputs of a record are independent given x.
     mass = joint.p_x[:, None]
     for channel in channels:
+        # W(y|x) of this channel, (n, outputs).
         columns = np.zeros((n, len(channel.outputs)))
         for y, (at, values) in enumerate(columns_on(channel, joint)):
             columns[list(at), y] = [value / channel.denominator for value in values]
         if mass.size * columns.shape[1] > MOST_PROBABILITIES:
             return None
         mass = (mass[:, :, None] * columns[:, None, :]).reshape(n, -1)
+        # Combinations that never occur would only take memory.
         mass = mass[:, mass.any(axis=0)]
     x, y = np.nonzero(mass)
     cells = mass[x, y]

@@ -12,6 +12,10 @@ phi(b)):
 
 Proof: the line meets phi at b and is nowhere above it at the bend; where phi is concave it lies
 above its chords, where it is convex above its tangents.
+
+For example, for k = 1 on [1/2, 2] the convex function is 1/w - 1 up to 1, and from there the line
+(w - 1) / 2, which meets phi(2) = 1/2. At w = 3/2 it is 1/4, and phi is 1/3. On narrower intervals
+the two are closer: `solvers.covered` divides boxes of lifts where its search needs that.
 """
 
 from __future__ import annotations
@@ -87,13 +91,16 @@ class InverseDistanceFunction:
 
     @cached_property
     def least(self) -> Array:
-        """No lift of a member is below: P(s) phi(w_s) is at most the bound; rounded down."""
+        """No lift of a member is below, (|S|,), rounded down: P(s) phi(w_s) is at most the bound c.
+
+        So 1/w_s - 1 <= (c / P(s))^(1/k).
+        """
         root = (self.allowed / self.p_s) ** (1.0 / self.mean.power)
         return (1.0 - OUTWARDS) / (1.0 + root)
 
 
 def largest_lifts(joint: Joint, mean: DistanceMean, upper: float) -> Array:
-    """No lift of an output is above: (|S|,), rounded up.
+    """No lift of an output is above: (|S|,), rounded up, for a budget `upper` in nats.
 
     It is at most that of a single symbol. With d = w_s - 1 and sum_t P(t) (w_t - 1) = 0, the others
     have P(s) d to make up for: 2 P(s) d <= sum P |w - 1|, and by Cauchy and Schwarz
@@ -113,17 +120,19 @@ def largest_lifts(joint: Joint, mean: DistanceMean, upper: float) -> Array:
 
 
 def _phi(lifts: Array, power: int) -> Array:
+    """phi(w) = |1/w - 1|^k."""
     return np.abs(1.0 / lifts - 1.0) ** power
 
 
 def _slope(lifts: Array, power: int) -> Array:
+    """phi'(w) = -k |1/w - 1|^(k - 1) sign(1/w - 1) / w^2."""
     distance = 1.0 / lifts - 1.0
     return -power * np.abs(distance) ** (power - 1) * np.sign(distance) / lifts**2
 
 
 @dataclass(frozen=True, eq=False)
 class BelowInverseDistance:
-    """sum_s P(s) g_s(w_s): phi up to the bend of each lift, a line beyond.
+    """sum_s P(s) g_s(w_s) for lifts from `low` to `high`, (m,): phi up to a bend, then a line.
 
     Below `LEAST_LIFT`, where nothing is asked of it, g is the tangent there.
     """
@@ -162,42 +171,58 @@ class BelowInverseDistance:
 
     def _heights(self, images: Array) -> tuple[Array, Array]:
         """g and its slope, (m, k)."""
-        bend, start, base, rise = (part[:, None] for part in self._lines)
+        lines = self._lines
         power = self.whole.mean.power
-        touch = np.maximum(np.minimum(images, bend), LEAST_LIFT)
+        # Beyond the bend and below `LEAST_LIFT` the curve goes on as its tangent there.
+        touch = np.maximum(np.minimum(images, lines.bend), LEAST_LIFT)
         curve_slope = _slope(touch, power)
         curve = _phi(touch, power) + curve_slope * (images - touch)
-        line = base + rise * (images - start)
-        beyond = images > bend
-        return np.where(beyond, line, curve), np.where(beyond, rise, curve_slope)
+        line = lines.height + lines.rise * (images - lines.start)
+        beyond = images > lines.bend
+        return np.where(beyond, line, curve), np.where(beyond, lines.rise, curve_slope)
 
     @cached_property
-    def _lines(self) -> tuple[Array, Array, Array, Array]:
-        """For each lift the bend, and a line by a place, its height there and its slope."""
+    def _lines(self) -> _Lines:
+        """The lines of all lifts."""
         power = self.whole.mean.power
-        bend = np.full(len(self.low), np.inf)
-        start = np.ones(len(self.low))
-        rise = np.zeros(len(self.low))
-        for s, (a, b) in enumerate(zip(self.low, self.high, strict=True)):
-            if b <= (1.0 if power == 1 else TURN):
-                # phi is convex on the whole interval; beyond it the tangent at b goes on.
-                bend[s] = start[s] = b
-                rise[s] = _slope(np.array(b), power)
-                continue
-            touch = 1.0 if power == 1 else _touching(b)
-            if touch > a:
-                bend[s] = start[s] = touch
-                if power == 1:
-                    rise[s] = 1.0 / b
-                else:
-                    rise[s] = _slope(np.array(touch), power)
-            else:
-                # The chord between the ends.
-                bend[s] = 0.0
-                start[s] = a
-                fall = float(_phi(np.array(b), power) - _phi(np.array(a), power))
-                rise[s] = fall / (b - a)
-        return bend, start, _phi(start, power), rise
+        table = [_line(a, b, power) for a, b in zip(self.low, self.high, strict=True)]
+        bend, start, rise = np.array(table).T[:, :, None]
+        return _Lines(bend, start, _phi(start, power), rise)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """Bends and the lines beyond them, each (m, 1): a row for each lift.
+
+    A line has the given height at its start, and the slope `rise`.
+    """
+
+    bend: Array
+    start: Array
+    height: Array
+    rise: Array
+
+
+def _line(a: float, b: float, power: int) -> tuple[float, float, float]:
+    """Bend, start and rise of the function below phi on lifts from a to b (module docstring)."""
+    convex_until = TURN
+    if power == 1:
+        convex_until = 1.0
+    if b <= convex_until:
+        # phi is convex on the whole interval; beyond it the tangent at b goes on.
+        return b, b, float(_slope(np.array(b), power))
+    if power == 1:
+        # From (1, 0) to (b, 1 - 1/b).
+        touch = 1.0
+        rise = 1.0 / b
+    else:
+        touch = _touching(b)
+        rise = float(_slope(np.array(touch), power))
+    if touch > a:
+        return touch, touch, rise
+    # The chord between the ends.
+    fall = float(_phi(np.array(b), power) - _phi(np.array(a), power))
+    return 0.0, a, fall / (b - a)
 
 
 def _touching(b: float) -> float:

@@ -4,6 +4,11 @@ A program over W(y|x), with one output for every symbol (`solvers.assignment`), 
 below, rounded to integers and audited exactly. Frequencies can be preserved in expectation
 (invariant PRAM), shares W(x|x) bounded from below, pairs forbidden: docs/how-to/least-cost.md has
 the mathematics.
+
+`least_cost` reads costs (`least_cost_objective`) and limits (`least_cost_limits`), lets
+`LeastCostProgram` find a verified channel, and computes the figures from its integers. Where that
+fails, `least_cost_constant` has the last resort, and `least_cost_refusal` the reason if there is no
+channel.
 """
 
 from __future__ import annotations
@@ -71,6 +76,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     limits = limits_of(objective, joint)
     convex = _convex_program(objective, costs, joint)
     program = LeastCostProgram(rules, costs.floats, limits, search, convex)
+
     try:
         channel, verdict, solution = _designed(program)
         lower_bound = solution.bound
@@ -85,11 +91,13 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
         channel, verdict = constant
         lower_bound = -math.inf
         method = CONSTANT
+
     cost = _rounded_up(costs.expected(channel, joint))
     if convex is None:
         # Costs of a matrix are not negative.
         lower_bound = max(lower_bound, 0.0)
     elif callable(objective.objective):
+        # A convex cost is an expression in doubles; that of a matrix above is exact.
         cost = convex.value(square(channel, joint))
     least = LeastCost(
         objective=_record(costs.record, limits, convex, joint),
@@ -137,7 +145,7 @@ def _designed(program: LeastCostProgram) -> tuple[Channel, Audit, Assigned]:
         If none was verified.
     """
     try:
-        return program.searched(REACHES)
+        return program.verified_channel(REACHES)
     except (EmptyPolytope, SolverFailure):
         # Where pairs are missing no larger reach helps, and this check raises.
         program.problem(0.0).check()
@@ -145,7 +153,7 @@ def _designed(program: LeastCostProgram) -> tuple[Channel, Audit, Assigned]:
             raise
     # The reach may have ruled out what the budgets allow: once more without it.
     try:
-        return program.searched((math.inf,))
+        return program.verified_channel((math.inf,))
     except (SolverError, SolverFailure):
         program.set_reach(REACHES[0])
         raise SolverFailure(

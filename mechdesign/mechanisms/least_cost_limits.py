@@ -1,4 +1,10 @@
-"""`stay` and `forbid`: the limits of a channel of least cost besides the notion."""
+"""`stay` and `forbid`: the limits of a channel of least cost besides the notion.
+
+`limits_of` translates what the user wrote, by the names of symbols, into arrays by their positions,
+and refuses what contradicts itself. For example, with the symbols a, b and c, stay="0.5" and
+forbid=[("a", "c")] become the shares (1/2, 1/2, 1/2) and pairs that are all allowed except row a,
+column c.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +27,8 @@ from mechdesign.tables.joint import Joint
 class ChannelLimits:
     """Limits on W(y|x) besides the notion.
 
-    `stay` has the least shares W(x|x), `allowed` (n, n) the pairs that may occur, and `keep` is
-    whether expected frequencies are preserved.
+    `stay` has the least shares W(x|x), exactly as written, `allowed` (n, n) the pairs (x, y) that
+    may occur, and `keep` is whether expected frequencies are preserved.
     """
 
     stay: tuple[Fraction, ...]

@@ -1,6 +1,10 @@
 """Costs of a release: of untrue records, of distances between numbers, of a matrix, or convex ones.
 
-Costs are exact integers over a common unit, so the cost of a channel of integers is exact, too.
+The cost d(x, y) is that of releasing y for a record of x. Costs are exact integers over a common
+unit, so the cost of a channel of integers is exact, too. For example, the distances between 1, 1.5
+and 4 are the integers ((0, 1, 6), (1, 0, 5), (6, 5, 0)) over the unit 2.
+
+`costs_of` has them for an objective and a table, `read_costs` reads a matrix from a file.
 """
 
 from __future__ import annotations
@@ -74,8 +78,9 @@ class Costs:
     @property
     def floats(self) -> Array:
         """(n, n) array."""
-        rows = self.units.tolist()
-        return np.array([[value / self.unit for value in row] for row in rows])
+        # Python divides integers of any size with correct rounding.
+        values = [value / self.unit for value in self.units.ravel().tolist()]
+        return np.array(values).reshape(self.units.shape)
 
     def expected(self, channel: Channel, joint: Joint) -> Fraction:
         """The expected cost of a record, exactly: the sum of P(x) W(y|x) d(x, y)."""
@@ -118,7 +123,8 @@ def costs_of(objective: LeastCostObjective, joint: Joint) -> Costs:
         return Costs(record, units, unit)
     values = _numbers(joint)
     unit = math.lcm(*(value.denominator for value in values))
-    # Python integers: squared distances of long numbers exceed 64 bits.
+    # Integers over the common denominator of all numbers, of Python: squared distances of long
+    # numbers exceed 64 bits.
     scaled = np.array([int(value * unit) for value in values], dtype=object)
     distances = np.abs(np.subtract.outer(scaled, scaled))
     if power == SQUARED:
@@ -226,8 +232,12 @@ def _rows_of_mapping(
             raise InputError(
                 f"the cost matrix has no {place} for the symbol {listed(missing)} of the table"
             )
-    # A cell that is missing in a later row becomes NaN, and the error about it names the cell.
-    return [[costs[x].get(y, math.nan) for y in names] for x in names]
+    rows: list[list[Any]] = []
+    for x in names:
+        row = costs[x]
+        # A cell that is missing in a later row becomes NaN, and the error about it names the cell.
+        rows.append([row.get(y, math.nan) for y in names])
+    return rows
 
 
 def _is_square(rows: Any, n: int) -> bool:

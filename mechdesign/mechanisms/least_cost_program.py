@@ -1,9 +1,20 @@
 """The program of a channel of least cost, solved and rounded to integers that pass the exact audit.
 
-The program is solved for a polytope that is smaller by a margin, so that integers near the
-solution are private, too; its bound is for the polytope itself. Margins grow until the audit
-passes. The program is over classes of symbols where neither the notion, nor the costs, nor the
-limits tell their members apart.
+    minimise  sum over x, y of P(x) W(y|x) d(x, y)
+
+over the channels W with one output for every symbol whose posteriors lie in the polytope of the
+notion, W(x|x) >= stay(x), W(y|x) = 0 for forbidden pairs, and, on request, P(y) = P(x = y)
+(docs/how-to/least-cost.md, 'The program').
+
+1. The program is solved for a polytope that is smaller by a margin, so that integers near the
+   solution are private, too. Its bound is for the polytope itself.
+2. The solution is rounded in several ways (`least_cost_rounding`), and the first channel that
+   passes the exact audit is the answer.
+3. If none passes, the margin grows, and then the *reach* shrinks: larger budgets are reduced to it,
+   because the zeros of a solver are wrong by more than exp(-budget) of a large budget.
+
+The program is over classes of symbols where neither the notion, nor the costs, nor the limits tell
+their members apart.
 
 Invariant: whatever reach and margin were used, the bound holds for the budgets as they are.
 """
@@ -51,6 +62,9 @@ if TYPE_CHECKING:
 class LeastCostProgram:
     """The program of a table.
 
+    `least_cost` makes it and calls `verified_channel`. If there is no channel, `refusal` solves it
+    with other limits (`solve`) to find the reason.
+
     Parameters
     ----------
     rules : Rules
@@ -81,6 +95,7 @@ class LeastCostProgram:
         self.uncertain: UncertainSet | None = None
         self._reach = math.inf
         self.set_reach(REACHES[0])
+        # The table of classes, over which the program is; that of the symbols is `joint`.
         self.reduced = self.rules.reduced
         self.table = self.reduced.joint
         n = len(self.table.useful)
@@ -108,6 +123,54 @@ class LeastCostProgram:
             return True
         return any(self.limits.stay)
 
+    def verified_channel(
+        self, reaches: Sequence[float]
+    ) -> tuple[Channel, Audit, Assigned]:
+        """The channel, its verdict, and the solution with its bound.
+
+        Margins grow and reaches shrink until the integers pass.
+
+        Raises
+        ------
+        EmptyPolytope
+            If there is no channel within the first reach.
+        SolverFailure
+            If none was verified.
+        """
+        first = 0.0
+        if len(self.table.useful) >= LARGE_FROM or self.uncertain is not None:
+            first = LARGE_MARGIN
+        verdict: Audit | None = None
+        bound = -math.inf
+        for reach, margin in itertools.product(reaches, MARGINS):
+            if margin < first:
+                continue
+            self.set_reach(reach)
+            try:
+                solution = self._solution(margin)
+            except EmptyPolytope:
+                if verdict is None:
+                    raise
+                # A larger margin or a smaller reach rules channels out; others may still pass.
+                continue
+            # Every solution bounds the whole budgets from below, so the largest bound holds.
+            bound = max(bound, solution.bound)
+            shares = self._of_symbols(solution.shares)
+            for channel in candidates(
+                shares, self.joint, self.limits, has_free_pairs=self.allowed is None
+            ):
+                verdict = self.rules.verdict(channel)
+                if verdict.satisfied and self._keeps_limits(channel):
+                    return channel, verdict, replace(solution, bound=bound)
+        worst = ""
+        if verdict is not None:
+            output = quoted(verdict.worst.output)
+            worst = f" (output {output}, lift {verdict.worst.lift:.17g})"
+        raise SolverFailure(
+            "no verified channel came out of the program of least cost"
+            f"{worst}; use a larger budget"
+        )
+
     def set_reach(self, reach: float) -> None:
         """Reduce larger budgets to `reach` nats; see `REACHES`."""
         self._reach = reach
@@ -115,10 +178,10 @@ class LeastCostProgram:
             self.uncertain = self.rules.uncertain_within(reach)
 
     def allowed_pairs(self, fixed: Sequence[int] = ()) -> NDArray[np.bool_] | None:
-        """The pairs (x, y) that are possible; None for all.
+        """The pairs (x, y) that are possible, (n, n); None for all.
 
         Symbols in `fixed` never change. Where no lift may be zero, every output needs all sensitive
-        symbols: pairs with outputs that cannot have them are ruled out in advance.
+        symbols: outputs that cannot have them are ruled out in advance.
         """
         limits = self.rules.notion.limits
         allowed = self.limits.allowed.copy()
@@ -130,7 +193,7 @@ class LeastCostProgram:
             limits.mean is None and min(limits.lower, limits.ratio) < math.inf
         )
         if forbids_zeros and self.uncertain is None and self.rules.rows is None:
-            # Column y has the sensitive symbol s only from symbols x with P(s, x) > 0.
+            # (s, y): whether some symbol x with P(s, x) > 0 may be released as y.
             support = self.joint.p > 0.0
             allowed &= (support @ allowed).all(axis=0)
         return allowed
@@ -157,7 +220,7 @@ class LeastCostProgram:
         )
         return replace(assignment, **changes)
 
-    def assigned(
+    def solve(
         self, margin: float, changes: Mapping[str, Any] | None = None, **options: Any
     ) -> Assigned:
         """The solution for a polytope smaller by a margin, with the bound for the whole one.
@@ -187,52 +250,7 @@ class LeastCostProgram:
             budgets += sides
         return any(REACHES[0] < budget < math.inf for budget in budgets)
 
-    def searched(self, reaches: Sequence[float]) -> tuple[Channel, Audit, Assigned]:
-        """The channel, its verdict, and the solution with its bound.
-
-        Margins grow and reaches shrink until the integers pass.
-
-        Raises
-        ------
-        EmptyPolytope
-            If there is no channel within the first reach.
-        SolverFailure
-            If none was verified.
-        """
-        first = 0.0
-        if len(self.table.useful) >= LARGE_FROM or self.uncertain is not None:
-            first = LARGE_MARGIN
-        verdict: Audit | None = None
-        bound = -math.inf
-        for reach, margin in itertools.product(reaches, MARGINS):
-            if margin < first:
-                continue
-            self.set_reach(reach)
-            try:
-                solution = self._solved(margin)
-            except EmptyPolytope:
-                if verdict is None:
-                    raise
-                # A larger margin or a smaller reach rules channels out; others may still pass.
-                continue
-            bound = max(bound, solution.bound)
-            shares = self._expanded(solution.shares)
-            for channel in candidates(
-                shares, self.joint, self.limits, has_free_pairs=self.allowed is None
-            ):
-                verdict = self.rules.verdict(channel)
-                if verdict.satisfied and self._kept_by(channel):
-                    return channel, verdict, replace(solution, bound=bound)
-        worst = ""
-        if verdict is not None:
-            output = quoted(verdict.worst.output)
-            worst = f" (output {output}, lift {verdict.worst.lift:.17g})"
-        raise SolverFailure(
-            "no verified channel came out of the program of least cost"
-            f"{worst}; use a larger budget"
-        )
-
-    def _solved(self, margin: float) -> Assigned:
+    def _solution(self, margin: float) -> Assigned:
         """The solution at a margin, by cvxpy or by the solvers, within the time limit."""
         if self.convex is not None:
             return self.convex.solve(
@@ -244,18 +262,18 @@ class LeastCostProgram:
             )
         if self._end == math.inf:
             gap = min(self.search.gap, SHARPEST_GAP)
-            return self.assigned(
+            return self.solve(
                 margin, gap=gap, time_limit=None, progress=self._progress()
             )
         seconds = max(self._end - time.monotonic(), 0.0)
-        return self.assigned(
+        return self.solve(
             margin,
             gap=self.search.gap,
             time_limit=seconds,
             progress=self._progress(),
         )
 
-    def _kept_by(self, channel: Channel) -> bool:
+    def _keeps_limits(self, channel: Channel) -> bool:
         """Whether the integers keep the frequencies and the user's own constraints."""
         if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
             return False
@@ -276,11 +294,12 @@ class LeastCostProgram:
 
         return show
 
-    def _expanded(self, shares: Array) -> Array:
-        """Shares of the symbols from those of their classes.
+    def _of_symbols(self, shares: Array) -> Array:
+        """Shares W(y|x) of the symbols from those of their classes.
 
-        A symbol stays with the share of its class. The share of another class is divided among its
-        members in proportion to their masses, so posteriors within a class stay the same.
+        A symbol stays with the share of its class and never becomes another one of it, which would
+        only cost. The share of another class is divided among its members in proportion to their
+        masses, so posteriors within a class stay the same.
         """
         if not self.reduced.is_reduced:
             return shares

@@ -1,4 +1,11 @@
-"""The reason why no private channel keeps the user's limits, with the largest shares that work."""
+"""The reason why no private channel keeps the user's limits, with the largest shares that work.
+
+`refusal` solves the program with other limits: first with the share of one symbol alone, as large
+as possible, for one symbol after the other; if each works alone, with all shares times a factor,
+which bisection finds. For example: "stay: no private channel releases 'a' as it is with probability
+0.9; the largest value that works for it is 0.73". Each is found with a margin, and is that much
+smaller, so that a design with it succeeds.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +28,7 @@ FORBIDDEN = (
 
 
 def refusal(program: LeastCostProgram) -> str:
-    """One sentence: the symbol whose share is too large and its largest share, or another reason.
-
-    Symbols are tried alone first. If each share works alone, a common factor is found for all.
-    """
+    """One sentence: the symbol whose share is too large with its largest one, or another reason."""
     limits = program.limits
     if program.convex is not None and program.convex.constraints:
         return (
@@ -39,6 +43,7 @@ def refusal(program: LeastCostProgram) -> str:
         except EmptyPolytope:
             # There is no channel even without any share: the forbidden pairs are the reason.
             return FORBIDDEN
+        # Twice: the share is smaller by the margin, and the program was solved with one.
         if share < program.floor[x] - 2.0 * REFUSAL_MARGIN:
             symbol = _first_of_class(program, x)
             name = quoted(program.joint.useful.names[symbol])
@@ -69,6 +74,7 @@ def _refusal_of_all(program: LeastCostProgram) -> str:
 
 def _demanding_symbols(program: LeastCostProgram) -> list[int]:
     """Classes with a share to keep; first those whose unchanged release breaks the promise most."""
+    # An output that only symbol x gives has the unit vector of x as its posterior.
     units = np.eye(len(program.table.useful))
     if program.uncertain is None:
         excess = program.problem(0.0).columns.excess(units)
@@ -86,6 +92,7 @@ def _largest_share(program: LeastCostProgram, x: int) -> float:
     cost = np.zeros_like(program.cost)
     cost[x] = 1.0
     cost[x, x] = 0.0
+    # The pairs are those of this share alone: one of 1 rules out all others of its row.
     fixed: list[int] = []
     if program.floor[x] == 1.0:
         fixed.append(x)
@@ -94,7 +101,7 @@ def _largest_share(program: LeastCostProgram, x: int) -> float:
         "floor": np.zeros_like(program.floor),
         "allowed": program.allowed_pairs(fixed),
     }
-    solution = program.assigned(REFUSAL_MARGIN, changes)
+    solution = program.solve(REFUSAL_MARGIN, changes)
     return float(solution.shares[x, x]) - REFUSAL_MARGIN
 
 
@@ -114,7 +121,7 @@ def _largest_factor(program: LeastCostProgram) -> float:
             "allowed": program.allowed_pairs(),
         }
         try:
-            program.assigned(REFUSAL_MARGIN, changes)
+            program.solve(REFUSAL_MARGIN, changes)
         except EmptyPolytope:
             high = middle
         else:

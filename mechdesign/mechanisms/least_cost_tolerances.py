@@ -1,4 +1,8 @@
-"""Tolerances and limits of the search for a channel of least cost, each with its reason."""
+"""Tolerances and limits of the search for a channel of least cost, each with its reason.
+
+Margins are relative distances from the limits of the notion, reaches are budgets in nats, gaps are
+shares of `LeastCostProgram.spread`.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,16 @@
 """The least average leakage of a channel that keeps a share of the information, verified exactly.
 
-`solvers.average` finds it for a share that is a little larger, because rounding to integers costs
-some of it. The exact audit says what the integers leak, which becomes the budget of the channel.
+    minimise  sum over y of P(y) L(v_y)  over channels with  I(X;Y) >= k H(X).
 
-Its support H(v) + beta L(v) >= y.v + m, for all posteriors v, proves two bounds. With
-Q = y.P(X) + m, every channel has H(X|Y) + beta E L >= Q. So one that keeps k H(X) leaks at least
-(Q - (1 - k) H(X)) / beta, and one that leaks at most E keeps at most H(X) - Q + beta E.
+1. `solvers.average` finds the optimum for a share that is a little larger than k, because rounding
+   to integers costs some of it.
+2. The first channel whose integers keep k is the answer. The exact audit computes what they leak,
+   which becomes the budget of the channel.
+
+*Bounds.* The solver's support H(v) + beta L(v) >= y.v + m, for all posteriors v, proves two bounds.
+With Q = y.P_X + m, every channel has H(X|Y) + beta E >= Q, where E is its average leakage. So one
+that keeps k H(X) leaks at least (Q - (1 - k) H(X)) / beta, and one that leaks at most E keeps at
+most H(X) - Q + beta E (docs/explanation/averages-theory.md).
 """
 
 from __future__ import annotations
@@ -62,6 +67,79 @@ SMALLEST = 1e-300
 """Budget of a channel that leaks nothing: a budget is positive."""
 
 
+def for_share(
+    rules: Rules,
+    asked: Any,
+    keep: object,
+    search: Search,
+    started: float,
+    *,
+    alone: bool,
+) -> Design:
+    """The channel that leaks least on average among those that keep a share of H(X).
+
+    Parameters
+    ----------
+    asked : mapping
+        The measure, mapped to None, as in ``{"mi": None}``.
+    keep : number or text
+        The share k, as in 0.8 or "80%".
+    alone : bool
+        As of `averages.for_average`.
+
+    Raises
+    ------
+    InputError
+        If the share or the measure is none.
+    NotPrivate
+        If it is proven that no channel with the notion keeps so much.
+    SolverFailure
+        If no channel that does was verified.
+    """
+    share = share_of("--keep", keep)
+    measure = kept_measure(asked)
+    joint = rules.joint
+    own = own_leakage(joint, measure)
+    if not own > 0.0:
+        raise InputError(NOTHING_TO_LIMIT)
+    single = replace(rules, by_symbol=True)
+    problem = _Problem(single, measure, share, own, search, alone)
+    rounded, optima = _first_that_keeps(problem)
+    if alone:
+        rounded = with_own_lifts(rounded, joint)
+
+    leakage = average_leakage(rounded.channel, joint, measure)
+    worth = utility(rounded.channel, joint)
+    # The supports of all optima hold, whatever shares they are for: the sharpest bounds count.
+    least = max(best.least_leakage for best in optima)
+    most = min(best.most_kept(leakage) for best in optima)
+    if least > leakage or most < worth.nmi:
+        raise SolverFailure("the channel contradicts its own bound: report this table")
+    messages: list[str] = []
+    if leakage - least > max(search.gap, LEAST_GAP) * own:
+        messages.append(f"the search ended early ({optima[-1].solved.status})")
+
+    certificate = Certificate(upper_bound_nmi=min(1.0, most), scope="proven")
+    design = finish(
+        rounded,
+        joint,
+        AVERAGE,
+        "columns",
+        started,
+        worth=worth,
+        certificate=certificate.at(worth.nmi),
+        messages=tuple(messages),
+    )
+    average = AverageBudget(
+        measure=measure,
+        budget=max(leakage, SMALLEST),
+        achieved=leakage,
+        keep=float(share),
+        lower_bound=least,
+    )
+    return with_averages(design, [average])
+
+
 def kept_measure(asked: Any) -> AverageMeasure:
     """The measure whose average is to be least, from a mapping of it to None.
 
@@ -86,93 +164,28 @@ def kept_measure(asked: Any) -> AverageMeasure:
     return measure
 
 
-def for_share(
-    rules: Rules,
-    asked: Any,
-    keep: object,
-    search: Search,
-    started: float,
-    *,
-    alone: bool,
-) -> Design:
-    """The channel that leaks least on average among those that keep a share of H(X).
-
-    Parameters
-    ----------
-    alone : bool
-        As of `averages.for_average`.
-
-    Raises
-    ------
-    InputError
-        If the share or the measure is none.
-    NotPrivate
-        If it is proven that no channel with the notion keeps so much.
-    SolverFailure
-        If no channel that does was verified.
-    """
-    share = share_of("--keep", keep)
-    measure = kept_measure(asked)
-    joint = rules.joint
-    own = own_leakage(joint, measure)
-    if not own > 0.0:
-        raise InputError(NOTHING_TO_LIMIT)
-    single = replace(rules, by_symbol=True)
-    task = _Task(single, measure, share, own, search, alone)
-    found: list[_Optimum] = []
-    rounded = _enough(task, found)
-    if alone:
-        rounded = with_own_lifts(rounded, joint)
-    leakage = average_leakage(rounded.channel, joint, measure)
-    worth = utility(rounded.channel, joint)
-    least = max(best.least_leakage for best in found)
-    most = min(best.most_kept(leakage) for best in found)
-    if least > leakage or most < worth.nmi:
-        raise SolverFailure("the channel contradicts its own bound: report this table")
-    messages: list[str] = []
-    if leakage - least > max(search.gap, LEAST_GAP) * own:
-        messages.append(f"the search ended early ({found[-1].solved.status})")
-    certificate = Certificate(upper_bound_nmi=min(1.0, most), scope="proven")
-    design = finish(
-        rounded,
-        joint,
-        AVERAGE,
-        "columns",
-        started,
-        worth=worth,
-        certificate=certificate.at(worth.nmi),
-        messages=tuple(messages),
-    )
-    average = AverageBudget(
-        measure=measure,
-        budget=max(leakage, SMALLEST),
-        achieved=leakage,
-        keep=float(share),
-        lower_bound=least,
-    )
-    return with_averages(design, [average])
-
-
-def _enough(task: _Task, found: list[_Optimum]) -> Rounded:
-    """The first channel whose integers keep the share; the optima are added to `found`."""
-    for best in task.optima():
-        found.append(best)
+def _first_that_keeps(problem: _Problem) -> tuple[Rounded, list[_Optimum]]:
+    """The first channel whose integers keep the share, and all optima up to it."""
+    optima: list[_Optimum] = []
+    for best in problem.optima():
+        optima.append(best)
         try:
-            rounded = task.rules.rounded(best.solved.weights, best.solved.points)
+            rounded = problem.rules.rounded(best.solved.weights, best.solved.points)
         except RoundingFailure:
             continue
-        if utility(rounded.channel, task.rules.joint).nmi >= task.share:
-            return rounded
+        if utility(rounded.channel, problem.rules.joint).nmi >= problem.share:
+            return rounded, optima
     raise SolverFailure(
-        f"no channel was verified that keeps {about(float(task.share))} of the information"
+        f"no channel was verified that keeps {about(float(problem.share))} of the information"
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Optimum:
-    """What the solver found for a raised share, and what its support proves about the share itself.
+    """The solver's optimum for a raised share, and the bounds that its support proves.
 
-    `kept` is the share that was asked for, `raised` the one that the solver had; `entropy` is H(X).
+    `kept` is the share k that was asked for, `raised` the share r of the solver; `entropy` is H(X)
+    in nats. The solver's bound is B = (Q - (1 - r) H(X)) / beta.
     """
 
     solved: AverageOptimum
@@ -183,23 +196,30 @@ class _Optimum:
 
     @property
     def least_leakage(self) -> float:
-        """No channel that keeps the share leaks less: rounded down, in the unit of the measure."""
+        """No channel that keeps the share leaks less: rounded down, in the unit of the measure.
+
+        (Q - (1 - k) H(X)) / beta = B - (r - k) H(X) / beta.
+        """
         beta = self.solved.multiplier
         if not beta > 0.0:
             return 0.0
-        # A double may lie above the share itself.
+        # r - k, not too small: the double k may lie above the share itself.
         between = self.raised - self.kept + SHARE_ERROR
         below = between * self.entropy / beta
         bound = self.solved.bound - below
         bound -= OUTWARDS * (abs(self.solved.bound) + below)
         if bound <= 0.0:
             return 0.0
+        # From the solver's unit, e^leakage - 1, to nats.
         if self.measure == "maximal-leakage":
             return math.log1p(bound) * (1.0 - OUTWARDS)
         return bound
 
     def most_kept(self, leakage: float) -> float:
-        """No channel of this leakage keeps a larger share of H(X): rounded up."""
+        """No channel of this leakage E keeps a larger share of H(X): rounded up.
+
+        (H(X) - Q + beta E) / H(X) = r + beta (E - B) / H(X).
+        """
         beta = self.solved.multiplier
         if not beta > 0.0:
             return 1.0
@@ -210,8 +230,12 @@ class _Optimum:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """The least leakage for a share, under the rules of a notion or alone."""
+class _Problem:
+    """The least leakage for a share, under the rules of a notion or `alone`.
+
+    `own` is the leakage of X itself, of which the gap is a share. `optima` yields one optimum after
+    the other until the caller has enough.
+    """
 
     rules: Rules
     measure: AverageMeasure
@@ -224,6 +248,7 @@ class _Task:
         """Optima at shares that are raised more and more."""
         start: Points | None = None
         for slack in SLACKS:
+            # By a part of 1 - k, what may be lost: r stays below 1.
             raised = float(self.share) + slack * (1.0 - float(self.share))
             try:
                 yield self._optimum(raised, start)
@@ -233,6 +258,15 @@ class _Task:
                 yield self._optimum(raised, start)
 
     def _optimum(self, raised: float, start: Points | None) -> _Optimum:
+        """The optimum for a raised share.
+
+        Raises
+        ------
+        EmptyPolytope
+            If the search finds no channel that keeps so much.
+        SolverFailure
+            If it fails.
+        """
         inner = None
         outer = None
         if not self.alone:

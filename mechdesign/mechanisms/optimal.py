@@ -1,10 +1,19 @@
 """The optimal channel (AORR) with its certificate (Zarrabian et al. 2023, eqs. (12), (15) and
 (26)).
 
-max I(X;Y) over channels whose every posterior lies in the polytope Pi of the notion is H(X) minus
-the lower convex envelope of the entropy over Pi at P_X. The columns lie in Pi shrunk by a tiny
-margin, so that rounding to integers survives the exact audit; the bound is for Pi itself, widened
-outwards.
+max I(X;Y) over channels whose every posterior lies in the set Pi of the notion is H(X) minus the
+lower convex envelope of the entropy over Pi at P_X:
+
+    H(X|Y) = min  sum_k beta_k H(v_k)   subject to   sum_k beta_k v_k = P_X,  v_k in Pi.
+
+1. If X itself is private, it is published as it is.
+2. The envelope is computed on classes of symbols (`Rules.solver`), from channels that are known: of
+   merging, of a neighbouring budget, and, where time is short, of a response within merged sets.
+3. Its posteriors are split back to symbols, rounded and audited (`Rules.rounded`). They lie in Pi
+   shrunk by a tiny margin, which grows where the audit fails; the bound is for Pi itself, widened
+   outwards.
+
+`respond` solves the same problem within each set of a partition, also for `watchdog`.
 """
 
 from __future__ import annotations
@@ -14,7 +23,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +121,15 @@ def _release(rules: Rules) -> Rounded | None:
 
 
 def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, Rounded]:
-    """Solve with growing margins until the rounded channel passes."""
+    """Solve with growing margins until the rounded channel passes.
+
+    Raises
+    ------
+    NotRounded
+        If none does, with the first envelope: its bound still holds.
+    SolverFailure
+        If the optimum itself was not found.
+    """
     beginning = _beginning(rules, search, started)
     start = beginning.start
     dual = beginning.dual
@@ -167,11 +184,11 @@ n)."""
 class _Beginning:
     """The start of a search, all of it on classes of symbols, and its end.
 
-    `start` and `dual` are columns and prices of a neighbouring budget. `merged` gives the groups of
-    subset merging and the channels of all merging; it works once, when it is first needed.
-    `channels` are others. What lies between `search_end` and `end` is for the best response within
-    the groups, where the search has not closed the gap. `interrupted` is whether Ctrl-C came
-    already.
+    `start` and `dual` are columns and prices of a neighbouring budget. `merged` computes the groups
+    of subset merging and the channels of all merging; it works once, when it is first needed.
+    `channels` are other known channels. The search ends at `search_end`, on the clock of
+    `time.perf_counter`; the time from there to `end` is for the best response within the groups,
+    where the search has not closed the gap. `interrupted` is whether Ctrl-C came already.
     """
 
     start: Points | None
@@ -204,6 +221,7 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
     merged = cache(lambda: _merged(rules, started, end))
     search_end = end
     interrupted = False
+
     # Where time is short, the best response within the merged sets is the channel that is emitted.
     may_respond = search.method != "vertices" and end < math.inf and rules.has_faces
     if may_respond and not rules.responds_first:
@@ -214,8 +232,8 @@ def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
         until = now + rules.response_share * (end - now)
         response = _response_until(rules, search, groups, until)
         if response is not None:
-            weights, points, interrupted = response
-            channels.append((weights, points))
+            channels.append((response.weights, response.points))
+            interrupted = response.interrupted
     if interrupted:
         search_end = -math.inf
     return _Beginning(
@@ -235,10 +253,11 @@ def _response_until(
     groups: Sequence[Sequence[int]],
     end: float,
     most_lost: float = math.inf,
-) -> tuple[Array, Points, bool] | None:
+) -> Response | None:
     """`respond` at the first margin; None without time, and where that fails: one channel less."""
     if time.perf_counter() >= end:
         return None
+    # Only the first margin: it is enough for nearly every table.
     solve = rules.solver(rules.margins[0], search, end)
     p_x = rules.reduced.joint.p_x
     try:
@@ -250,21 +269,23 @@ def _response_until(
 def _with_response(
     envelope: Envelope, rules: Rules, search: Search, beginning: _Beginning
 ) -> Envelope:
-    """The envelope of a search that ran out of time, with the best response within the merged sets
-    where that one is the better channel.
-    """
+    """The envelope of a search that ran out of time, with the response where that is better."""
     groups, _ = beginning.merged()
     response = _response_until(rules, search, groups, beginning.end, envelope.value)
     if response is None:
         return envelope
-    weights, points, interrupted = response
     status = envelope.status
-    if interrupted:
+    if response.interrupted:
         status = EnvelopeStatus.INTERRUPTED
-    value = math.fsum((weights * points.entropies()).tolist())
-    pool = Points.concatenate([envelope.pool, points])
+    # H(X|Y) of the response, which `most_lost` keeps from exceeding that of the search.
+    costs = response.weights * response.points.entropies()
     return replace(
-        envelope, status=status, weights=weights, points=points, value=value, pool=pool
+        envelope,
+        status=status,
+        weights=response.weights,
+        points=response.points,
+        value=math.fsum(costs.tolist()),
+        pool=Points.concatenate([envelope.pool, response.points]),
     )
 
 
@@ -273,7 +294,8 @@ def _merged(
 ) -> tuple[list[tuple[int, ...]], list[Incumbent]]:
     """Groups of subset merging, and channels of all merging on classes.
 
-    As incumbents they make sure that no time limit leaves less than merging would.
+    As incumbents they make sure that no time limit leaves less than merging would. The mechanisms
+    of merging work on symbols, so the table of symbols is merged beside that of classes.
     """
     reduced = rules.reduced
     until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
@@ -292,9 +314,22 @@ def _merged(
             masses = [math.fsum(joint.p_x[list(group)].tolist()) for group in groups]
             points = Points.blocks(groups, joint.p_x)
             if joint is reduced.whole:
+                # The search is over classes: masses are summed over the members of each.
                 points = reduced.merged(points)
             channels.append((np.array(masses), points))
     return subsets, channels
+
+
+class Response(NamedTuple):
+    """A channel that answers at random within the sets of a partition, in floating point.
+
+    `weights` (k,) and `points` (k, n) are its outputs and their posteriors; `interrupted` is
+    whether Ctrl-C came.
+    """
+
+    weights: Array
+    points: Points
+    interrupted: bool
 
 
 def respond(
@@ -304,14 +339,13 @@ def respond(
     end: float,
     progress: Callable[[int], None] = lambda _: None,
     most_lost: float = math.inf,
-) -> tuple[Array, Points, bool] | None:
-    """The optimum within every set of a partition: weights (k,), posteriors (k, n), interrupted.
+) -> Response | None:
+    """The optimum within every set of a partition.
 
     A set's problem is that of the optimal channel on the face where only the set has mass, at the
     point P(X | T) (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged
     set satisfies the notion. A set that is not improved before `end` (of `time.perf_counter`), or
-    lies in the margin, stays one output. The last result is whether Ctrl-C came. None if H(X|Y)
-    exceeds `most_lost` (nats).
+    lies in the margin, stays one output. None if H(X|Y) exceeds `most_lost` (nats).
     """
     weights: list[Array] = []
     parts: list[Points] = []
@@ -342,7 +376,7 @@ def respond(
         parts.append(Points(points.indptr, indices, points.data, shape))
     if lost > most_lost:
         return None
-    return np.concatenate(weights), Points.concatenate(parts), interrupted
+    return Response(np.concatenate(weights), Points.concatenate(parts), interrupted)
 
 
 def _within_set(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:

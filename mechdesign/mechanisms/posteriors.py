@@ -1,14 +1,21 @@
 """The posteriors P(X|y) that a notion allows on a table, as a polytope.
 
 The lift of an output with posterior v is linear in v: l(., y) = A v with A[s, x] = P(s|x)/P(s)
-(Zarrabian et al. 2023, eq. (25) for ALIP). Of several tables (`auditing.demands`) the rows are
-stacked: with the direction u of the outputs of earlier releases,
+(Zarrabian et al. 2023, eq. (25) for ALIP). So bounds on lifts are rows of a polytope: ALIP has
+exp(-eps_l) <= (A v)_s <= exp(eps_u). For example, the counts ((3, 1), (1, 3)) have A = ((1.5, 0.5),
+(0.5, 1.5)), and with both budgets log(1.25) the allowed v_1 are those from 0.3 to 0.7.
 
-    (L_s - b_s C) v <= 0   and   (a_s C - L_s) v <= 0,   L_s = P(s, x, u) / (P(s) P(x)),  C = P(x,
-    u) / P(x),
+With a *margin* the polytope is smaller: columns lie in it, and stay private when they are rounded.
+Without one it is wider by `OUTWARDS`, so it has all private posteriors, and bounds are for it.
 
-a polytope with P_X in it wherever the earlier releases alone keep the promise. Where C is 1 these
-are bounds on A v.
+Of several tables (`auditing.demands`) the rows are stacked (`Rows`): with the direction u of the
+outputs of earlier releases,
+
+    (L_s - b_s C) v <= 0   and   (a_s C - L_s) v <= 0,
+    L_s(x) = P(s, x, u) / (P(s) P(x)),   C(x) = P(x, u) / P(x),
+
+where a_s and b_s are the least and the largest lift. This is a polytope with P_X in it wherever the
+earlier releases alone keep the promise. Where C is 1 these are bounds on A v.
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.demands import Demand
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits
-from mechdesign.mechanisms.convex_means import lift_interval
+from mechdesign.mechanisms.two_secrets import lift_interval
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope
@@ -61,7 +68,8 @@ def posteriors(
         high = high_bound(limits.upper, margin, reach, joint.lift.max())
         blocks.append((low_bound(limits.lower, margin, reach), high, 0.0))
     if math.isfinite(limits.ratio):
-        # The two sets must share their rows, so the margin of the quotient is a distance
+        # (A v)_s <= e^ratio (A v)_t for all pairs, by a t between all of them. The polytopes with
+        # and without a margin must share their rows, so the margin of the quotient is a distance
         # between t and the lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes
         # every quotient smaller by 1 - m.
         least = min(margin, 0.5 * -math.expm1(-limits.ratio))
@@ -72,6 +80,7 @@ def posteriors(
         # t + least <= (A v)_s, and (A v)_s <= factor t + most.
         blocks.append((least, math.inf, -1.0))
         blocks.append((-math.inf, most, -factor))
+    # A block is a row for every sensitive symbol.
     lower, upper, auxiliary = np.repeat(np.array(blocks).T, len(joint.lift), axis=1)
     column = None
     if math.isfinite(limits.ratio):
@@ -208,6 +217,9 @@ def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
 class Rows:
     """The rows of several tables in floating point, with their budgets.
 
+    `Rules` makes them of the demands of a promise. `polytope` is for the search, the arrays are for
+    merged sets (`partitions`), and `needed` is for the repair of a rounded channel.
+
     Attributes
     ----------
     lift, mass : arrays
@@ -229,17 +241,18 @@ class Rows:
         differing: list[bool] = []
         for demand in demands:
             # Products of integers, each quotient rounded once: a quotient of equal numbers is
-            # exactly 1.
+            # exactly 1. With N records, P(x, u) = sums[x] / whole and P(x) = count / N.
             sums = [sum(column) for column in zip(*demand.counts, strict=True)]
             whole = sum(sums)
             base = [whole * count for count in joint.useful_counts]
             scaled = [part * total for part in sums]
-            mass.append([a / b for a, b in zip(scaled, base, strict=True)])
+            mass.append(_quotients(scaled, base))
             differing.append(scaled != base)
             prior = sum(demand.sums)
+            # L_s(x) = (n(s, x) / whole) / ((share / prior) (count / N)).
             for row, share in zip(demand.counts, demand.sums, strict=True):
-                cells = zip(row, base, strict=True)
-                lift.append([n * total * prior / (b * share) for n, b in cells])
+                tops = [cell * total * prior for cell in row]
+                lift.append(_quotients(tops, [part * share for part in base]))
         self.lift = np.array(lift)
         self.mass = np.array(mass)
         self.p_x = joint.p_x
@@ -269,6 +282,7 @@ class Rows:
         plain_upper = [
             high_bound(side, margin, reach, most) for side in self.upper[plain]
         ]
+
         # A constant on both sides gives homogeneous rows a scale: sum v = 1.
         positive, negative, far = self.opposed(~plain, reach)
         size = (positive + negative).max(axis=1, initial=0.0)
@@ -293,6 +307,7 @@ class Rows:
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
         """The sides of ``positive v <= negative v``, of chosen rows and all quotients.
 
+        Upper bounds are L v <= b C v, lower ones a C v <= L v, quotients L_s v <= e^ratio L_t v.
         The last result is which of them are beyond `reach`.
         """
         up = np.flatnonzero(chosen & np.isfinite(self.upper))
@@ -321,7 +336,7 @@ class Rows:
         """The weight on all entries that brings each column of `w` (n, k) inside, (k,).
 
         Entries are wrong by up to `unit`. A row that fails by e, and has the slack c at a constant
-        column, needs the weight e / c.
+        column, needs the weight e / c. A row without slack needs an infinite one.
         """
         all_rows = np.ones(len(self.of), dtype=np.bool_)
         positive, negative, _ = self.opposed(all_rows)
@@ -333,3 +348,8 @@ class Rows:
         with np.errstate(divide="ignore"):
             needed = np.where(spare > 0.0, excess / spare, np.inf)
         return np.maximum(2.0 * unit, needed.max(axis=0))
+
+
+def _quotients(tops: Sequence[int], bottoms: Sequence[int]) -> list[float]:
+    """Quotients of integers of any size, each rounded once."""
+    return [top / bottom for top, bottom in zip(tops, bottoms, strict=True)]

@@ -34,15 +34,12 @@ from mechdesign.mechanisms.least_cost_objective import (
 )
 from mechdesign.mechanisms.least_leakage import kept_measure
 from mechdesign.mechanisms.optimal import OPTIMAL
-from mechdesign.mechanisms.purposes import (
-    PURPOSES,
-    TASK,
-    Queries,
-    task_joint,
-)
+from mechdesign.mechanisms.purposes import PURPOSES, TASK
+from mechdesign.mechanisms.queries import Queries
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import check_sensitive
 from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.task_design import task_joint
 from mechdesign.mechanisms.watchdog import HEURISTICS
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level, unprotected

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvers import queries
+from solvers import query_newton
 from solvers.errors import BackendFailure
 from solvers.queries import least_variance
 
@@ -140,6 +140,6 @@ def test_both_sizes_of_the_hessian_give_one_step():
     random = np.random.default_rng(5)
     point = random.dirichlet(np.ones(4))
     points = random.dirichlet(np.ones(4), size=9)
-    method = queries._InteriorPoint(points, point, np.eye(4), None)
+    method = query_newton.InteriorPoint(points, point, np.eye(4), None)
     factors = method._hessian_factors()
     assert np.allclose(factors @ factors.T, method._hessian())

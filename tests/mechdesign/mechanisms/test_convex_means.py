@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits
 from mechdesign.mechanisms import design
-from mechdesign.mechanisms.convex_means import allowed_set, lift_interval
+from mechdesign.mechanisms.convex_means import allowed_set
+from mechdesign.mechanisms.two_secrets import lift_interval
 from mechdesign.notions import KL, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from solvers import Points

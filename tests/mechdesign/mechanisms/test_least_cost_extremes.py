@@ -154,7 +154,7 @@ def test_what_a_large_budget_allows_is_not_denied_for_a_smaller_one():
 
 def test_an_empty_program_after_one_with_channels_proves_nothing(monkeypatch):
     """Margins and smaller budgets leave channels out: where integers failed before, there may be one."""
-    honest, calls = LeastCostProgram._solved, []
+    honest, calls = LeastCostProgram._solution, []
 
     def solved(plan, margin):
         calls.append(margin)
@@ -162,8 +162,8 @@ def test_an_empty_program_after_one_with_channels_proves_nothing(monkeypatch):
             raise EmptyPolytope("no assignment")
         return honest(plan, margin)
 
-    monkeypatch.setattr(LeastCostProgram, "_solved", solved)
-    monkeypatch.setattr(LeastCostProgram, "_kept_by", lambda plan, channel: False)
+    monkeypatch.setattr(LeastCostProgram, "_solution", solved)
+    monkeypatch.setattr(LeastCostProgram, "_keeps_limits", lambda plan, channel: False)
     joint = md.Joint.from_counts([[10, 3], [2, 10]])
     with pytest.raises(md.SolverFailure, match="no verified channel came out"):
         md.design(joint, md.LDP(1.0), objective="truth", stay=0.2)

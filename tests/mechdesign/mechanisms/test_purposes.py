@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.analysis.frequencies import estimate_frequencies
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.purposes import Queries
+from mechdesign.mechanisms.queries import Queries, queries_of
+from mechdesign.mechanisms.query_design import total_variance
 
 
 @pytest.mark.parametrize(
@@ -18,8 +19,6 @@ from mechdesign.mechanisms.purposes import Queries
 )
 def test_adults_shares(adult, epsilon, variance, of_information):
     """The figures of a prototype by barrier Newton, and of the channel that keeps most information."""
-    from mechdesign.mechanisms.purposes import queries_of, total_variance
-
     notion = md.ALIP(epsilon / 2, epsilon / 2)
     result = md.design(adult, notion, objective="frequencies")
     assert result.purpose.variance == pytest.approx(variance, rel=1e-3)
@@ -78,8 +77,6 @@ def test_ordered_queries_follow_numbers(objective):
 
 
 def test_ranges_are_all_intervals():
-    from mechdesign.mechanisms.purposes import queries_of
-
     joint = md.Joint.from_counts([[3, 1, 2], [1, 4, 2]], useful_labels=["1", "2", "3"])
     queries, remark = queries_of("ranges", joint)
     assert remark is None
@@ -166,8 +163,6 @@ def test_queries_of_ones_own(adult):
     first[0, :5] = 1.0
     result = md.design(adult, md.LIP(0.5), objective=Queries(first))
     everything = md.design(adult, md.LIP(0.5), objective="frequencies")
-    from mechdesign.mechanisms.purposes import total_variance
-
     of_everything = total_variance(everything.channel, Queries(first), adult)
     assert result.purpose.variance <= of_everything * (1 + 1e-3)
 

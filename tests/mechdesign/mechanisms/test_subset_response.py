@@ -14,8 +14,8 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms import other_method, rules
 from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.heuristic_options import RESPONSE as NAME
 from mechdesign.mechanisms.rounding import RoundingFailure
-from mechdesign.mechanisms.watchdog import RESPONSE as NAME
 from mechdesign.notions import (
     ALIP,
     LDP,

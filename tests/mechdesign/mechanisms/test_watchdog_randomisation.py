@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from mechdesign.channel.channel import DENOMINATOR
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.watchdog import (
+from mechdesign.mechanisms.heuristic_options import (
     COMPLETE,
     SUBSETS,
     HeuristicOptions,
-    heuristic,
     shares_of,
 )
+from mechdesign.mechanisms.watchdog import heuristic
 from mechdesign.notions import ALIP, LDP, L1Lift
 from tests.cases.designs import complete_merging
 from tests.mechdesign.mechanisms.test_watchdog import joints, violations

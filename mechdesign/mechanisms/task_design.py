@@ -1,0 +1,186 @@
+"""The channel that tells most about another column, the task T: most I(T;Y) for the promise.
+
+Under the chain T - X - Y the posterior of T given an output with posterior v = P(x | y) is B v,
+with B(t, x) = P(t | x). So I(T;Y) = H(T) - sum of t_k h(B v_k), where t_k are the probabilities of
+the outputs and h is the entropy. `task_joint` checks the table of the task, `solvers.task` finds
+the posteriors of least expected entropy with a bound, the channel is rounded and audited, and
+`task_figures` computes from its integers what it keeps.
+
+For example, two symbols of X with the same P(T | x) may be released as one and lose nothing of the
+task, though they lose information about X.
+
+Proofs: docs/explanation/purposes-theory.md, 'Tasks'.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
+from mechdesign.mechanisms.purposes import TASK, first_verified, with_purpose
+from mechdesign.mechanisms.result import Design, TaskUtility, finish
+from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
+from mechdesign.tables.joint import Joint
+from solvers import Array, Polytope
+from solvers.task import TaskEnvelope, task_envelope
+
+INFORMATION_ERROR = 1e-12
+"""Relative error of an information that is summed in doubles from exact masses."""
+
+TASK_MARGIN = 1e-9
+"""Least margin for a task: columns may come from HiGHS, which meets rows to 1e-10."""
+
+
+def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Design:
+    """The channel that tells most about the task column, verified exactly.
+
+    Raises
+    ------
+    InputError
+        If the task does not fit the table, or the useful column says nothing about it.
+    SolverFailure
+        If no channel was verified.
+    """
+    joint = rules.joint
+    table = task_joint(task, joint)
+    masses = _masses(table, joint)
+    # I(T;X) in nats, the unit of the gap.
+    most = _entropy(masses.sum(axis=1)) - _conditional_entropy(masses)
+    column = ",".join(table.sensitive.columns)
+    if not most > INFORMATION_ERROR:
+        raise InputError(
+            f"the useful column says nothing about the task {quoted(column)}: there is nothing to "
+            "keep"
+        )
+    given_x = masses / masses.sum(axis=0)
+    single = replace(rules, by_symbol=True)
+
+    def solve(inner: Polytope) -> TaskEnvelope:
+        return task_envelope(
+            inner,
+            single.relaxation,
+            joint.p_x,
+            given_x,
+            gap=search.gap * most,
+            end=search.end(started),
+        )
+
+    rounded, solution = first_verified(single, solve, least_margin=TASK_MARGIN)
+
+    figures = task_figures(rounded.channel, joint, table)
+    kept = figures.kept
+    # The solver bounds H(T|Y) from below, hence I(T;Y) = H(T) - H(T|Y) from above.
+    bound = (figures.prior - solution.bound) / figures.largest
+    utility_of_task = TaskUtility(
+        column=column,
+        task_kept=kept,
+        task_upper_bound=max(kept, min(1.0, bound + INFORMATION_ERROR)),
+    )
+    messages: tuple[str, ...] = ()
+    if utility_of_task.task_upper_bound - kept > search.gap:
+        messages = (f"the search ended early ({solution.status})",)
+    # Branch and bound has nodes; listed vertices need none.
+    method = "vertices"
+    if solution.nodes:
+        method = "columns"
+    design = finish(rounded, joint, TASK, method, started, messages=messages)
+    return with_purpose(design, utility_of_task)
+
+
+@dataclass(frozen=True)
+class TaskFigures:
+    """What a channel tells of a task.
+
+    `prior` is H(T) and `largest` I(T;X), in nats; `kept` is I(T;Y) / I(T;X), rounded down.
+    """
+
+    prior: float
+    largest: float
+    kept: float
+
+
+def task_figures(channel: Channel, joint: Joint, table: Joint) -> TaskFigures:
+    """What the channel of `joint` tells of the task of a checked table (`task_joint`)."""
+    masses = _masses(table, joint)
+    given_x = masses / masses.sum(axis=0)
+    # H(T) depends on P(T | X) and P_X of the table; both tables count the same records.
+    prior = _entropy(given_x @ joint.p_x)
+    largest = prior - float(joint.p_x @ _column_entropies(given_x))
+    released = given_x * joint.p_x @ channel.matrix
+    kept = (prior - _conditional_entropy(released)) / largest
+    return TaskFigures(prior, largest, max(0.0, kept - INFORMATION_ERROR))
+
+
+def task_joint(task: Any, joint: Joint) -> Joint:
+    """The table of the task column and the useful symbols, checked against the table.
+
+    Raises
+    ------
+    InputError
+        If it has other useful columns or symbols, or a single value of the task.
+    """
+    if not isinstance(task, Joint):
+        raise InputError(
+            "task must be a Joint of the task column and the useful column "
+            "(Joint.from_table(frame, sensitive=TASK, useful=..)); with a data frame its name is "
+            "enough"
+        )
+    name = quoted(",".join(task.sensitive.columns))
+    if task.sensitive.columns == joint.sensitive.columns:
+        raise InputError(
+            f"the task {name} is the sensitive column: choose the column that the release should "
+            "tell about"
+        )
+    shared = set(task.sensitive.columns) & set(joint.useful.columns)
+    if shared:
+        raise InputError(
+            f"the task {name} is released itself: leave the task out, or release another column"
+        )
+    if task.useful.columns != joint.useful.columns:
+        raise InputError(
+            f"the table of the task {name} must have the useful column "
+            f"{quoted(','.join(joint.useful.columns))}"
+        )
+    missing = [x for x in joint.useful.names if x not in task.useful.names]
+    if missing or len(task.useful) != len(joint.useful):
+        raise InputError(
+            f"the table of the task {name} must have the same useful symbols as the table"
+        )
+    if len(task.sensitive) < 2:
+        raise InputError(
+            f"the task {name} has a single value: there is nothing to tell"
+        )
+    return task
+
+
+def _masses(table: Joint, joint: Joint) -> Array:
+    """P(t, x) of the task's table, (|T|, n), with the symbols x in the order of `joint`."""
+    order = [table.useful.names.index(name) for name in joint.useful.names]
+    return table.p[:, order]
+
+
+def _entropy(p: Array) -> float:
+    """In nats."""
+    positive = p[p > 0.0]
+    return -math.fsum((positive * np.log(positive)).tolist())
+
+
+def _column_entropies(conditional: Array) -> Array:
+    """Entropy of every column of conditional probabilities, in nats."""
+    positive = np.where(conditional > 0.0, conditional, 1.0)
+    return -(positive * np.log(positive)).sum(axis=0)
+
+
+def _conditional_entropy(masses: Array) -> float:
+    """H(row | column) of joint masses, in nats."""
+    total = masses.sum(axis=0)
+    occurs = total > 0.0
+    conditional = masses[:, occurs] / total[occurs]
+    return float(total[occurs] @ _column_entropies(conditional))
