@@ -37,6 +37,9 @@ WITHIN = "within"
 
 FORMS = (LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN)
 
+OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
+"""Forms for which a symbol of X is drawn first."""
+
 
 def released_variable(channel: Releasable, form: str) -> Variable:
     """The variable of the released columns of a form, whose symbols `by_output` refers to."""
