@@ -1,9 +1,9 @@
 """A channel made ready to draw: with a key, random words for records, and rules for odd records.
 
-A `Release` is made once for a channel and a key. `draw` then takes batch after batch. It finds
-the row of the sampler for each record (its symbol, or the row of a policy), draws an output there,
-and makes of it what is published (`publication`). With y the output of a record of symbol x, and u
-its random integer, y is the place where u falls among the cumulated integers of row x (`sampling`).
+A `Release` is made once for a channel and a key. `draw` then takes batch after batch. It finds the
+row of the sampler for each record (its symbol, or the row of a policy), draws an output there, and
+makes of it what is published (`publication`). With y the output of a record of symbol x, and u its
+random integer, y is the place where u falls among the cumulated integers of row x (`sampling`).
 
 Files, data frames and clusters all draw here, so the same key and the same record give the same
 output everywhere. Records that share an identifier share a draw. If they have different symbols,

@@ -2,9 +2,9 @@
 
 The random numbers of such a record are a function of its identifier. So two records with one
 identifier share them, and their outputs depend on each other unless they have the same symbol.
-`IdentifiedDraws` is the memory that finds them. `first_codes` is called for every batch before
-it is drawn: it compares the symbols of the batch with those that its identifiers first came with,
-in this release (`seen`) and in earlier ones (`earlier`, which a job fills from its ledger).
+`IdentifiedDraws` is the memory that finds them. `first_codes` is called for every batch before it
+is drawn: it compares the symbols of the batch with those that its identifiers first came with, in
+this release (`seen`) and in earlier ones (`earlier`, which a job fills from its ledger).
 
 For example, p7 came as nurse in the last release and is a clerk now. With ``refuse`` that is an
 error. With ``keep`` p7 is drawn as a nurse once more, which gives its old output. With ``redraw``

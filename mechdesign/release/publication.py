@@ -9,8 +9,8 @@ A channel draws an output y for a record. What is published for y depends on the
     within           a symbol x for y, and then a value inside of the bin of x in each column
 
 Each draw depends on the record through y alone, so it discloses no more of the record than y does
-(data processing inequality). A `Publication` is made once for a channel and a form. For every
-batch `choices` makes the first draw, and `codes` the second one.
+(data processing inequality). A `Publication` is made once for a channel and a form. For every batch
+`choices` makes the first draw, and `codes` the second one.
 """
 
 from __future__ import annotations

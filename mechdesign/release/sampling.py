@@ -6,8 +6,8 @@ anywhere. For example, with the row (3, 0, 5) over 8 the cumulated integers are 
 give the output 0, and u = 3, .., 7 the output 2.
 
 Most draws need no search. A guide table cuts [0, denominator) into equal buckets, and has for each
-row and bucket the output, if all of the bucket leads to one; only the other
-buckets are searched by bisection.
+row and bucket the output, if all of the bucket leads to one; only the other buckets are searched by
+bisection.
 """
 
 from __future__ import annotations
