@@ -30,7 +30,6 @@ from mechdesign.notions import from_record
 from mechdesign.release.drawing import Release, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import Policy
-from mechdesign.tables.bins import Bins
 from mechdesign.tables.columns import values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.rebuilding import rebuild
@@ -339,14 +338,9 @@ class Channel(Displayed):
         It keeps the rows with their labels, the notion with its budgets, and the columns and
         symbols of S, which name what is protected and must not be left in a release.
         """
-        bins: list[Bins | None] = []
-        for of_column in self.useful.bins:
-            # The values inside of bins and their counts are cells of the table.
-            if of_column is not None:
-                of_column = of_column.public()
-            bins.append(of_column)
-        useful = replace(self.useful, bins=tuple(bins))
-        return replace(self, useful=useful, joint=None, record=self.record.public())
+        return replace(
+            self, useful=self.useful.public(), joint=None, record=self.record.public()
+        )
 
     def save(
         self,

@@ -1,8 +1,8 @@
 """Columns and symbols of a variable in channel files of every kind: models, writer and reader.
 
-The variable job x sex is written with one text a column for each symbol, as
-``{"columns": ["job", "sex"], "symbols": [["nurse", "F"], ..]}``. `labels_record` writes that,
-`binned_labels_record` writes bins of numbers with it, and `variable_of` makes the variable again.
+The variable job x sex is written with one text a column for each symbol, as ``{"columns": ["job",
+"sex"], "symbols": [["nurse", "F"], ..]}``. `labels_record` writes that, `binned_labels_record`
+writes bins of numbers with it, and `variable_of` makes the variable again.
 """
 
 from __future__ import annotations

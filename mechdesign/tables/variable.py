@@ -256,6 +256,15 @@ class Variable:
             tables.append(added_rows(rows, group))
         return tables
 
+    def public(self) -> Variable:
+        """The variable without the values inside of its bins, which are cells of the table."""
+        bins: list[Bins | None] = []
+        for of_column in self.bins:
+            if of_column is not None:
+                of_column = of_column.public()
+            bins.append(of_column)
+        return replace(self, bins=tuple(bins))
+
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""
         return replace(self, symbols=tuple(self.symbols[i] for i in keep))
