@@ -52,7 +52,9 @@ def rare_limit(
     level : float
         The confidence.
     """
-    total = sum(count for _, count in counts)
+    total = 0
+    for _, count in counts:
+        total += count
     # With 2 delta of 1 or more eta is 0 or less, and the inequality says nothing.
     if not math.isfinite(eps_u) or 2.0 * (1.0 - level) >= 1.0:
         return None
@@ -62,6 +64,7 @@ def rare_limit(
     best: RareLimit | None = None
     for name, count in counts:
         room = 1.0 - b * count / total
+        # Where b p_s is 1 or more, the budget allows every posterior, and there is no limit.
         if count == 0 or room <= 0.0:
             continue
         # 1 - (2 delta)^(1 / N_s), without the loss of digits where it is small.

@@ -201,7 +201,7 @@ class BoxTree:
         self._codes = codes
         self._secrets = secrets
         self._counts = counts.astype(np.float64)
-        self._sizes = [int(codes[:, k].max()) + 1 for k in range(codes.shape[1])]
+        self._sizes: list[int] = (codes.max(axis=0) + 1).tolist()
         self._size = int(secrets.max()) + 1
         # In the order of growth, so a split stands after its parent.
         self._grown: list[_GrownSplit] = []
@@ -220,7 +220,8 @@ class BoxTree:
         for number, split in enumerate(grown):
             parent, is_first = split.place
             if parent >= 0:
-                children[parent][0 if is_first else 1] = number
+                side = 0 if is_first else 1
+                children[parent][side] = number
         splits: list[BoxSplit] = []
         box = 0
         for split, pair in zip(grown, children, strict=True):
@@ -267,7 +268,7 @@ class BoxTree:
                 continue
             inside, worth = best_set(joint[:, present], self._penalty)
             if worth > 0.0 and (best is None or worth > best.worth):
-                symbols = tuple(int(x) for x in present[inside])
+                symbols = tuple(present[inside].tolist())
                 best = _Leaf(rows, column, symbols, worth)
         return best
 
