@@ -16,12 +16,9 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.frames.eager import arrow_columns, header_of
 from mechdesign.frames.engine_errors import engine_errors
-from mechdesign.frames.frame_jobs import (
-    release_checked,
-    released_table,
-    warnings_of_draws,
-)
+from mechdesign.frames.frame_jobs import release_checked, released_table
 from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
+from mechdesign.frames.second_draws import warnings_of_draws
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.recipe import Drawer, Recipe
