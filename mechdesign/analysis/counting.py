@@ -205,10 +205,7 @@ def count_pairs(
                 only_after += len(new or ())
                 continue
             ys = counting.label_codes(new)
-            cells = [
-                normalised_cells(column, policy.normalise)
-                for column in cells_of(old, file.useful)
-            ]
+            cells = normalised_cells(cells_of(old, file.useful), policy.normalise)
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             _note_impossible_pairs(counting, xs, ys, useful, possible)
             difference = first_difference(

@@ -1,7 +1,8 @@
 """Lazy tables that are released batch by batch: what polars and DuckDB have in common.
 
 The table is read twice before it is released, and every later reading is compared with the first
-(`readings`), batch by batch, before anything of the batch is handed on.
+(`readings`), batch by batch, before anything of the batch is handed on. An adapter makes a
+`BatchRelease`, calls `compare_readings` once, and `parts` whenever the engine reads the release.
 """
 
 # Frames of three libraries have no type in common.

@@ -163,11 +163,10 @@ class Release(IdentifiedDraws):
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add records to `symbol_counts`, each so many times; nothing is drawn or refused."""
-        columns = [
-            normalised_cells(column, self.policy.normalise) for column in columns
-        ]
+        columns = normalised_cells(columns, self.policy.normalise)
         if len(columns) == 1:
-            # Each text once, and before them the empty cells with code -1.
+            # Each text once, and before them the empty cells with code -1: there are few different
+            # texts, and positions are looked up for them alone.
             cells = columns[0]
             size = len(cells.texts) + 1
             times = np.bincount(cells.codes.astype(np.int64) + 1, times, size)
@@ -180,10 +179,9 @@ class Release(IdentifiedDraws):
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
-        columns = [
-            normalised_cells(column, self.policy.normalise) for column in columns
-        ]
+        columns = normalised_cells(columns, self.policy.normalise)
         codes = positions_of(columns, self._alphabet)
+        # Most batches have neither missing cells nor unknown symbols.
         if codes.size and codes.min() < 0:
             size = len(self._alphabet)
             self._place(codes, MISSING, self.policy.null, size, columns)

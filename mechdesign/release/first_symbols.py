@@ -7,9 +7,10 @@ the first codes are 0, 1, 0: the third record shares its identifier with the fir
 another symbol.
 
 The table is an open one with linear probing: an array of hashes (0 for a free slot), and beside it
-one of codes. A hash is looked for from its own slot on, until it or a free slot is met. The loop is
-compiled (`look` of `formats/_rowhash.c`). The table grows while it fills, up to a size after which
-further identifiers are compared within their batch alone (`full`).
+one of codes. Slots are in the order of the hashes: a hash is looked for from its place in that
+order on, until it or a free slot is met. The loop is compiled (`formats/_hashtable.c`). The table
+grows while it fills, up to a size after which further identifiers are compared within their batch
+alone (`full`).
 """
 
 from __future__ import annotations

@@ -110,12 +110,15 @@ def normalised(variable: Variable, form: str) -> Variable:
     return replace(variable, symbols=tuple(symbols))
 
 
-def normalised_cells(column: Encoded, form: str) -> Encoded:
-    """The cells with their texts in a Unicode form."""
+def normalised_cells(columns: Sequence[Encoded], form: str) -> list[Encoded]:
+    """The columns with the texts of their cells in a Unicode form."""
     if form == "none":
-        return column
-    texts = tuple(normal_form(text, form) for text in column.texts)
-    return Encoded(column.codes, texts, column.is_float)
+        return list(columns)
+    normal: list[Encoded] = []
+    for column in columns:
+        texts = tuple(normal_form(text, form) for text in column.texts)
+        normal.append(Encoded(column.codes, texts, column.is_float))
+    return normal
 
 
 def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:

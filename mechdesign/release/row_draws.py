@@ -193,7 +193,7 @@ class RowDraws(IdentifiedDraws, ABC):
             One for each of the channel's `released_columns`, in their order.
         records : RowNumbers, NumberedRecords or Identifiers
         """
-        codes = self._codes(self._normalised(columns), checks=True)
+        codes = self._codes(columns, checks=True)
         if isinstance(records, Identifiers):
             outputs = self._drawn_for_identified(codes, records)
         else:
@@ -204,19 +204,16 @@ class RowDraws(IdentifiedDraws, ABC):
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add records to `symbol_counts`, each so many times; nothing is drawn or refused."""
-        self._codes(self._normalised(columns), checks=False, times=times)
+        self._codes(columns, checks=False, times=times)
 
     @property
     def has_bins(self) -> bool:
         """Whether a column is released in bins, so that its cells are many different numbers."""
         return any(any(variable.bins) for variable in self._alphabets)
 
-    def _normalised(self, columns: Sequence[Encoded]) -> list[Encoded]:
-        return [normalised_cells(column, self.policy.normalise) for column in columns]
-
     def _codes(
         self,
-        cells: Sequence[Encoded],
+        columns: Sequence[Encoded],
         *,
         checks: bool,
         times: Integers | None = None,
@@ -226,13 +223,14 @@ class RowDraws(IdentifiedDraws, ABC):
 
         Parameters
         ----------
-        cells : sequence of Encoded
+        columns : sequence of Encoded
             One for each of the channel's `released_columns`.
         checks : bool
             Whether unknown symbols and missing cells are refused as the policy says.
         times : (n,) array, optional
             How many records each one counts for; one by default.
         """
+        cells = normalised_cells(columns, self.policy.normalise)
         codes: list[Integers] = []
         counted: list[Integers] = []
         start = 0
