@@ -181,7 +181,7 @@ class BoxChannel(Described):
 
     @property
     def levels(self) -> tuple[Variable, ...]:
-        """The columns that the boxes are made of."""
+        """The columns that the boxes are made of, as `RowsWithStrata` calls them."""
         return self.columns
 
     @property
@@ -324,7 +324,7 @@ class BoxChannel(Described):
         return texts
 
     def box_texts(self, part: BoxPart) -> list[str]:
-        """Every box of a part in words: 'box 1: education Bachelors, Masters; hours not 40'."""
+        """Every box of a part in words: 'box 1: job {clerk, nurse}; hours {38, any other}'."""
         texts: list[str] = []
         for box, members in enumerate(self.members(part)):
             pieces: list[str] = []

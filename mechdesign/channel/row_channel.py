@@ -161,9 +161,9 @@ class RowChannel(Described):
             title = quoted(",".join(variable.columns))
             for label in labels:
                 valid_text(label, f"an output of {title}")
-            again = repeated(labels)
-            if again is not None:
-                raise InputError(f"the output {quoted(again)} of {title} occurs twice")
+            twice = repeated(labels)
+            if twice is not None:
+                raise InputError(f"the output {quoted(twice)} of {title} occurs twice")
             if self.record.objective == TRUTH and labels != variable.names:
                 raise InputError(
                     f"with the objective truth the outputs of {title} must be its own symbols"

@@ -92,7 +92,7 @@ class DaskFrame:
 
 
 def _meta(frame: Any, recipe: Recipe, header: Sequence[Any]) -> Any:
-    """The released frame without records, which tells Dask the types."""
+    """The released frame without records, from which Dask has the types."""
     from dask.dataframe.utils import clear_known_categories
 
     drawer = recipe.drawer(header)

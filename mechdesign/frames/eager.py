@@ -60,7 +60,7 @@ class FrameChecks:
         self._index.add(adapter, header)
 
     def refuse_copies(self, where: str = "") -> None:
-        """Raise InputError if a kept column, or the index, stands for a protected column."""
+        """Raise InputError if a kept column, or the index, is a copy of a protected one."""
         self._drawer.checks.refuse_copies(where)
         if self._index is not None:
             self._index.refuse_copies(where)
@@ -112,7 +112,7 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0) -> Any:
 
 
 def reordered(released: Any, order: Integers, drawer: Drawer) -> Any:
-    """A released frame with its records in another order, of which nothing tells the old one."""
+    """A released frame in another order of its records; nothing of it discloses the old one."""
     adapter = adapter_of(released).taken(order)
     return adapter.finished(drawer.plan.others, keep_index=False, reordered=True)
 

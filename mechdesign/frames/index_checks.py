@@ -93,7 +93,7 @@ class IndexChecks:
         self._checks.add(len(adapter), sampled)
 
     def refuse_copies(self, where: str = "") -> None:
-        """Raise InputError if a level of the index stands for a protected column."""
+        """Raise InputError if a level of the index is a copy of a protected column."""
         if self._checks is not None:
             self._checks.refuse_copies(f"{where}take the index off (reset_index): ")
 

@@ -1,8 +1,8 @@
 """What the partitions of a table on a cluster disclose, each of which is released by itself.
 
 The partition of a record discloses X where X differs between partitions: with nurses in the first
-of them and clerks in the second, the part number alone tells the job. So X is counted where the
-data are, in a job of its own that reads the useful columns alone, before a frame is given back
+of them and clerks in the second, the number of the part alone gives the job. So X is counted where
+the data are, in a job of its own that reads the useful columns alone, before a frame is given back
 (`partition_totals`). A test of independence of symbol and partition (`leaks.evidence`) then refuses
 counts that differ by more than chance.
 
@@ -44,7 +44,7 @@ def partition_totals(
 ) -> list[Integers] | None:
     """How many records of all partitions have each symbol; None if the order is kept knowingly.
 
-    Where no partition has enough records to tell copies, those of the first partitions are
+    Where no partition has enough records to show copies, those of the first partitions are
     examined together.
 
     Parameters
@@ -89,7 +89,7 @@ def partition_totals(
 def refuse_partition(
     drawer: Drawer, checks: FrameChecks, totals: Sequence[Integers] | None
 ) -> None:
-    """Raise InputError if a partition, of which all was seen, tells what is protected."""
+    """Raise InputError if a partition, of which all was seen, discloses what is protected."""
     checks.refuse_copies(IN_PARTITION)
     drawer.checks.refuse_order(IN_PARTITION)
     if totals is None:

@@ -2,8 +2,8 @@
 
 A lazy table is computed whenever it is read. If a computation depends on a random or time function,
 on the work of several threads or on data that change, two readings hold other records at the same
-places, or other symbols for the same identifiers. The draws of both together would tell more of a
-record than one draw may. No text of a query plan shows this in every case, so the table is judged
+places, or other symbols for the same identifiers. The draws of both together would disclose more of
+a record than one draw may. No text of a query plan shows this in every case, so the table is judged
 by what it does: it is read twice before anything is released, and every batch that is released
 later is compared with the first reading.
 

@@ -49,7 +49,7 @@ def sanitise(
 
     A key belongs to one data set: records of two data sets with the same row numbers under the same
     key would have draws that depend on each other. The guarantee covers the released column alone:
-    other columns that stay in the frame and tell of S or X void it.
+    other columns that stay in the frame and disclose S or X void it.
 
     What a frame holds beside its columns is left out, or treated like a column. A pandas index with
     a name stays where all columns do (``keep="all"``); one without a name stays, for it aligns
@@ -62,7 +62,7 @@ def sanitise(
     frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of polars, DuckDB, \
 Spark or Dask
         Lazy tables come back lazy, need a key, and are released batch by batch whenever they are
-        read. What is wrong with a record, and columns or an order that tell of X, are errors then
+        read. What is wrong with a record, and columns or an order that disclose X, are errors then
         (see `engine_errors`). A lazy table is read twice before it is released, and refused if the
         readings differ: it depends then on a random or time function, or on an order that nothing
         fixes. With polars and DuckDB every later reading is compared with the first. The rows of

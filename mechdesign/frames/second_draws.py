@@ -7,7 +7,7 @@ hashes, and `warnings_of_draws` compares each new release with them:
 - other rows under the same key, known by their place alone: they share random numbers.
 
 For example, two calls of `sanitise` with the same frame and no key draw two keys. The second call
-warns that both draws of a record together can tell more than the budget.
+warns that both draws of a record together can disclose more than the budget.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REMEMBERED = 64
 """Releases of this process that are remembered (2 MB)."""
 
 FIRST = 16
-"""Records that tell the beginning of a table, which may be a part of it, from another part."""
+"""Records of the beginning of a table that are compared: two parts of one table differ there."""
 
 # The hashes are compared within this process alone, so their key need not last.
 _HASHER = RowHasher(secrets.token_bytes(32))

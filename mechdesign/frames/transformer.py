@@ -82,9 +82,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     A record is known by `identity` or `row_numbers`, and gets the same draw whenever it comes.
     Without them it is known by its place in the data of `fit`: those get the same draws again, and
     other data get new ones at every call, with a warning, for a record that comes again is then
-    released several times, which tells more than the budget. Give `identity` and `key` where data
-    overlap (train and test folds of the same people, nightly runs), or where single records are
-    served.
+    released several times, which discloses more than the budget. Give `identity` and `key` where
+    data overlap (train and test folds of the same people, nightly runs), or where single records
+    are served.
 
     A kept column that gives the useful one away in what is transformed is refused (unless in
     `keep`), and an order that does warned of (unless `keep_order`), as `sanitise` does.
@@ -237,10 +237,10 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         """Names of the columns of the output; those of the input, if given, must be right."""
         check_is_fitted(self, "channel_")
         # scikit-learn sets the names of `fit` only where it had some.
-        known = getattr(self, "feature_names_in_", None)
+        fitted_names = getattr(self, "feature_names_in_", None)
         if input_features is not None:
             names = list(input_features)
-            if known is not None and names != list(known):
+            if fitted_names is not None and names != list(fitted_names):
                 raise InputError("input_features is not equal to feature_names_in_")
             if len(names) != self.n_features_in_:
                 raise InputError(
@@ -391,7 +391,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return ChannelRecipe.of(self.channel_, options)
 
     def _digest(self, table: LearningTable) -> str:
-        """What tells the data of `fit` from others: the symbols in their order."""
+        """A hash of the symbols in their order, by which the data of `fit` are recognised."""
         useful = self.channel_.useful
         columns = [encode(table.column(name), name) for name in useful.columns]
         codes = positions_of(columns, useful)

@@ -62,7 +62,7 @@ class Publication:
         """The choice of each record: its output, or a symbol that is drawn for the output."""
         if self.symbols is None:
             return outputs
-        # With a key of its own: the word that drew the output would tell more than the output.
+        # With a key of its own: the word that drew the output would disclose more than it.
         source = records.source(key.derived(records.kind, LABEL))
         return self.symbols.draw(outputs.astype(np.int64), source)
 

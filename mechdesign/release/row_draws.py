@@ -226,7 +226,7 @@ class RowDraws(IdentifiedDraws, ABC):
         columns : sequence of Encoded
             One for each of the channel's `released_columns`.
         checks : bool
-            Whether unknown symbols and missing cells are refused as the policy says.
+            Whether unknown symbols and missing cells are refused by the rules of the policy.
         times : (n,) array, optional
             How many records each one counts for; one by default.
         """
@@ -265,8 +265,8 @@ class RowDraws(IdentifiedDraws, ABC):
         variable: Variable,
         is_given: bool,
     ) -> None:
-        """Refuse unknown symbols and missing cells as the policy says; those of given columns
-        always.
+        """Refuse unknown symbols and missing cells by the rules of the policy; those of given
+        columns always.
         """
         for code, rule in ((MISSING, self.policy.null), (UNKNOWN, self.policy.unknown)):
             at = np.flatnonzero(places == code)
@@ -276,7 +276,7 @@ class RowDraws(IdentifiedDraws, ABC):
     def _drawn_for_identified(
         self, codes: list[Integers], records: Identifiers
     ) -> list[NDArray[np.int32]]:
-        """The draws of identified records, as `changed` says for those whose row has changed."""
+        """The draws of identified records, by the rule `changed` where a row has changed."""
         numbers = self._row_numbers(codes)
         first_numbers = self.first_codes(numbers, records)
         changed = np.flatnonzero(first_numbers != numbers)
@@ -339,7 +339,7 @@ class RowDraws(IdentifiedDraws, ABC):
         return replaced
 
     def _check_reversible(self) -> None:
-        """Refuse to keep old rows that their numbers do not tell."""
+        """Refuse to keep old rows where several rows have one number, and none can be restored."""
         rows = math.prod(len(variable) + 1 for variable in self._alphabets)
         if rows > PRIME:
             raise InputError(

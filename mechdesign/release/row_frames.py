@@ -2,10 +2,10 @@
 
 The cells of the frame are encoded, the channel draws (`row_draws`), and each released column is
 rebuilt in the type of the column that it replaces (`tables.rebuilding`). They make a new frame of
-the same library. Nothing else is kept: every other column, and an index, may tell of the row.
+the same library. Nothing else is kept: every other column, and an index, may disclose the row.
 """
 
-# narwhals tells too little of its types for the strict mode.
+# narwhals has no complete types.
 # pyright: basic
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Bins from a user's specification: a width, equal shares of the records, edges, or medians.
 
-`specs_by_column` says which specification belongs to which column, and `bins_for` makes the bins of
-one column: the kind and the exact numbers of its cells, then the edges, then the values in each bin
-with their masses. For example, the width ``10`` and cells from 17 to 90 give the edges 10, 20, ..,
-100. Edges disclose no record: they are multiples of a width, or the roundest numbers between two
-values, with infinite ends.
+`specs_by_column` gives each column its specification, and `bins_for` makes the bins of one column:
+the kind and the exact numbers of its cells, then the edges, then the values in each bin with their
+masses. For example, the width ``10`` and cells from 17 to 90 give the edges 10, 20, .., 100. Edges
+disclose no record: they are multiples of a width, or the roundest numbers between two values, with
+infinite ends.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Given how many records N_s a sensitive symbol s has, its row of the table is multinomial(N_s,
 P(.|s)), so each cell is binomial. Clopper and Pearson (1934) bound P(x|s) whatever it is: an end is
 the p at which a binomial tail equals the share of 1 - level that the cell may spend. By
-Bonferroni's inequality over all ends, all bounds are true at once with probability `level` or
-more. The shares P(s) are bounded alike, or known, or not needed. Rows of few records and cells of
-large probability spend more of 1 - level than others, by rules fixed before the sample.
+Bonferroni's inequality over all ends, all bounds are true at once with probability `level` or more.
+The shares P(s) are bounded alike, or known, or not needed. Rows of few records and cells of large
+probability spend more of 1 - level than others, by rules fixed before the sample.
 
 Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can recompute them.
 

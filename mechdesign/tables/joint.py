@@ -8,8 +8,8 @@ the result: labels, integers, notices. It never changes; `binned`, `releasing` a
 return new tables. The integers decide everything that must be exact. The arrays `p`, `p_s`, `p_x`
 and `lift` are their correctly rounded doubles, for searches.
 
-For example, the counts 3, 1 and 1, 5 of two sensitive by two useful symbols have the total 10:
-P(s = 0) = 4/10, P(x = 0) = 4/10, and the lift of the first cell is 3 * 10 / (4 * 4) = 15/8.
+For example, the counts 3, 1 and 1, 5 of two sensitive by two useful symbols have the total 10: P(s
+= 0) = 4/10, P(x = 0) = 4/10, and the lift of the first cell is 3 * 10 / (4 * 4) = 15/8.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ class Joint(Displayed):
         object.__setattr__(self, "counts", tuple(map(tuple, self.counts)))
         object.__setattr__(self, "notices", tuple(self.notices))
         # A column that is both would be released as it is, whatever the channel does.
-        both = set(self.sensitive.columns) & set(self.useful.columns)
-        if both:
+        shared = set(self.sensitive.columns) & set(self.useful.columns)
+        if shared:
             raise InputError(
-                f"the column {quoted(min(both))} cannot be sensitive and useful at once"
+                f"the column {quoted(min(shared))} cannot be sensitive and useful at once"
             )
         self._check_entries()
         _require_mass("sensitive", self.sensitive, self.sensitive_counts)

@@ -55,7 +55,7 @@ def rare_limit(
     total = 0
     for _, count in counts:
         total += count
-    # With 2 delta of 1 or more eta is 0 or less, and the inequality says nothing.
+    # With 2 delta of 1 or more eta is 0 or less, and there is no limit.
     if not math.isfinite(eps_u) or 2.0 * (1.0 - level) >= 1.0:
         return None
     # b, delta and p_s of the inequality above; p_s is the share among the records.

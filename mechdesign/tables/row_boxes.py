@@ -1,9 +1,9 @@
 """Boxes of rows: a partition of all rows of several columns, learned from a slice of the records.
 
 A box is a product of sets of symbols, one set for each column, as in 'hours 40-49 and education
-Bachelors or Masters'. Boxes are the leaves of a binary tree: a split sends the rows whose symbol
-in one column is in a set to one side, and every other row to the other side, symbols that no record
-of the slice has among them. So the slice alone decides the box of every possible row, and records
+Bachelors or Masters'. Boxes are the leaves of a binary tree: a split sends the rows whose symbol in
+one column is in a set to one side, and every other row to the other side, symbols that no record of
+the slice has among them. So the slice alone decides the box of every possible row, and records
 outside of the slice are independent draws over fixed boxes (docs/explanation/population.md).
 
 A split is worth H(split) - c I(S; split) times the mass of its leaf: large parts that say little
@@ -367,6 +367,7 @@ def _worth(first: Floats, totals: Floats, penalty: float) -> Floats:
 
 def _c_log_c(counts: Floats) -> Floats:
     """c log c, and 0 at 0."""
-    # Counts are whole, so 0.5 tells 0 from the rest even after rounding; `maximum` avoids log 0.
+    # Counts are whole, so 0.5 separates 0 from the rest, even after rounding. `maximum` avoids the
+    # logarithm of 0.
     positive = np.maximum(counts, 1e-300)
     return np.where(counts > 0.5, counts * np.log(positive), 0.0)
