@@ -211,6 +211,7 @@ class Channel(Displayed):
 
     @cached_property
     def _cached_posteriors(self) -> Array:
+        """As `posteriors`; inputs that are not behind an output have 0."""
         values = np.zeros((len(self.outputs), len(self.useful)))
         for row, (inputs, masses) in zip(values, self.behind, strict=True):
             total = sum(masses)

@@ -48,6 +48,7 @@ class Intervals(Record):
 
     @model_validator(mode="after")
     def _hold_distributions(self) -> Intervals:
+        """Refuse intervals that hold no P(.|s) for some s, or no P(s)."""
         for s, row in enumerate(self.cells):
             _check_holds_distribution(f"cells[{s}]", row)
         _check_holds_distribution("shares", self.shares)
@@ -103,6 +104,7 @@ class Objective(Record):
 
     @model_validator(mode="after")
     def _has_a_distance_where_it_needs_one(self) -> Objective:
+        """Refuse an objective of distance without a distance, or another one with it."""
         if (self.name == "distance") != (self.distance is not None):
             raise InputError(
                 "distance (absolute or squared) belongs to the objective distance, no other"

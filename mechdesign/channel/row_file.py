@@ -154,6 +154,7 @@ def content(channel: RowChannel) -> dict[str, Any]:
         "promise": record.promise,
         "objective": record.objective,
     }
+    # What a public channel does not have is left out of the file, not written as null.
     for key in RECORDS:
         value = getattr(record, key)
         if value is not None:

@@ -1,8 +1,8 @@
 """`sanitise`: the release of a table of any library or engine, with the draws of files.
 
-The type of the table decides the adapter. A frame in memory is drawn at once, entered in the
-ledger, and returned. A table of an engine is read twice for comparison and comes back lazy, so that
-it draws whenever it is computed.
+The type of the table decides the adapter. A frame in memory (`libraries`, `eager`) is drawn at
+once, entered in the ledger, and returned (`frame_jobs`). A table of an engine (`lazy_tables`) is
+read twice for comparison and comes back lazy, so that it draws whenever it is computed.
 """
 
 # The tables are those of seven libraries, which have no type in common.

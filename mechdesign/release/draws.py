@@ -123,6 +123,7 @@ class RowNumbers:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         def words(attempt: int, at: Integers) -> Words:
+            """The words of the records at positions `at` of the batch."""
             if attempt or not len(at):
                 return words_at(_attempt(key, attempt), at + self.first)
             # First words are asked for in runs, which one stream gives faster.
@@ -195,6 +196,7 @@ class Identifiers:
         """
 
         def words(attempt: int, at: Integers) -> Words:
+            """The words of the records at positions `at` of the batch."""
             result = np.empty(len(at), np.uint64)
             texts: list[Any] = []
             for column in self.columns:

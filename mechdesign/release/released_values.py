@@ -68,6 +68,11 @@ def by_output(channel: Releasable, form: str) -> Floats:
     """(outputs, symbols) probability of every symbol of `released_variable` given the output.
 
     `form` is any but the label.
+
+    Raises
+    ------
+    InputError
+        If the form needs the table, and the channel carries none.
     """
     index = released_variable(channel, form).index
     # The only symbol of each output; None where symbols are drawn from the posterior.
@@ -80,6 +85,7 @@ def by_output(channel: Releasable, form: str) -> Floats:
     if symbols is None:
         table_of(channel, form)
         return channel.posteriors
+    # Each output has one symbol, with certainty.
     matrix = np.zeros((len(channel.outputs), len(index)))
     matrix[np.arange(len(matrix)), symbols] = 1.0
     return matrix
@@ -95,22 +101,6 @@ def symbols_released(channel: Releasable) -> list[int] | None:
             return None
         symbols.append(index[label])
     return symbols
-
-
-def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
-    """The bins of a column with the values inside; InputError if it has none, or none in them."""
-    bins = channel.useful.bins_of(part)
-    name = quoted(channel.useful.columns[part])
-    if bins is None:
-        raise InputError(
-            f"{form} is for columns that are released in bins (--bin), and {name} is not"
-        )
-    if bins.values is None:
-        raise InputError(
-            f"{form} needs what the table has inside the bins of {name}, and this channel "
-            "carries nothing of it (a public one); use the channel file that `design` wrote"
-        )
-    return bins
 
 
 def numbers_released(
@@ -198,6 +188,22 @@ def inner_samplers(
         else:
             samplers.append(_inner_sampler(_bins_of(channel, part, form), texts))
     return samplers
+
+
+def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
+    """The bins of a column with the values inside; InputError if it has none, or none in them."""
+    bins = channel.useful.bins_of(part)
+    name = quoted(channel.useful.columns[part])
+    if bins is None:
+        raise InputError(
+            f"{form} is for columns that are released in bins (--bin), and {name} is not"
+        )
+    if bins.values is None:
+        raise InputError(
+            f"{form} needs what the table has inside the bins of {name}, and this channel "
+            "carries nothing of it (a public one); use the channel file that `design` wrote"
+        )
+    return bins
 
 
 def _inner_sampler(bins: Bins, texts: Sequence[str]) -> tuple[tuple[str, ...], Sampler]:

@@ -207,7 +207,7 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
                 f"{bins.edges[0]} to {bins.edges[-1]}; say what to publish for it (--unknown), "
                 "or design the channel with edges that hold it (-inf, inf)"
             )
-    # The last fault: the record has a symbol, but not one of this variable.
+    # What is left: the record has a symbol, but not one of this variable.
     text = ", ".join(cells)
     title = ",".join(variable.columns)
     near = difflib.get_close_matches(text, variable.names, n=1)

@@ -376,6 +376,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
         Mapping,
         "; write one, as in {'Husband': '0.4', 'Wife': '0.6'}",
     )
+    # A symbol may be named by its text, or as the tuple of its parts.
     position_of: dict[Any, int] = {}
     for s, name in enumerate(joint.sensitive.names):
         position_of[name] = s
@@ -394,6 +395,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
         raise InputError(
             f"the shares do not name {listed(missing)}; every sensitive symbol needs its share"
         )
+    # Printed shares are rounded, so they are normalised if they nearly sum to 1.
     total = sum(exact.values(), Fraction(0))
     if abs(total - 1) > SHARE_TOLERANCE:
         raise InputError(

@@ -147,6 +147,8 @@ def without_empty(
     if not rows:
         raise InputError("the table has no mass: every entry is zero")
     columns = _with_mass(zip(*counts, strict=True))
+    # A lift is defined where P(s) and P(x) are positive. The names of the others are kept, because
+    # a promise for the population includes them.
     empty_sensitive = _names_without(sensitive, rows)
     empty_useful = _names_without(useful, columns)
     notices += _notice_of_dropped(empty_sensitive, "sensitive")
