@@ -222,11 +222,13 @@ class LevelSampler:
         return np.where(pairs == NO_PAIR, self._rows_without_pair[nodes], pairs)
 
 
-SparseParts = tuple[Integers, Integers, Integers]
-"""Rows of a sparse table: where each row begins and ends, the columns of its entries, and these."""
+SparseRows = tuple[Integers, Integers, Integers]
+"""Rows of a sparse table: where each row begins (and the last one ends), the columns of all entries,
+and their values.
+"""
 
 
-def _marginal_part(first_slots: Integers, marginals: Sequence[Integers]) -> SparseParts:
+def _marginal_part(first_slots: Integers, marginals: Sequence[Integers]) -> SparseRows:
     """The marginals of nodes whose slots begin at `first_slots`, as sparse rows over slots."""
     lengths = [len(values) for values in marginals]
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -236,7 +238,7 @@ def _marginal_part(first_slots: Integers, marginals: Sequence[Integers]) -> Spar
     return starts, slots, np.concatenate(marginals)
 
 
-def _stacked(parts: Sequence[SparseParts], width: int) -> IntegerRows:
+def _stacked(parts: Sequence[SparseRows], width: int) -> IntegerRows:
     """The rows of several sparse tables of one width, one below the other."""
     starts, columns, values = zip(*parts, strict=True)
     lengths = np.concatenate([np.diff(start) for start in starts])
