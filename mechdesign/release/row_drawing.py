@@ -185,7 +185,8 @@ class LevelSampler:
         # The row of symbols without a pair at each node. A constant node has it in any case.
         self._rows_without_pair = np.full(table.nodes, NO_PAIR, dtype=np.int64)
         self._rows_without_pair[constants] = pairs + np.arange(len(constants))
-        if marginals is not None:
+        # They are empty where all nodes of a level are constant.
+        if marginals:
             others = np.flatnonzero(~table.constant)
             parts.append(_marginal_part(table.first_slot[others], marginals))
             first = pairs + len(constants)
@@ -223,8 +224,8 @@ class LevelSampler:
 
 
 SparseRows = tuple[Integers, Integers, Integers]
-"""Rows of a sparse table: where each row begins (and the last one ends), the columns of all entries,
-and their values.
+"""Rows of a sparse table: where each row begins (and the last one ends), and the columns and the
+values of all entries.
 """
 
 
