@@ -157,6 +157,7 @@ class BoxChannel(Described):
             raise InputError(
                 "every sensitive symbol must be promised once in every part"
             )
+        # Public channels have neither of these.
         if part.fill and len(part.fill) != len(part.boxes):
             raise InputError("there must be symbols to fill every box")
         if part.inside and len(part.inside) != len(part.boxes):
@@ -238,6 +239,7 @@ class BoxChannel(Described):
                 released += part.channel.outputs
         if not self.fills:
             return (tuple(dict.fromkeys(released)),)
+        # Behind the symbols of every column, where a part releases nothing.
         end: tuple[str, ...] = ()
         if NOTHING in released:
             end = (NOTHING,)

@@ -132,6 +132,7 @@ def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
     """Write a channel file through a temporary file in the same folder and a rename."""
     if channel.record.unwritable:
         raise InputError(channel.record.unwritable)
+    # Before any work: the text of a large channel takes seconds.
     check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
     with (
         replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
@@ -175,6 +176,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         texts["rows"] = list(_lines(integers))
     if channel.joint is not None:
         texts |= _joint_texts(channel.joint)
+    # First in the file, where `loading` looks for the format.
     head = {
         "format": [json.dumps(ChannelDocument.FORMAT)],
         "version": [str(_version(channel, texts.keys()))],

@@ -224,6 +224,7 @@ class ChannelRecord:
 
     def public(self) -> ChannelRecord:
         """The record without anything that is computed from the table."""
+        # The intervals are functions of the counts.
         confidence = dict(self.confidence or {})
         confidence.pop("intervals", None)
         if self.averages:

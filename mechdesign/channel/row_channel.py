@@ -142,6 +142,8 @@ class RowChannel(Described):
         check_symbol_budgets(self.record.budgets, self.sensitive)
         self._check_labels()
         self._check_strata()
+        # That rows are probabilities and children exist is a matter of the tree; here it is
+        # compared with the variables.
         self.tree.check(tuple(map(len, self.labels)))
         sizes = [table.size for table in self.tree.levels]
         if sizes != list(map(len, self.levels)):

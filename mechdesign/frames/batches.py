@@ -49,10 +49,12 @@ class BatchRelease:
         checks = FrameChecks(drawer)
         place = 0
         for batch in batches:
+            # Before anything of the batch leaves: another reading would be a second draw.
             self._readings.check_part(batch, place)
             yield sanitised(batch, drawer, first_row=self._first_row + place)
             checks.add(batch)
             place += len(batch)
+        # The first records alone are no whole reading, and end earlier.
         if whole:
             self._readings.check_length(place)
         drawer.checks.refuse()
