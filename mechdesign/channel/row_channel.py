@@ -44,8 +44,13 @@ if TYPE_CHECKING:
     from mechdesign.release.draws import Key
     from mechdesign.release.policies import Policy
 
-TRUTH, INFORMATION = "truth", "information"
-TOTAL, RELATIVE = "total", "relative"
+TRUTH = "truth"
+INFORMATION = "information"
+"""Objectives: a level releases its own symbols, or free outputs that keep most information."""
+
+TOTAL = "total"
+RELATIVE = "relative"
+"""Promises: against P(s), or against P(s) given the symbols of the given columns."""
 
 PUBLIC_PROVENANCE = ("tool", "version", "command")
 """Entries of `provenance` that a public file keeps: nothing that depends on the table."""
