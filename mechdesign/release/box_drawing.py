@@ -75,7 +75,7 @@ class ReleasablePart(Protocol):
 
 
 class ReleasableBoxes(RowsWithStrata, Protocol):
-    """What is needed of a channel of boxes, which stands above this package."""
+    """What is needed of a channel of boxes, which is above this package."""
 
     @property
     def parts(self) -> Sequence[ReleasablePart]:
@@ -103,6 +103,7 @@ class BoxRelease(RowDraws):
         policy: Policy | None = None,
         changed: str = REFUSE,
     ) -> None:
+        # The constructor of `RowDraws` calls `_prepare`, so it comes last.
         self._partitions: list[Boxes] = [part.boxes for part in channel.parts]
         self._samplers = _OutputSampler(channel)
         self._fill: _Filling | None = None

@@ -68,6 +68,7 @@ class RowRelease(RowDraws):
         policy: Policy | None = None,
         changed: str = REFUSE,
     ) -> None:
+        # The constructor of `RowDraws` calls `_prepare`, so it comes last.
         self._tree = channel
         super().__init__(channel, key, policy=policy, changed=changed)
 

@@ -49,7 +49,7 @@ in 2^31 times.
 
 
 class RowsWithStrata(Protocol):
-    """What channels of rows and of boxes, which stand above this package, have in common."""
+    """What channels of rows and of boxes, which are above this package, have in common."""
 
     @property
     def given(self) -> tuple[Variable, ...]:
