@@ -100,9 +100,7 @@ def count_pairs(
                 only_after += len(new or ())
                 continue
             ys = counting.label_codes(new)
-            cells: list[Encoded] = []
-            for column in cells_of(old, file.useful):
-                cells.append(normalised_cells(column, policy.normalise))
+            cells = normalised_cells(cells_of(old, file.useful), policy.normalise)
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             _note_impossible_pairs(counting, xs, ys, useful, possible)
             loose = before.kind != after.kind

@@ -7,10 +7,18 @@ and the promise is relative to them. A part without a channel releases the given
 For one record: its given symbols choose the part, the splits of the part lead its row to a box, as
 'box 3', and the part's channel draws an output for that box. The output is released as the label of
 a box in one column, or, with filling, as symbols of the columns that records in the box have.
+
+For example, the record (F; nurse, 40) with the given column sex belongs to the part of F. If box 3
+is 'job nurse, clerk; hours 38-42', its symbol in the channel of that part is 'box 3'. The output
+may be 'box 3' or '{box 2, box 3}', and with filling (clerk, 38).
+
+A `BoxChannel` is made by `design` and read by `load`; its draws are made by
+`release.box_drawing.BoxRelease`, which sees it as a `ReleasableBoxes`.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +31,8 @@ import numpy as np
 
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import chosen_entries
+from mechdesign.channel.row_channel import PUBLIC_PROVENANCE
 from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -30,7 +40,7 @@ from mechdesign.core.wording import listed, percent_of
 from mechdesign.formats.cells import encode
 from mechdesign.tables.columns import positions_of
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Variable, column_names
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
@@ -111,7 +121,10 @@ class BoxChannel(Described):
         self._check_level()
 
     def _check_level(self) -> None:
-        """The parts may fail with probability 1 - level together (union bound)."""
+        """The parts may fail with probability 1 - level together (union bound).
+
+        Part k fails with probability 1 - level_k, so the sum of these must be at most 1 - level.
+        """
         # In fractions of the decimal texts: sums of doubles could exceed the limit by rounding.
         spent = Fraction(0)
         for part in self.parts:
@@ -132,18 +145,19 @@ class BoxChannel(Described):
             return
         if part.channel.useful.columns != (BOX,):
             raise InputError("the channel of a part must release boxes")
-        names = {box_name(box) for box in range(len(part.boxes))}
+        names = set(map(box_name, range(len(part.boxes))))
         if not names.issuperset(part.channel.useful.names):
             raise InputError("the channel of a part has a box that is not there")
         # Boxes that no record has are covered as unseen symbols, and by that number only.
         unseen = len(names) - len(part.channel.useful)
         if part.channel.unseen < unseen:
             raise InputError("the channel of a part does not cover its empty boxes")
-        members = sorted(s for group in part.together for s in group)
-        if members != list(range(len(self.sensitive))):
+        members = list(itertools.chain.from_iterable(part.together))
+        if sorted(members) != list(range(len(self.sensitive))):
             raise InputError(
                 "every sensitive symbol must be promised once in every part"
             )
+        # Public channels have neither of these.
         if part.fill and len(part.fill) != len(part.boxes):
             raise InputError("there must be symbols to fill every box")
         if part.inside and len(part.inside) != len(part.boxes):
@@ -168,7 +182,7 @@ class BoxChannel(Described):
 
     @property
     def levels(self) -> tuple[Variable, ...]:
-        """The columns that the boxes are made of."""
+        """The columns that the boxes are made of, as `RowsWithStrata` calls them."""
         return self.columns
 
     @property
@@ -179,14 +193,14 @@ class BoxChannel(Described):
     @property
     def released_columns(self) -> tuple[str, ...]:
         """Columns that the channel needs of a record, given ones first."""
-        return tuple(name for variable in self.groups for name in variable.columns)
+        return column_names(self.groups)
 
     @property
     def output_columns(self) -> tuple[str, ...]:
         """Names of the released columns: the given ones, then the box or the filled columns."""
         if self.fills:
             return self.released_columns
-        return (*(name for part in self.given for name in part.columns), BOX)
+        return (*column_names(self.given), BOX)
 
     @property
     def strata(self) -> tuple[tuple[int, ...], ...]:
@@ -199,10 +213,10 @@ class BoxChannel(Described):
         """
         if not self.given:
             return np.zeros(len(codes), dtype=np.int64)
-        places = {stratum: k for k, stratum in enumerate(self.strata)}
+        part_of = dict(zip(self.strata, range(len(self.strata)), strict=True))
         # There are few different combinations, and many records.
         combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
-        parts = [places.get(tuple(codes), -1) for codes in combinations.tolist()]
+        parts = [part_of.get(tuple(row), -1) for row in combinations.tolist()]
         return np.array(parts, dtype=np.int64)[inverse.ravel()]
 
     @property
@@ -213,6 +227,10 @@ class BoxChannel(Described):
 
     @cached_property
     def _labels(self) -> tuple[tuple[str, ...], ...]:
+        """One column of labels; or, with filling, the symbols of each column and perhaps NOTHING.
+
+        Parts may have outputs of one label, which stand once. The order is that of the parts.
+        """
         released: list[str] = []
         for part in self.parts:
             if part.channel is None:
@@ -221,6 +239,7 @@ class BoxChannel(Described):
                 released += part.channel.outputs
         if not self.fills:
             return (tuple(dict.fromkeys(released)),)
+        # Behind the symbols of every column, where a part releases nothing.
         end: tuple[str, ...] = ()
         if NOTHING in released:
             end = (NOTHING,)
@@ -307,7 +326,7 @@ class BoxChannel(Described):
         return texts
 
     def box_texts(self, part: BoxPart) -> list[str]:
-        """Every box of a part in words: 'box 1: education Bachelors, Masters; hours not 40'."""
+        """Every box of a part in words: 'box 1: job {clerk, nurse}; hours {38, any other}'."""
         texts: list[str] = []
         for box, members in enumerate(self.members(part)):
             pieces: list[str] = []
@@ -343,23 +362,19 @@ class BoxChannel(Described):
             boxes.append(members)
         return boxes
 
-    @cached_property
-    def _part_of(self) -> dict[tuple[int, ...], BoxPart]:
-        return {part.stratum: part for part in self.parts}
-
     def distribution(self, row: Mapping[str, str]) -> dict[str, Fraction]:
         """The exact law of the output label for a row of true texts; without filling."""
         codes: list[int] = []
-        for variable in (*self.given, *self.columns):
+        for variable in self.groups:
             cells = [encode([row[name]], name) for name in variable.columns]
             codes.append(int(positions_of(cells, variable)[0]))
-        stratum = tuple(codes[: len(self.given)])
-        part = self._part(stratum)
-        if part.channel is None:
-            return {NOTHING: Fraction(1)}
-        columns = np.array([codes[len(self.given) :]], dtype=np.int64)
-        name = box_name(int(part.boxes.of(columns)[0]))
+        given = len(self.given)
+        part = self._part(tuple(codes[:given]))
         channel = part.channel
+        if channel is None:
+            return {NOTHING: Fraction(1)}
+        box = part.boxes.of(np.array([codes[given:]], dtype=np.int64))
+        name = box_name(int(box[0]))
         if name not in channel.useful.names:
             raise InputError(
                 f"{name} has no record: its rows are released as the marginal"
@@ -372,12 +387,14 @@ class BoxChannel(Described):
         return law
 
     def _part(self, stratum: tuple[int, ...]) -> BoxPart:
-        if stratum not in self._part_of:
-            raise InputError(
-                "the channel does not know this combination of given symbols: no record of its "
-                "slice has it"
-            )
-        return self._part_of[stratum]
+        """The part of a combination of given symbols."""
+        for part in self.parts:
+            if part.stratum == stratum:
+                return part
+        raise InputError(
+            "the channel does not know this combination of given symbols: no record of its "
+            "slice has it"
+        )
 
     def apply(
         self,
@@ -415,12 +432,10 @@ class BoxChannel(Described):
             if channel is not None:
                 channel = channel.public()
             parts.append(replace(part, channel=channel, fill=(), inside=()))
-        kept = ("tool", "version", "command")
-        provenance = {k: self.provenance[k] for k in kept if k in self.provenance}
         return replace(
             self,
             parts=tuple(parts),
-            provenance=provenance,
+            provenance=chosen_entries(self.provenance, PUBLIC_PROVENANCE),
             slice_records=0,
             utility=None,
         )

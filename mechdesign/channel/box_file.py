@@ -1,12 +1,20 @@
 """The file of a channel of boxes: canonical JSON with a hash.
 
-The channel of each part stands in it with the keys of a channel file of its own. A split names a
-column, the codes of the symbols that go to its first child, and two children: later splits, or a
-negative number -1 - b for box b (`tables/row_boxes.py`).
+`content` makes plain values of a channel, and `_channel` a channel of the checked document. Every
+part, one for each stratum, has its splits and the content of a channel file (`channel.file`). A
+split names a column, the codes of the symbols that go to its first child, and two children: later
+splits, or a negative number -1 - b for box b (`tables/row_boxes.py`). Two splits make three boxes:
+
+    "splits": [{"column": 0, "inside": [2, 3], "first": -1, "second": 1},
+               {"column": 1, "inside": [0], "first": -2, "second": -3}]
+
+Rows with the code 2 or 3 in column 0 are in box 0. Of the others, those with the code 0 in column 1
+are in box 1, and the rest are in box 2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -83,34 +91,33 @@ def text_of(channel: BoxChannel) -> str:
 
 def content(channel: BoxChannel) -> dict[str, Any]:
     """Everything but format, version and hash."""
-    parts: list[dict[str, Any]] = []
-    for part in channel.parts:
-        splits = [vars(split) for split in part.boxes.splits]
-        own: dict[str, Any] | None = None
-        if part.channel is not None:
-            own = file.content(part.channel)
-        parts.append(
-            {
-                "stratum": part.stratum,
-                "splits": splits,
-                "together": part.together,
-                "fill": part.fill,
-                "inside": part.inside,
-                "channel": own,
-            }
-        )
     utility: dict[str, Any] | None = None
     if channel.utility is not None:
         utility = asdict(channel.utility)
     return {
         "sensitive": labels_record(channel.sensitive),
-        "given": [binned_labels_record(variable) for variable in channel.given],
-        "columns": [binned_labels_record(variable) for variable in channel.columns],
+        "given": list(map(binned_labels_record, channel.given)),
+        "columns": list(map(binned_labels_record, channel.columns)),
         "level": channel.level,
         "slice_records": channel.slice_records,
-        "parts": parts,
+        "parts": list(map(_content_of_part, channel.parts)),
         "provenance": dict(channel.provenance),
         "utility": utility,
+    }
+
+
+def _content_of_part(part: BoxPart) -> dict[str, Any]:
+    """The values of a `PartRecord`."""
+    of_channel: dict[str, Any] | None = None
+    if part.channel is not None:
+        of_channel = file.content(part.channel)
+    return {
+        "stratum": part.stratum,
+        "splits": list(map(vars, part.boxes.splits)),
+        "together": part.together,
+        "fill": part.fill,
+        "inside": part.inside,
+        "channel": of_channel,
     }
 
 
@@ -120,31 +127,12 @@ def read(path: PathLike) -> BoxChannel:
 
 
 def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
-    parts: list[BoxPart] = []
-    for record in document.parts:
-        splits = tuple(
-            BoxSplit(split.column, split.inside, split.first, split.second)
-            for split in record.splits
-        )
-        _check_tree(splits)
-        own = None
-        if record.channel is not None:
-            own = file.channel_of(record.channel)
-        parts.append(
-            BoxPart(
-                record.stratum,
-                Boxes(splits),
-                record.together,
-                own,
-                record.fill,
-                record.inside,
-            )
-        )
+    """The channel of a document whose keys and types have been checked."""
     return BoxChannel(
         sensitive=variable_of(document.sensitive, "sensitive"),
         given=tuple(variable_of(labels, "given") for labels in document.given),
         columns=tuple(variable_of(labels, "released") for labels in document.columns),
-        parts=tuple(parts),
+        parts=tuple(map(_part, document.parts)),
         level=document.level,
         slice_records=document.slice_records,
         provenance=document.provenance,
@@ -152,7 +140,26 @@ def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
     )
 
 
-def _check_tree(splits: tuple[BoxSplit, ...]) -> None:
+def _part(record: PartRecord) -> BoxPart:
+    """The part of a record; whether it fits the variables is checked by `BoxChannel`."""
+    splits: list[BoxSplit] = []
+    for split in record.splits:
+        splits.append(BoxSplit(split.column, split.inside, split.first, split.second))
+    _check_tree(splits)
+    channel = None
+    if record.channel is not None:
+        channel = file.channel_of(record.channel)
+    return BoxPart(
+        stratum=record.stratum,
+        boxes=Boxes(tuple(splits)),
+        together=record.together,
+        channel=channel,
+        fill=record.fill,
+        inside=record.inside,
+    )
+
+
+def _check_tree(splits: Sequence[BoxSplit]) -> None:
     """Every split but the first, and every box, is the child of one split before it."""
     boxes: list[int] = []
     below: list[int] = []
@@ -160,12 +167,16 @@ def _check_tree(splits: tuple[BoxSplit, ...]) -> None:
         for child in (split.first, split.second):
             if child < 0:
                 boxes.append(-1 - child)
+            # A child before its parent could close a circle, in which no row would ever arrive.
             elif place < child < len(splits):
                 below.append(child)
             else:
                 raise InputError("splits: a child must be a later split or a box")
-    if splits and (
-        sorted(boxes) != list(range(len(splits) + 1))
-        or sorted(below) != list(range(1, len(splits)))
-    ):
+    # A single box has no splits, and then there is nothing to check.
+    if not splits:
+        return
+    # A binary tree of n splits has n + 1 leaves, each in one place.
+    has_all_boxes = sorted(boxes) == list(range(len(splits) + 1))
+    has_all_splits = sorted(below) == list(range(1, len(splits)))
+    if not has_all_boxes or not has_all_splits:
         raise InputError("splits: they do not form a tree")

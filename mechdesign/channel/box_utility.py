@@ -62,6 +62,7 @@ class BoxUtility:
     @property
     def nmi(self) -> float:
         """I(X; Y | K) / H(X | K)."""
+        # With one possible row for each k there is nothing to keep.
         if self.entropy <= 0.0:
             return 0.0
         return min(self.information / self.entropy, 1.0)

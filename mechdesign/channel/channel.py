@@ -1,5 +1,11 @@
 """A release channel W(y|x) in exact integers, with its labels, its draws and its file.
 
+A `Channel` is made by `design` or read by `load`, and never changes; `public` and `with_record`
+return others. Everything is computed from two tables of integers: its rows, and the counts of the
+joint table, if it has one. With the rows (3, 1) and (1, 3) over 4 for x = clerk, nurse, and with 10
+clerks and 20 nurses in the table, the output y = clerk has the masses 30 and 20 behind it
+(`behind`), so P(clerk | y) = 3/5 and P(y) = 50/120.
+
 The class checks that its rows are probabilities. Whether they keep a promise is decided by
 `auditing`, never here.
 """
@@ -24,7 +30,6 @@ from mechdesign.notions import from_record
 from mechdesign.release.drawing import Release, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import Policy
-from mechdesign.tables.bins import Bins
 from mechdesign.tables.columns import values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.rebuilding import rebuild
@@ -80,6 +85,7 @@ class Channel(Displayed):
 
     def __post_init__(self) -> None:
         outputs = tuple(valid_text(label, "an output label") for label in self.outputs)
+        # The class is frozen, so normalised fields are set past its own `__setattr__`.
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "rows", IntegerRows.of(self.rows, self.useful.names))
         if not outputs:
@@ -91,16 +97,21 @@ class Channel(Displayed):
             )
         self._check_rows()
         if self.joint is not None:
-            if self.joint.useful != self.useful:
-                raise InputError(
-                    "the useful variable of the joint table is not the one of the channel"
-                )
-            if self.sensitive not in (None, self.joint.sensitive):
-                raise InputError(
-                    "the sensitive variable of the joint table is not the one of the channel"
-                )
+            self._check_joint(self.joint)
             object.__setattr__(self, "sensitive", self.joint.sensitive)
+        # After `sensitive` is set: budgets belong to its symbols.
         self._check_record()
+
+    def _check_joint(self, joint: Joint) -> None:
+        """Raise InputError unless the joint table is over the channel's own variables."""
+        if joint.useful != self.useful:
+            raise InputError(
+                "the useful variable of the joint table is not the one of the channel"
+            )
+        if self.sensitive not in (None, joint.sensitive):
+            raise InputError(
+                "the sensitive variable of the joint table is not the one of the channel"
+            )
 
     def _check_rows(self) -> None:
         """Raise InputError unless rows have their shape and sum, and every output has mass."""
@@ -200,9 +211,11 @@ class Channel(Displayed):
 
     @cached_property
     def _cached_posteriors(self) -> Array:
+        """As `posteriors`; inputs that are not behind an output have 0."""
         values = np.zeros((len(self.outputs), len(self.useful)))
         for row, (inputs, masses) in zip(values, self.behind, strict=True):
             total = sum(masses)
+            # Of integers, so that each quotient is rounded once.
             row[list(inputs)] = [mass / total for mass in masses]
         values.setflags(write=False)
         return values
@@ -211,7 +224,7 @@ class Channel(Displayed):
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
         """For every output the inputs that can have caused it, and their P(x, y) as integers.
 
-        The integers are P(x, y) times total * denominator.
+        They are N(x) rows[x][y] = P(x, y) total denominator, with the counts N(x) of the table.
         """
         if self.joint is None:
             raise InputError(
@@ -228,7 +241,7 @@ class Channel(Displayed):
     @property
     def own_entries(self) -> list[int]:
         """The entry of each row on the output that has the name of its symbol; 0 without one."""
-        output_of = {label: y for y, label in enumerate(self.outputs)}
+        output_of = dict(zip(self.outputs, range(len(self.outputs)), strict=True))
         entries: list[int] = []
         for name, row in zip(self.useful.names, self.integers.entries(), strict=True):
             y = output_of.get(name, -1)
@@ -326,14 +339,9 @@ class Channel(Displayed):
         It keeps the rows with their labels, the notion with its budgets, and the columns and
         symbols of S, which name what is protected and must not be left in a release.
         """
-        bins: list[Bins | None] = []
-        for of_column in self.useful.bins:
-            # The values inside of bins and their counts are cells of the table.
-            if of_column is not None:
-                of_column = of_column.public()
-            bins.append(of_column)
-        useful = replace(self.useful, bins=tuple(bins))
-        return replace(self, useful=useful, joint=None, record=self.record.public())
+        return replace(
+            self, useful=self.useful.public(), joint=None, record=self.record.public()
+        )
 
     def save(
         self,

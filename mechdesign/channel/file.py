@@ -1,17 +1,35 @@
 """The channel file, versions 1 and 2: its content, its writer, and its suspicious reader.
 
+A file is one JSON object, whose tables have a line for each row:
+
+    {
+    "format": "mechdesign.channel",
+    "version": 1,
+    "useful": {"columns": ["job"], "symbols": [["clerk"], ["nurse"]]},
+    "outputs": ["clerk", "nurse"],
+    "denominator": 4,
+    "rows": [
+    [3,1],
+    [1,3]],
+    "sha256": "..."
+    }
+
+Writing goes from a channel to values (`_values`), to the JSON text of each key (`_texts`), to the
+file (`write`). The hash is over the canonical JSON (`core.json_values.canonical`) of everything
+before it, without the line breaks between rows, which are for people; it is computed of the same
+texts (`digest`). Reading goes back: `core.documents` parses the file and checks the types of all
+keys but large tables; `_channel` checks these and makes the objects; `Channel` checks that they fit
+together; and the hash is compared last. The reader executes nothing.
+
 A file is version 2 only if it needs something that version 1 does not have: large sparse tables as
-pairs of index and value, or one of the later keys. So older programs can read all other files. The
-reader checks everything and executes nothing. The hash at the end is over the canonical JSON
-(`core.json_values.canonical`) of everything before it. The line breaks between rows are for people
-and no part of the canonical form.
+pairs of index and value, or one of the later keys. So older programs can read all other files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import Field, WithJsonSchema
@@ -35,7 +53,7 @@ from mechdesign.core.files import (
 )
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.json_values import canonical, with_infinities, without_infinities
-from mechdesign.core.records import Digest
+from mechdesign.core.records import Digest, Record
 from mechdesign.core.wording import listed
 from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
@@ -114,6 +132,7 @@ def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
     """Write a channel file through a temporary file in the same folder and a rename."""
     if channel.record.unwritable:
         raise InputError(channel.record.unwritable)
+    # Before any work: the text of a large channel takes seconds.
     check_target(path, force=overwrite, exists=EXISTS_OVERWRITE)
     with (
         replacing(path, force=overwrite, exists=EXISTS_OVERWRITE) as temporary,
@@ -157,18 +176,22 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         texts["rows"] = list(_lines(integers))
     if channel.joint is not None:
         texts |= _joint_texts(channel.joint)
-    version = 1
-    if any(key in texts for key in OF_VERSION_2):
-        version = 2
-    # Version 1 has no key for several secrets among the labels.
-    sensitive = channel.sensitive
-    if sensitive is not None and sensitive.protects_columns:
-        version = 2
+    # First in the file, where `loading` looks for the format.
     head = {
         "format": [json.dumps(ChannelDocument.FORMAT)],
-        "version": [str(version)],
+        "version": [str(_version(channel, texts.keys()))],
     }
     return head | texts
+
+
+def _version(channel: Channel, keys: Collection[str]) -> int:
+    """The oldest version that has all keys of a channel's file."""
+    if any(key in keys for key in OF_VERSION_2):
+        return 2
+    # Version 1 has no key for several secrets among the labels.
+    if channel.sensitive is not None and channel.sensitive.protects_columns:
+        return 2
+    return 1
 
 
 def _values(channel: Channel) -> dict[str, Any]:
@@ -185,24 +208,32 @@ def _values(channel: Channel) -> dict[str, Any]:
         values["sensitive"] = labels_record(channel.sensitive)
     for key in (*RECORDS, "confidence", "provenance"):
         values[key] = without_infinities(getattr(record, key), key)
-    values["objective"] = record.objective and record.objective.model_dump()
+    values["objective"] = None
+    if record.objective is not None:
+        values["objective"] = record.objective.model_dump()
     bins: dict[str, Any] = {}
     for column, in_bins in zip(useful.columns, useful.bins, strict=False):
         if in_bins is not None:
             bins[column] = in_bins.model_dump(exclude_none=True)
+    # The file has no key for what is empty.
     values["bins"] = bins or None
-    budgets = [of_symbol.model_dump(exclude_none=True) for of_symbol in record.budgets]
-    values["budgets"] = budgets or None
+    values["budgets"] = _plain(record.budgets) or None
     values["after"] = record.after or None
-    averages = [average.model_dump(exclude_none=True) for average in record.averages]
-    values["averages"] = averages or None
+    values["averages"] = _plain(record.averages) or None
     return values
+
+
+def _plain(models: Sequence[Record]) -> list[dict[str, Any]]:
+    """Models as JSON values, without the fields that are None."""
+    return [model.model_dump(exclude_none=True) for model in models]
 
 
 def _joint_texts(joint: Joint) -> dict[str, list[str]]:
     """The joint table; ``counts`` is written only for a table of probabilities."""
     texts: dict[str, list[str]] = {}
-    filled = sum(len(row) - row.count(0) for row in joint.counts)
+    filled = 0
+    for row in joint.counts:
+        filled += len(row) - row.count(0)
     if _is_sparse(len(joint.sensitive) * len(joint.useful), filled):
         pairs = [flatten_nonzero(row) for row in joint.counts]
         texts["sparse_joint"] = list(_lines(pairs))
@@ -223,12 +254,18 @@ def flatten_nonzero(row: Sequence[int]) -> list[int]:
 
 
 def _is_sparse(cells: int, filled: int) -> bool:
-    """Whether pairs are shorter: a zero takes two characters, an index at most some ten."""
+    """Whether pairs are shorter: a zero takes two characters, an index at most some ten.
+
+    A small table is never sparse: version 1 has no sparse ones.
+    """
     return cells >= SPARSE_CELLS and 4 * filled <= cells
 
 
 def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[str]:
-    """JSON of a table of integers, one line a row; without the line breaks it is canonical."""
+    """JSON of a table of integers, one line a row; without the line breaks it is canonical.
+
+    In pieces of a row each: the text of a large table never exists as a whole.
+    """
     yield "["
     for i, row in enumerate(rows):
         if i:
@@ -273,8 +310,11 @@ def channel_of(values: Mapping[str, Any]) -> Channel:
     if version not in ChannelDocument.VERSIONS:
         raise InputError("the channel inside has a version that is not known")
     # Large tables are not written as JSON only to be parsed again: they join the checked document.
-    arrays = {key: rest.pop(key) for key in ChannelDocument.ARRAYS & rest.keys()}
+    arrays: dict[str, Any] = {}
+    for key in ChannelDocument.ARRAYS & rest.keys():
+        arrays[key] = rest.pop(key)
     placeholders = dict.fromkeys(arrays)
+    # As JSON, because only there a model takes lists for tuples.
     document = ChannelDocument.model_validate_json(canonical({**rest, **placeholders}))
     return _channel(version, document.model_copy(update=arrays))
 
@@ -364,19 +404,17 @@ def _joint(
     with errors_naming(name):
         if is_sparse:
             rows = [_filled(row, len(useful), s) for s, row in enumerate(rows)]
-        counts = tuple(tuple(row) for row in rows)
+        counts = tuple(map(tuple, rows))
         return Joint(sensitive, useful, counts, is_counts=document.counts)
 
 
 def _lists(table: Any, name: str) -> list[list[Any]]:
     """The table, if it is a list of lists; its entries are checked by `Joint`."""
-    if not isinstance(table, list):
-        raise InputError(f"{name} must be a list of lists of integers")
-    rows = cast("list[Any]", table)
-    for row in rows:
-        if not isinstance(row, list):
-            raise InputError(f"{name} must be a list of lists of integers")
-    return cast("list[list[Any]]", rows)
+    if isinstance(table, list):
+        rows = cast("list[Any]", table)
+        if all(isinstance(row, list) for row in rows):
+            return cast("list[list[Any]]", rows)
+    raise InputError(f"{name} must be a list of lists of integers")
 
 
 def _filled(pairs: list[Any], width: int, s: int) -> list[Any]:

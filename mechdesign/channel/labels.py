@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import accumulate
 
 from mechdesign.core.integers import IntegerRows
 
@@ -69,10 +68,15 @@ def _merged(members: list[str]) -> str:
     label = "{" + ", ".join(parts) + "}"
     if len(label) <= LONGEST_LABEL:
         return label
-    # Room that braces and the count of the rest leave; every name takes two more for ", ".
+    # Room that braces and the count of the rest leave.
     room = LONGEST_LABEL - len(f"{{, +{len(parts)} more}}")
-    ends = accumulate(len(part) + 2 for part in parts)
-    shown = [part for part, end in zip(parts, ends, strict=True) if end <= room]
+    shown: list[str] = []
+    for part in parts:
+        # Every name takes two more characters for ", ".
+        room -= len(part) + 2
+        if room < 0:
+            break
+        shown.append(part)
     if not shown:
         # Even the first name is too long.
         shown = [parts[0][: LONGEST_LABEL // 2] + "…"]
@@ -91,7 +95,10 @@ def _quoted(name: str) -> str:
 def _unique(
     proposals: list[str], owners: list[int | None], names: Sequence[str]
 ) -> tuple[str, ...]:
-    """The proposals, with numbers added where they are in use or name another symbol."""
+    """The proposals, with numbers added where they are in use or name another symbol.
+
+    `owners` has the only symbol of each output, or None.
+    """
     symbols = set(names)
     used: set[str] = set()
     last_numbers: dict[str, int] = {}

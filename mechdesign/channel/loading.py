@@ -31,6 +31,7 @@ def load(path: str | os.PathLike[str]) -> Channel | RowChannel | BoxChannel:
     InputError
         If it is no channel file, or was edited or damaged.
     """
+    # Parsing a large file only to learn its format would take seconds.
     head = _head(path)
     if _is_of(head, row_file.RowChannelDocument.FORMAT):
         return row_file.read(path)

@@ -1,14 +1,17 @@
 """The record of a channel's design, which goes into its file: the request and the results.
 
 `ChannelRecord` holds all of it as plain values. Its parts with rules of their own are models, which
-check what a file says when it is read: `Confidence` with its `Intervals`, `Objective`,
-`AverageBudget` and `SymbolBudgets`. Nothing is computed here; `ChannelRecord.public` takes out what
-is a function of the table.
+check what a file has when it is read: `Confidence` with its `Intervals`, `Objective`,
+`AverageBudget` and `SymbolBudgets`. Nothing is computed here.
+
+`design` makes the record, and `channel.file` writes and reads it. `promise` is the notion that was
+asked for, with the budgets of single symbols; audits check it. `public` leaves out the results and
+whatever else is a function of the table, with which a reader could test a guess of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias, get_args
@@ -45,6 +48,7 @@ class Intervals(Record):
 
     @model_validator(mode="after")
     def _hold_distributions(self) -> Intervals:
+        """Refuse intervals that hold no P(.|s) for some s, or no P(s)."""
         for s, row in enumerate(self.cells):
             _check_holds_distribution(f"cells[{s}]", row)
         _check_holds_distribution("shares", self.shares)
@@ -53,15 +57,18 @@ class Intervals(Record):
 
 def _check_holds_distribution(place: str, row: tuple[Interval, ...]) -> None:
     """Raise InputError unless the intervals hold a distribution; in exact fractions."""
-    ends = [(Fraction(low), Fraction(high)) for low, high in row]
-    for k, (low, high) in enumerate(ends):
+    # Numbers within the intervals sum to anything between the sums of their ends.
+    least = Fraction(0)
+    most = Fraction(0)
+    for k, (low_text, high_text) in enumerate(row):
+        low = Fraction(low_text)
+        high = Fraction(high_text)
         if not 0 <= low <= high <= 1:
             raise InputError(
-                f"{place}[{k}] ('{row[k][0]}', '{row[k][1]}') is no interval in [0, 1]"
+                f"{place}[{k}] ('{low_text}', '{high_text}') is no interval in [0, 1]"
             )
-    # Numbers within the intervals sum to anything between the sums of their ends.
-    least = sum(low for low, _ in ends)
-    most = sum(high for _, high in ends)
+        least += low
+        most += high
     if not least <= 1 <= most:
         raise InputError(f"{place}: the intervals hold no probabilities that sum to 1")
 
@@ -97,6 +104,7 @@ class Objective(Record):
 
     @model_validator(mode="after")
     def _has_a_distance_where_it_needs_one(self) -> Objective:
+        """Refuse an objective of distance without a distance, or another one with it."""
         if (self.name == "distance") != (self.distance is not None):
             raise InputError(
                 "distance (absolute or squared) belongs to the objective distance, no other"
@@ -191,15 +199,15 @@ class ChannelRecord:
         notion = from_record(self.notion)
         if sensitive is None:
             return notion
-        budgets: dict[tuple[str | None, tuple[str, ...]], tuple[float, float]] = {}
-        for of_symbol in self.budgets:
-            eps_l = float(of_symbol.eps_l)
-            eps_u = float(of_symbol.eps_u)
-            budgets[of_symbol.column, of_symbol.symbol] = (eps_l, eps_u)
+        budgets_of: dict[tuple[str | None, tuple[str, ...]], tuple[float, float]] = {}
+        for budgets in self.budgets:
+            pair = (float(budgets.eps_l), float(budgets.eps_u))
+            budgets_of[budgets.column, budgets.symbol] = pair
+        # A notion knows symbols by their unique names.
         by_name: dict[str, tuple[float, float]] = {}
         for column, symbol, name in sensitive.protected:
-            if (column, symbol) in budgets:
-                by_name[name] = budgets[column, symbol]
+            if (column, symbol) in budgets_of:
+                by_name[name] = budgets_of[column, symbol]
         if not by_name:
             return notion
         return notion.with_budgets(by_name)
@@ -216,10 +224,7 @@ class ChannelRecord:
 
     def public(self) -> ChannelRecord:
         """The record without anything that is computed from the table."""
-        provenance: dict[str, Any] = {}
-        for key in PUBLIC_PROVENANCE:
-            if key in self.provenance:
-                provenance[key] = self.provenance[key]
+        # The intervals are functions of the counts.
         confidence = dict(self.confidence or {})
         confidence.pop("intervals", None)
         if self.averages:
@@ -231,7 +236,16 @@ class ChannelRecord:
             achieved=None,
             utility=None,
             certificate=None,
-            provenance=provenance,
+            provenance=chosen_entries(self.provenance, PUBLIC_PROVENANCE),
             confidence=confidence or None,
             after=(),
         )
+
+
+def chosen_entries(record: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """The entries of a record with these keys, as far as it has them."""
+    entries: dict[str, Any] = {}
+    for key in keys:
+        if key in record:
+            entries[key] = record[key]
+    return entries

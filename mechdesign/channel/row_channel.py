@@ -23,7 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.channel.record import SymbolBudgets, check_symbol_budgets
+from mechdesign.channel.record import (
+    SymbolBudgets,
+    check_symbol_budgets,
+    chosen_entries,
+)
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
@@ -40,8 +44,13 @@ if TYPE_CHECKING:
     from mechdesign.release.draws import Key
     from mechdesign.release.policies import Policy
 
-TRUTH, INFORMATION = "truth", "information"
-TOTAL, RELATIVE = "total", "relative"
+TRUTH = "truth"
+INFORMATION = "information"
+"""Objectives: a level releases its own symbols, or free outputs that keep most information."""
+
+TOTAL = "total"
+RELATIVE = "relative"
+"""Promises: against P(s), or against P(s) given the symbols of the given columns."""
 
 PUBLIC_PROVENANCE = ("tool", "version", "command")
 """Entries of `provenance` that a public file keeps: nothing that depends on the table."""
@@ -77,12 +86,12 @@ class RowRecord:
 
     def public(self) -> RowRecord:
         """Without what is computed from the table."""
-        kept: dict[str, Any] = {}
-        for name in PUBLIC_PROVENANCE:
-            if name in self.provenance:
-                kept[name] = self.provenance[name]
         return replace(
-            self, achieved=None, utility=None, certificate=None, provenance=kept
+            self,
+            achieved=None,
+            utility=None,
+            certificate=None,
+            provenance=chosen_entries(self.provenance, PUBLIC_PROVENANCE),
         )
 
 
@@ -138,9 +147,11 @@ class RowChannel(Described):
         check_symbol_budgets(self.record.budgets, self.sensitive)
         self._check_labels()
         self._check_strata()
+        # That rows are probabilities and children exist is a matter of the tree; here it is
+        # compared with the variables.
         self.tree.check(tuple(map(len, self.labels)))
         sizes = [table.size for table in self.tree.levels]
-        if sizes != [len(variable) for variable in self.levels]:
+        if sizes != list(map(len, self.levels)):
             raise InputError("a level of the tree has another number of input symbols")
         if len(self.tree.roots) != len(self.strata):
             raise InputError(
@@ -150,21 +161,23 @@ class RowChannel(Described):
             raise InputError("the rows of the table are over other columns or symbols")
 
     def _check_labels(self) -> None:
+        """Refuse outputs that repeat, or with the objective truth are other than the inputs."""
         if len(self.labels) != len(self.levels):
             raise InputError(f"there must be outputs for {len(self.levels)} levels")
         for variable, labels in zip(self.levels, self.labels, strict=True):
             title = quoted(",".join(variable.columns))
             for label in labels:
                 valid_text(label, f"an output of {title}")
-            again = repeated(labels)
-            if again is not None:
-                raise InputError(f"the output {quoted(again)} of {title} occurs twice")
+            twice = repeated(labels)
+            if twice is not None:
+                raise InputError(f"the output {quoted(twice)} of {title} occurs twice")
             if self.record.objective == TRUTH and labels != variable.names:
                 raise InputError(
                     f"with the objective truth the outputs of {title} must be its own symbols"
                 )
 
     def _check_strata(self) -> None:
+        """Refuse strata that repeat, do not ascend, or have a code without a symbol."""
         if list(self.strata) != sorted(set(self.strata)) or not self.strata:
             raise InputError("the strata must be different and ascend")
         for stratum in self.strata:
@@ -207,16 +220,16 @@ class RowChannel(Described):
     def notion(self) -> Notion:
         """What was asked for, with the budgets of single symbols."""
         notion = from_record(self.record.notion)
-        own: dict[str, tuple[float, float]] = {}
-        names = {
-            (column, symbol): name for column, symbol, name in self.sensitive.protected
-        }
+        name_of: dict[tuple[str | None, tuple[str, ...]], str] = {}
+        for column, symbol, name in self.sensitive.protected:
+            name_of[column, symbol] = name
+        by_name: dict[str, tuple[float, float]] = {}
         for budgets in self.record.budgets:
-            name = names[budgets.column, budgets.symbol]
-            own[name] = (float(budgets.eps_l), float(budgets.eps_u))
-        if not own:
+            name = name_of[budgets.column, budgets.symbol]
+            by_name[name] = (float(budgets.eps_l), float(budgets.eps_u))
+        if not by_name:
             return notion
-        return notion.with_budgets(own)
+        return notion.with_budgets(by_name)
 
     @property
     def groups(self) -> tuple[Variable, ...]:
@@ -241,7 +254,7 @@ class RowChannel(Described):
     @cached_property
     def stratum_of(self) -> dict[tuple[int, ...], int]:
         """Place of each combination of given symbols."""
-        return {codes: k for k, codes in enumerate(self.strata)}
+        return dict(zip(self.strata, range(len(self.strata)), strict=True))
 
     def strata_of(self, codes: Integers) -> Integers:
         """(records,) stratum of each row of codes of the given columns, -1 for a combination that
@@ -320,14 +333,9 @@ class RowChannel(Described):
                 continue
             code = codes[len(self.given) + level]
             for output, child, value in self._entries(level, node, code):
-                waiting.append(
-                    (
-                        level + 1,
-                        child,
-                        texts + self.texts_of(level, output),
-                        share * Fraction(value, DENOMINATOR),
-                    )
-                )
+                longer = texts + self.texts_of(level, output)
+                product = share * Fraction(value, DENOMINATOR)
+                waiting.append((level + 1, child, longer, product))
         return law
 
     def _codes_of(self, row: Mapping[str, str] | Sequence[str]) -> tuple[int, ...]:
@@ -364,11 +372,11 @@ class RowChannel(Described):
         else:
             pair = int(table.pairs(np.array([node]), np.array([code]))[0])
             if pair == NO_PAIR:
+                variable = self.levels[level]
+                title = quoted(",".join(variable.columns))
                 raise InputError(
                     "the channel does not know this combination of symbols: no record of its table "
-                    "has it with "
-                    f"{quoted(self.levels[level].names[code])} of "
-                    f"{quoted(','.join(self.levels[level].columns))}"
+                    f"has it with {quoted(variable.names[code])} of {title}"
                 )
             span = slice(int(table.rows.indptr[pair]), int(table.rows.indptr[pair + 1]))
             slots = table.rows.indices[span].tolist()
@@ -425,8 +433,8 @@ class RowChannel(Described):
         """Without the table and whatever is computed from it but the tree itself."""
         return replace(
             self,
-            given=tuple(map(_public_variable, self.given)),
-            levels=tuple(map(_public_variable, self.levels)),
+            given=tuple(variable.public() for variable in self.given),
+            levels=tuple(variable.public() for variable in self.levels),
             record=self.record.public(),
             table=None,
         )
@@ -461,18 +469,13 @@ class RowChannel(Described):
 
 def _code_of(variable: Variable, texts: Sequence[str]) -> int:
     """The symbol of the texts of a record: numbers of a column with bins, or labels of the bins."""
-    own = variable.index.get(tuple(texts))
-    if own is not None:
-        return own
-    cells = [
-        encode([text], name) for text, name in zip(texts, variable.columns, strict=True)
-    ]
+    code_of_symbol = variable.index.get(tuple(texts))
+    if code_of_symbol is not None:
+        return code_of_symbol
+    # Not a symbol: a number that lies in a bin, or unknown.
+    pairs = zip(texts, variable.columns, strict=True)
+    cells = [encode([text], name) for text, name in pairs]
     code = int(positions_of(cells, variable)[0])
     if code < 0:
         raise unknown_at(0, cells, variable)
     return code
-
-
-def _public_variable(variable: Variable) -> Variable:
-    bins = tuple(part and part.public() for part in variable.bins)
-    return replace(variable, bins=bins)

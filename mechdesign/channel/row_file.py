@@ -9,14 +9,20 @@ columns, of the levels, of the secret, and the count. A public file has none of 
 In memory (`core.row_tree`) the nodes of a level are joined in one table: a *pair* is an input of a
 node, a *slot* an output of a node, both numbered through all nodes. `_nodes` cuts this table into
 nodes, and `_level_table` puts it together again. A slot is the place of an output at its node plus
-the number of slots of the nodes before.
+the number of slots of the nodes before. A node after others with 4 slots, in the file and in
+memory:
+
+    {"inputs": [0, 2], "outputs": [0, 2], "children": [5, 6], "rows": [[0, a, 1, b], [1, D]]}
+    pairs (node, 0) and (node, 2); slots 4 and 5; rows (4: a, 5: b) and (5: D)
+
+with a + b = D, the common denominator.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from pydantic import Field, WithJsonSchema
@@ -139,26 +145,25 @@ def content(channel: RowChannel) -> dict[str, Any]:
     record = channel.record
     values: dict[str, Any] = {
         "sensitive": labels_record(channel.sensitive),
-        "given": [binned_labels_record(variable) for variable in channel.given],
-        "levels": [_level_labels(channel, k) for k in range(len(channel.levels))],
+        "given": list(map(binned_labels_record, channel.given)),
+        "levels": list(map(_level_labels, channel.levels, channel.labels)),
         "strata": channel.strata,
         "roots": channel.tree.roots.tolist(),
         "denominator": DENOMINATOR,
-        "tree": [
-            _nodes(table, channel.tree, k)
-            for k, table in enumerate(channel.tree.levels)
-        ],
+        "tree": _levels(channel.tree),
         "promise": record.promise,
         "objective": record.objective,
     }
+    # What a public channel does not have is left out of the file, not written as null.
     for key in RECORDS:
         value = getattr(record, key)
         if value is not None:
             values[key] = without_infinities(value, key)
     if record.budgets:
-        values["budgets"] = [
-            budgets.model_dump(exclude_none=True) for budgets in record.budgets
+        budgets = [
+            of_symbol.model_dump(exclude_none=True) for of_symbol in record.budgets
         ]
+        values["budgets"] = budgets
     table = channel.table
     if table is not None:
         values["rows"] = _rows(table)
@@ -167,42 +172,57 @@ def content(channel: RowChannel) -> dict[str, Any]:
     return values
 
 
-def _level_labels(channel: RowChannel, level: int) -> dict[str, Any]:
+def _level_labels(variable: Variable, labels: tuple[str, ...]) -> dict[str, Any]:
     """Inputs of a level, with labels of its outputs where these are not the inputs."""
-    values = binned_labels_record(channel.levels[level])
-    if channel.labels[level] != channel.levels[level].names:
-        values["outputs"] = channel.labels[level]
+    values = binned_labels_record(variable)
+    if labels != variable.names:
+        values["outputs"] = labels
     return values
 
 
-def _nodes(table: LevelTable, tree: RowTree, level: int) -> list[dict[str, Any]]:
-    """The nodes of one level as the file writes them."""
+def _levels(tree: RowTree) -> list[list[dict[str, Any]]]:
+    """The nodes of every level as the file has them."""
+    levels: list[list[dict[str, Any]]] = []
+    for table in tree.levels:
+        is_last = len(levels) == len(tree.levels) - 1
+        levels.append(_nodes(table, has_children=not is_last))
+    return levels
+
+
+def _nodes(table: LevelTable, *, has_children: bool) -> list[dict[str, Any]]:
+    """The nodes of one level as the file has them."""
     # Node k has the pairs from pairs[k] to pairs[k + 1], and its slots likewise.
     pairs = np.searchsorted(table.pair_nodes, np.arange(table.nodes + 1)).tolist()
     slots = np.searchsorted(table.slot_nodes, np.arange(table.nodes + 1)).tolist()
     inputs = table.pair_inputs.tolist()
     outputs = table.slot_outputs.tolist()
     children: list[int] = []
-    if level + 1 < len(tree.levels):
+    if has_children:
         children = table.slot_children.tolist()
     rows = list(table.rows.pairs())
     nodes: list[dict[str, Any]] = []
     for node in range(table.nodes):
-        first = slots[node]
-        own: list[list[int]] = []
-        for row in rows[pairs[node] : pairs[node + 1]]:
-            local = list(row)
-            local[::2] = [slot - first for slot in row[::2]]
-            own.append(local)
+        of_pairs = slice(pairs[node], pairs[node + 1])
+        of_slots = slice(slots[node], slots[node + 1])
+        rows_of_node: list[list[int]] = []
+        for row in rows[of_pairs]:
+            rows_of_node.append(_shifted(row, -slots[node]))
         nodes.append(
             {
-                "inputs": inputs[pairs[node] : pairs[node + 1]],
-                "outputs": outputs[first : slots[node + 1]],
-                "children": children[first : slots[node + 1]],
-                "rows": own,
+                "inputs": inputs[of_pairs],
+                "outputs": outputs[of_slots],
+                "children": children[of_slots],
+                "rows": rows_of_node,
             }
         )
     return nodes
+
+
+def _shifted(pairs: Sequence[int], distance: int) -> list[int]:
+    """``[place, integer, place, ..]`` with every place moved by a distance."""
+    moved = list(pairs)
+    moved[::2] = [place + distance for place in pairs[::2]]
+    return moved
 
 
 def _rows(table: Records) -> list[list[int]]:
@@ -230,7 +250,6 @@ def _channel(version: int, document: RowChannelDocument) -> RowChannel:
     sensitive = Variable(
         document.sensitive.columns, document.sensitive.symbols, document.sensitive.each
     )
-    sizes = [len(variable) for variable in levels]
     record = RowRecord(
         notion=with_infinities(document.notion),
         promise=document.promise,
@@ -247,7 +266,7 @@ def _channel(version: int, document: RowChannelDocument) -> RowChannel:
         strata=document.strata,
         levels=levels,
         labels=tuple(outputs),
-        tree=_tree(document.tree, sizes, document.roots),
+        tree=_tree(document.tree, list(map(len, levels)), document.roots),
         record=record,
         table=_records(document, sensitive, given + levels),
     )
@@ -260,14 +279,22 @@ def _tree(value: Any, sizes: Sequence[int], roots: tuple[int, ...]) -> RowTree:
         raise InputError(f"the tree must have nodes for {len(sizes)} levels")
     tables: list[LevelTable] = []
     for k, (nodes, size) in enumerate(zip(levels, sizes, strict=True)):
-        last = k + 1 == len(sizes)
-        tables.append(
-            _level_table(_list(nodes, f"tree[{k}]"), size, f"tree[{k}]", last)
-        )
+        place = f"tree[{k}]"
+        is_last = k + 1 == len(sizes)
+        tables.append(_level_table(_list(nodes, place), size, place, is_last))
     return RowTree(np.array(roots, dtype=np.int64), tuple(tables))
 
 
-def _level_table(nodes: list[Any], size: int, place: str, last: bool) -> LevelTable:
+class _Node(NamedTuple):
+    """A node of the file, its lists checked to be of integers and to have the right lengths."""
+
+    inputs: list[int]
+    outputs: list[int]
+    children: list[int]
+    rows: list[list[int]]
+
+
+def _level_table(nodes: list[Any], size: int, place: str, is_last: bool) -> LevelTable:
     """The table of a level; `place` is where its nodes are in the file, for messages.
 
     Only the form is checked here; whether the numbers fit together, by `RowTree`.
@@ -277,32 +304,15 @@ def _level_table(nodes: list[Any], size: int, place: str, last: bool) -> LevelTa
     children: list[list[int]] = []
     rows: list[list[int]] = []
     slots = 0
-    for k, node in enumerate(nodes):
-        where = f"{place}[{k}]"
-        is_node = isinstance(node, Mapping)
-        if not is_node or sorted(cast("Any", node)) != list(NODE_KEYS):
-            raise InputError(f"{where} must have inputs, outputs, children and rows")
-        entry = cast("Mapping[str, Any]", node)
-        inputs.append(_integers(entry["inputs"], f"{where}.inputs"))
-        outputs.append(_integers(entry["outputs"], f"{where}.outputs"))
-        below = _integers(entry["children"], f"{where}.children")
-        own = _list(entry["rows"], f"{where}.rows")
-        wanted = 0 if last else len(outputs[-1])
-        if len(below) != wanted or len(own) != len(inputs[-1]):
-            raise InputError(
-                f"{where} must have a row for every input and a child for every output"
-            )
-        if last:
-            below = [END] * len(outputs[-1])
-        children.append(below)
-        for row in own:
-            pairs = _integers(row, f"{where}.rows")
-            if any(at >= len(outputs[-1]) for at in pairs[::2]):
-                raise InputError(f"{where}.rows has a place without an output")
+    for k, value in enumerate(nodes):
+        node = _node(value, f"{place}[{k}]", is_last)
+        inputs.append(node.inputs)
+        outputs.append(node.outputs)
+        children.append(node.children)
+        for row in node.rows:
             # The file counts places from each node, the table from the first node of the level.
-            pairs[::2] = [at + slots for at in pairs[::2]]
-            rows.append(pairs)
-        slots += len(outputs[-1])
+            rows.append(_shifted(row, slots))
+        slots += len(node.outputs)
     return LevelTable(
         size=size,
         nodes=len(nodes),
@@ -315,24 +325,55 @@ def _level_table(nodes: list[Any], size: int, place: str, last: bool) -> LevelTa
     )
 
 
+def _node(value: Any, where: str, is_last: bool) -> _Node:
+    """A node of the file; on the last level its children are `END`, which the file leaves out."""
+    is_node = isinstance(value, Mapping)
+    if not is_node or sorted(cast("Any", value)) != list(NODE_KEYS):
+        raise InputError(f"{where} must have inputs, outputs, children and rows")
+    entry = cast("Mapping[str, Any]", value)
+    inputs = _integers(entry["inputs"], f"{where}.inputs")
+    outputs = _integers(entry["outputs"], f"{where}.outputs")
+    children = _integers(entry["children"], f"{where}.children")
+    pairs_of_rows = _list(entry["rows"], f"{where}.rows")
+    wanted = 0 if is_last else len(outputs)
+    if len(children) != wanted or len(pairs_of_rows) != len(inputs):
+        raise InputError(
+            f"{where} must have a row for every input and a child for every output"
+        )
+    if is_last:
+        children = [END] * len(outputs)
+    rows: list[list[int]] = []
+    for pairs in pairs_of_rows:
+        row = _integers(pairs, f"{where}.rows")
+        # Places beyond the node would be outputs of the next node of the level.
+        if max(row[::2], default=-1) >= len(outputs):
+            raise InputError(f"{where}.rows has a place without an output")
+        rows.append(row)
+    return _Node(inputs, outputs, children, rows)
+
+
 def _flat(lists: list[list[int]]) -> Integers:
+    """The values of all lists, one list after the other."""
     return np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int64)
 
 
 def _repeated(lists: list[list[int]]) -> Integers:
     """The position of each list, once for each of its values."""
-    return np.repeat(np.arange(len(lists)), [len(values) for values in lists])
+    return np.repeat(np.arange(len(lists)), list(map(len, lists)))
 
 
 def _list(value: Any, where: str) -> list[Any]:
+    """The value, which must be a list."""
     if not isinstance(value, list):
         raise InputError(f"{where} must be a list")
     return list(cast("list[Any]", value))
 
 
 def _integers(value: Any, where: str) -> list[int]:
+    """The value, which must be a list of integers in range."""
     values = _list(value, where)
     for number in values:
+        # The exact type, because a truth value is an int, too.
         if type(number) is not int or not 0 <= number <= LARGEST_INTEGER:
             raise InputError(f"{where} must be a list of whole numbers, at least 0")
     return values
@@ -350,7 +391,8 @@ def _records(
     counts: list[int] = []
     for k, line in enumerate(lines):
         values = _list(line, f"rows[{k}]")
-        if len(values) != width or any(type(value) is not int for value in values):
+        # The exact type, because a truth value is an int, too.
+        if len(values) != width or set(map(type, values)) != {int}:
             raise InputError(f"rows[{k}] must be {width} whole numbers")
         if not 0 < values[-1] < 2**256:
             raise InputError(f"rows[{k}]: the count must be positive and below 2^256")

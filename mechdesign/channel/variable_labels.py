@@ -1,8 +1,8 @@
 """Columns and symbols of a variable in channel files of every kind: models, writer and reader.
 
-The variable job x sex is written with one text a column for each symbol, as
-``{"columns": ["job", "sex"], "symbols": [["nurse", "F"], ..]}``. `labels_record` writes that,
-`binned_labels_record` writes bins of numbers with it, and `variable_of` makes the variable again.
+The variable job x sex is written with one text a column for each symbol, as ``{"columns": ["job",
+"sex"], "symbols": [["nurse", "F"], ..]}``. `labels_record` writes that, `binned_labels_record`
+writes bins of numbers with it, and `variable_of` makes the variable again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def binned_labels_record(variable: Variable) -> dict[str, Any]:
 def variable_of(
     labels: Labels, role: str, bins: Mapping[str, Bins] | None = None
 ) -> Variable:
-    """The variable of these labels.
+    """The variable of these labels; whether its symbols fit is checked by `Variable`.
 
     Parameters
     ----------
@@ -83,6 +83,7 @@ def variable_of(
         by_column = bins
     elif isinstance(labels, BinnedLabels):
         by_column = labels.bins
+    # A misspelt column would leave its numbers without bins, and every record unknown.
     unknown = [name for name in by_column if name not in labels.columns]
     if unknown:
         raise InputError(f"bins: there is no {role} column {listed(unknown)}")

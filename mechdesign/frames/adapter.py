@@ -93,6 +93,6 @@ class FrameAdapter(Protocol):
             Whether the index stays; otherwise the rows are numbered anew.
         reordered : bool
             Whether records left or changed their places, so that categories in the order of their
-            first records would tell the old order.
+            first records would disclose the old order.
         """
         ...

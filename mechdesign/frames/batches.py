@@ -1,7 +1,8 @@
 """Lazy tables that are released batch by batch: what polars and DuckDB have in common.
 
 The table is read twice before it is released, and every later reading is compared with the first
-(`readings`), batch by batch, before anything of the batch is handed on.
+(`readings`), batch by batch, before anything of the batch is handed on. An adapter makes a
+`BatchRelease`, calls `compare_readings` once, and `parts` whenever the engine reads the release.
 """
 
 # Frames of three libraries have no type in common.
@@ -48,10 +49,12 @@ class BatchRelease:
         checks = FrameChecks(drawer)
         place = 0
         for batch in batches:
+            # Before anything of the batch leaves: another reading would be a second draw.
             self._readings.check_part(batch, place)
             yield sanitised(batch, drawer, first_row=self._first_row + place)
             checks.add(batch)
             place += len(batch)
+        # The first records alone are no whole reading, and end earlier.
         if whole:
             self._readings.check_length(place)
         drawer.checks.refuse()

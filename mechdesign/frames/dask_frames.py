@@ -1,5 +1,11 @@
 """Data frames of Dask, released partition by partition.
 
+A release reads the frame before it gives a new one back: twice to compare the readings
+(`readings`), and once to count X in every partition (`partitions`). The new frame is lazy. Its
+tasks (`_Release`) draw for a partition each, with row numbers that begin where the partition
+begins: partitions of 3, 2 and 4 records begin at 0, 3 and 5. What is read ahead of the release is
+made by tasks, too (`_Counting`, `_Digesting`), so that only counts and hashes leave the workers.
+
 The key travels inside of the tasks, and no graph, report or log shows it. Where the network is not
 trusted, connect with ``tls://``.
 """
@@ -73,6 +79,7 @@ class DaskFrame:
         return self._mapped(work, meta, lengths.cumsum() - lengths + first_row)
 
     def _mapped(self, work: _Release, meta: Any, *first_rows: Any) -> Any:
+        """The frame of the released partitions, with their first row numbers where places count."""
         released = self.native.map_partitions(work, *first_rows, meta=meta)
         if keeps_index(adapter_of(self.native._meta), work.options):
             return released
@@ -85,15 +92,16 @@ class DaskFrame:
 
 
 def _meta(frame: Any, recipe: Recipe, header: Sequence[Any]) -> Any:
-    """The released frame without records, which tells Dask the types."""
+    """The released frame without records, from which Dask has the types."""
     from dask.dataframe.utils import clear_known_categories
 
     drawer = recipe.drawer(header)
     meta = sanitised(frame._meta.iloc[:0], drawer)
     # A partition has the categories of its own records, which nobody knows beforehand.
-    categories = [
-        name for name in drawer.plan.others if str(meta.dtypes[name]) == "category"
-    ]
+    categories: list[Any] = []
+    for name in drawer.plan.others:
+        if str(meta.dtypes[name]) == "category":
+            categories.append(name)
     if categories:
         meta = clear_known_categories(meta, cols=categories)
     return meta
@@ -104,10 +112,11 @@ def _computed(frame: Any, work: _Task, places: Sequence[int]) -> Any:
     import dask
 
     tools: Any = dask
-    header = list(frame.columns)
+    # Dask would hash every part for a pure function.
     delayed_work = tools.delayed(work, pure=False)
-    parts = frame[[header[at] for at in places]].to_delayed()
-    return tools.compute(*[delayed_work(part) for part in parts])
+    names = [frame.columns[at] for at in places]
+    parts = frame[names].to_delayed()
+    return tools.compute(*map(delayed_work, parts))
 
 
 def _compare_readings(frame: Any, drawer: Drawer) -> None:
@@ -121,8 +130,9 @@ def _compare_readings(frame: Any, drawer: Drawer) -> None:
         values, times = np.unique(numbers, return_counts=True)
         if (times > 1).any():
             raise repeated_row_number(name, int(values[np.argmax(times > 1)]))
+    # Without places a record is known by its identifiers, and may move between partitions.
     if has_places(drawer):
-        agree = [part.ordered for part in first] == [part.ordered for part in second]
+        agree = _sequences(first) == _sequences(second)
     else:
         agree = _sum_of(first) == _sum_of(second)
     if not agree:
@@ -131,7 +141,19 @@ def _compare_readings(frame: Any, drawer: Drawer) -> None:
 
 @dataclass(frozen=True)
 class _Digest:
-    """The records of a partition: a hash of their sequence, and what is the same in any order."""
+    """The records of a partition: a hash of their sequence, and what is the same in any order.
+
+    Attributes
+    ----------
+    ordered : str
+        A hash of the hashes of the records, in their order.
+    records : int
+        The number of records.
+    hash_sum : int
+        The sum of the hashes of the records, modulo 2^64.
+    row_numbers : array
+        The row numbers that a column gives to the records; empty without such a column.
+    """
 
     ordered: str
     records: int
@@ -139,11 +161,19 @@ class _Digest:
     row_numbers: Integers
 
 
+def _sequences(parts: Sequence[_Digest]) -> list[str]:
+    """The hash of the sequence of records of every partition."""
+    return [part.ordered for part in parts]
+
+
 def _sum_of(parts: Sequence[_Digest]) -> tuple[int, int]:
     """The number of records of all partitions, and the sum of their hashes modulo 2^64."""
-    records = sum(part.records for part in parts)
-    hash_sum = sum(part.hash_sum for part in parts) % 2**64
-    return records, hash_sum
+    records = 0
+    hash_sum = 0
+    for part in parts:
+        records += part.records
+        hash_sum += part.hash_sum
+    return records, hash_sum % 2**64
 
 
 class _Task:
@@ -241,7 +271,10 @@ class _Digesting(_Task):
 
 
 def _length(part: Any) -> Any:
-    """As a column of one cell, which an empty partition has no index for."""
+    """The number of records of a partition, as a column of one cell.
+
+    Of an empty partition the column is empty: it takes its index from the first record.
+    """
     import pandas as pd
 
     return pd.Series(len(part), index=part.index[:1], dtype=np.int64)

@@ -49,6 +49,7 @@ class DuckDBRelation:
         header = self.names
         drawer = recipe.drawer(header)
         relation = _without_enumerations(self.native, drawer.plan.others)
+        # A table without records gives the schema, and finds what is wrong with the types.
         schema = sanitised(relation.limit(0).to_arrow_table(), drawer).schema
         release = BatchRelease(recipe, header, first_row)
         release.compare_readings(relation.to_arrow_reader)
@@ -58,10 +59,9 @@ class DuckDBRelation:
 
         result = duckdb.connect().from_arrow(_RepeatedStream(schema, read))
         kept_types = _kept_types(relation, drawer)
-        types = [
-            kept_types.get(name, kind)
-            for name, kind in zip(result.columns, result.types, strict=True)
-        ]
+        types: list[Any] = []
+        for name, kind in zip(result.columns, result.types, strict=True):
+            types.append(kept_types.get(name, kind))
         return _cast(result, types)
 
 
@@ -83,7 +83,7 @@ class _RepeatedStream:
 
 
 def _kept_types(relation: Any, drawer: Drawer) -> dict[Any, Any]:
-    """The types of the columns that stay: some of them arrow has not."""
+    """The types of the columns that stay: arrow has not all of them, and would return others."""
     types: dict[Any, Any] = {}
     for column in drawer.plan.columns:
         if column.release is None:
@@ -111,6 +111,7 @@ def _cast(relation: Any, types: Sequence[Any]) -> Any:
     """The relation with its columns as these types."""
     cells: list[str] = []
     for name, kind in zip(relation.columns, types, strict=True):
+        # In SQL a quote inside of a quoted name is doubled.
         identifier = '"' + name.replace('"', '""') + '"'
         cells.append(f"{identifier}::{kind} as {identifier}")
     return relation.project(", ".join(cells))

@@ -1,5 +1,9 @@
 """Sanitised data frames in memory: the same kind of frame back, with the draws of files.
 
+`sanitised` takes the steps of a release: it reads the cells that are drawn from, lets a `Drawer`
+draw, puts each released column in its place, and hands the frame back through its adapter.
+`FrameChecks` compares what stays with what is protected, part by part of a table.
+
 The kept columns come back with their types and nulls. What a library holds beside the cells does
 not: an index is treated like a column (`index_checks`), notes of the user are left out, and
 categories are cut down to those of the released records (`FrameAdapter.finished`).
@@ -56,7 +60,7 @@ class FrameChecks:
         self._index.add(adapter, header)
 
     def refuse_copies(self, where: str = "") -> None:
-        """Raise InputError if a kept column, or the index, stands for a protected column."""
+        """Raise InputError if a kept column, or the index, is a copy of a protected one."""
         self._drawer.checks.refuse_copies(where)
         if self._index is not None:
             self._index.refuse_copies(where)
@@ -91,6 +95,7 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0) -> Any:
     adapter = adapter_of(frame)
     _refuse_hidden_names(adapter, drawer)
     drawn = drawer.draw(adapter.cells, len(adapter), first_row=first_row)
+    # Records that the policy leaves out are gone from the kept columns, too.
     has_gaps = drawer.dropped is not None
     if drawer.dropped is not None:
         adapter = adapter.taken(np.flatnonzero(~drawer.dropped))
@@ -107,7 +112,7 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0) -> Any:
 
 
 def reordered(released: Any, order: Integers, drawer: Drawer) -> Any:
-    """A released frame with its records in another order, of which nothing tells the old one."""
+    """A released frame in another order of its records; nothing of it discloses the old one."""
     adapter = adapter_of(released).taken(order)
     return adapter.finished(drawer.plan.others, keep_index=False, reordered=True)
 

@@ -2,17 +2,19 @@
 
 A release holds the released columns and those that `keep` names. An index with names is a column
 that was set aside (``set_index``), so it stays where all columns do (``keep="all"``) and is left
-out otherwise. An index without names holds the labels of the rows, by which frames are aligned,
-so it stays. A shuffled release gets new row numbers in either case, for the old labels would
-restore the order.
+out otherwise. An index without names holds the labels of the rows, by which frames are aligned, so
+it stays. A shuffled release gets new row numbers in either case, for the old labels would restore
+the order.
 
-Whatever stays is examined: its names like those of columns, its cells for copies of what is
-protected.
+Whatever stays is examined: its names like those of columns (`refuse_named_index`), its cells for
+copies of what is protected (`IndexChecks`). For example, a frame that was made by
+``set_index("occupation")`` still has the occupations beside the released ones.
 """
 
 # Frames of three libraries have no type in common.
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -60,7 +62,8 @@ class IndexChecks:
     """Compares the levels of an index with the columns that are protected.
 
     The levels take the place of the kept columns in a second drawer, which draws nothing: so they
-    pass the same tests as columns do.
+    pass the same tests as columns do. It is made for the first part of a table; `add` is called for
+    every part, and `refuse_copies` at the end.
     """
 
     def __init__(self, adapter: FrameAdapter, drawer: Drawer) -> None:
@@ -90,7 +93,7 @@ class IndexChecks:
         self._checks.add(len(adapter), sampled)
 
     def refuse_copies(self, where: str = "") -> None:
-        """Raise InputError if a level of the index stands for a protected column."""
+        """Raise InputError if a level of the index is a copy of a protected column."""
         if self._checks is not None:
             self._checks.refuse_copies(f"{where}take the index off (reset_index): ")
 
@@ -108,7 +111,7 @@ def _level_titles(adapter: FrameAdapter) -> list[str]:
 
 def _protected_columns(drawer: Drawer) -> list[Any]:
     """The useful columns and those of the private ones that are there."""
-    places = {at for group in drawer.plan.inputs for at in group}
+    places = set(itertools.chain.from_iterable(drawer.plan.inputs))
     names = [drawer.header[at] for at in sorted(places)]
     if drawer.recipe.options.keep_sensitive:
         return names
@@ -121,13 +124,15 @@ def _protected_columns(drawer: Drawer) -> list[Any]:
 def _index_recipe(recipe: Recipe, protected: Sequence[Any]) -> Recipe:
     """The recipe for a table of the levels and the protected columns, all levels kept."""
     private = [name for name in recipe.private_columns if name in protected]
+    correlated = [name for name in private if name in recipe.options.correlated]
+    # Nothing is drawn or recorded, so what identifies records and the ledger are left out.
     options = replace(
         recipe.options,
         identity=None,
         row_numbers=None,
         keep=ALL,
         drop=tuple(private),
-        correlated=tuple(name for name in private if name in recipe.options.correlated),
+        correlated=tuple(correlated),
         shuffle=False,
         ledger=None,
         changed=REFUSE,

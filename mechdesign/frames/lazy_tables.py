@@ -76,6 +76,7 @@ def release_lazy_table(table: LazyTable, recipe: Recipe, first_row: int) -> Any:
             "the order of a lazy table is that of its engine, or of the partitions of a cluster: "
             "shuffle it there, before or after"
         )
+    # With a key that lasts: a fresh one would give other draws at every reading.
     lasting = recipe.for_lazy_table(header)
     if has_places(lasting.drawer(header)) and not table.rows_have_places:
         raise InputError(

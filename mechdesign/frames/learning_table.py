@@ -1,8 +1,8 @@
 """Tables as scikit-learn hands them on: data frames, or arrays whose columns have no names.
 
 A `LearningTable` gives both the same names and methods, so that `transformer` need not ask which it
-has. The columns of an array get names here, and released symbols become numbers again where the
-input had numbers.
+has. Its names are those of the frame, or x0, x1, .. for an array. Released symbols become numbers
+again where the input had numbers: in an array of integers the symbols '17' and '40' are 17 and 40.
 """
 
 # pandas, polars and numpy have no complete types.
@@ -24,7 +24,7 @@ from mechdesign.tables.rebuilding import rebuild
 
 @dataclass(frozen=True)
 class LearningTable:
-    """Named columns: a data frame, or an array whose columns get names here."""
+    """Named columns: a data frame, or an array with a name for each column."""
 
     names: tuple[Any, ...]
     data: Any
@@ -50,12 +50,10 @@ class LearningTable:
     def without(self, names: Sequence[str]) -> LearningTable:
         """The table without these columns, as far as it has them."""
         kept = [name for name in self.names if name not in names]
-        data: Any
-        if self.is_array:
-            data = self.data[:, [self.names.index(name) for name in kept]]
-        else:
-            data = adapter_of(self.data).selected(kept)
-        return LearningTable(tuple(kept), data)
+        if not self.is_array:
+            return LearningTable(tuple(kept), adapter_of(self.data).selected(kept))
+        places = list(map(self.names.index, kept))
+        return LearningTable(tuple(kept), self.data[:, places])
 
     def released(self, drawer: Drawer) -> tuple[Any, FrameChecks]:
         """The released frame or array, and the checks of its columns."""
@@ -90,6 +88,7 @@ def _released_array(array: Any, drawer: Drawer) -> Any:
             columns.append(rebuild(array[:, 0], column.codes, column.labels, part.name))
     kinds = {column.dtype.kind for column in columns}
     if len(kinds) > 1:
+        # numpy would turn numbers beside texts into texts.
         columns = [column.astype(object) for column in columns]
     return np.column_stack(columns)
 
@@ -98,11 +97,15 @@ def _numbers(drawn: DrawnColumn, dtype: Any) -> Any:
     """Symbols that were written from numbers of this type, as numbers again; the empty symbol is
     NaN.
     """
-    values: list[Any]
-    if dtype.kind == "b":
-        values = [label == "True" for label in drawn.labels]
-    elif dtype.kind == "f":
-        values = [float(label or "nan") for label in drawn.labels]
-    else:
-        values = [int(label) for label in drawn.labels]
+    # The distinct symbols are read once, then repeated by their codes.
+    values = [_number_of(label, dtype.kind) for label in drawn.labels]
     return np.array(values, dtype=dtype)[drawn.codes]
+
+
+def _number_of(label: str, kind: str) -> bool | float | int:
+    """The value of a symbol; `kind` is numpy's letter for the type of the array."""
+    if kind == "b":
+        return label == "True"
+    if kind == "f":
+        return float(label or "nan")
+    return int(label)

@@ -1,4 +1,7 @@
-"""The adapter of a data frame in memory, chosen once by the library that the frame is of."""
+"""The adapter of a data frame in memory, chosen once by the library that the frame is of.
+
+The adapters are asked in turn, and each knows the frames of its library (`FrameAdapter.adapt`).
+"""
 
 # Frames of three libraries have no type in common.
 from __future__ import annotations

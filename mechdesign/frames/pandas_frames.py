@@ -86,8 +86,10 @@ class PandasFrame:
     def index_columns(self) -> list[Any]:
         """The cells of the levels of the index."""
         index = self.native.index
-        levels = range(len(self.index_names()))
-        return [index.get_level_values(level).to_series() for level in levels]
+        columns: list[Any] = []
+        for level in range(len(self.index_names())):
+            columns.append(index.get_level_values(level).to_series())
+        return columns
 
     def nested_schema(self) -> Any:
         """Empty: columns of pandas hold no structures but Python's own."""

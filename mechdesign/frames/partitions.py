@@ -1,11 +1,15 @@
 """What the partitions of a table on a cluster disclose, each of which is released by itself.
 
-The partition of a record tells X where X differs between partitions. So X is counted where the data
-are, in a job of its own that reads the useful columns alone, before a frame is given back. Each
-partition is compared with these counts once more when it is released, because an engine may cut the
-table in another way then. The order within each partition is an error where it tells X, and so is a
-kept column that copies X there. One identifier with two symbols is found where both records are in
-one batch of Spark, or in one partition of Dask.
+The partition of a record discloses X where X differs between partitions: with nurses in the first
+of them and clerks in the second, the number of the part alone gives the job. So X is counted where
+the data are, in a job of its own that reads the useful columns alone, before a frame is given back
+(`partition_totals`). A test of independence of symbol and partition (`leaks.evidence`) then refuses
+counts that differ by more than chance.
+
+Each partition is compared with the totals once more when it is released (`refuse_partition`),
+because an engine may cut the table in another way then. The order within each partition is an error
+where it discloses X, and so is a kept column that copies X there. One identifier with two symbols
+is found where both records are in one batch of Spark, or in one partition of Dask.
 """
 
 # The drawers are those of channels and of mechanisms.
@@ -40,7 +44,7 @@ def partition_totals(
 ) -> list[Integers] | None:
     """How many records of all partitions have each symbol; None if the order is kept knowingly.
 
-    Where no partition has enough records to tell copies, those of the first partitions are
+    Where no partition has enough records to show copies, those of the first partitions are
     examined together.
 
     Parameters
@@ -59,15 +63,20 @@ def partition_totals(
     """
     if not drawer.checks.orders:
         return None
-    places = {at for group in drawer.plan.inputs for at in group}
+    places: set[int] = set()
+    for group in drawer.plan.inputs:
+        places.update(group)
     if not drawer.releases:
         # A mechanism counts individuals in any case.
         places.update(drawer.plan.identity)
+    # A table without partitions counts as one without records.
     parts = count_partitions(sorted(places)) or [drawer.counts]
+    # For each released column the counts by partition (rows) and symbol (columns).
     tables: list[Integers] = []
     for counts in zip(*parts, strict=True):
         tables.append(np.array(counts, np.int64).reshape(len(parts), -1))
     _refuse_apart(drawer, tables)
+    # Large partitions are examined for copies one by one, when they are released.
     records = tables[0].sum(axis=1)
     if records.max() < LOOKED:
         needed = int(np.searchsorted(records.cumsum(), LOOKED)) + 1
@@ -80,7 +89,7 @@ def partition_totals(
 def refuse_partition(
     drawer: Drawer, checks: FrameChecks, totals: Sequence[Integers] | None
 ) -> None:
-    """Raise InputError if a partition, of which all was seen, tells what is protected."""
+    """Raise InputError if a partition, of which all was seen, discloses what is protected."""
     checks.refuse_copies(IN_PARTITION)
     drawer.checks.refuse_order(IN_PARTITION)
     if totals is None:
@@ -90,6 +99,7 @@ def refuse_partition(
         return
     tables: list[Integers] = []
     for here, whole in zip(drawer.counts, totals, strict=True):
+        # The table may have changed since it was counted.
         elsewhere = np.maximum(whole - here, 0)
         tables.append(np.stack([here, elsewhere]))
     # All partitions together raise a false alarm with the chance of one look.

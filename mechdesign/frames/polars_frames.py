@@ -1,7 +1,9 @@
 """DataFrames of polars, in memory.
 
-Text and integers are handed over as arrow arrays, which drawing reads soonest. An enumeration keeps
-only the values of its own records: the others would tell what the whole table had.
+The steps are those of `pandas_frames`: `cells` are read, `assembled` makes the output, `finished`
+takes out what polars holds beside the cells. Text and integers are handed over as arrow arrays,
+which drawing reads soonest. An enumeration keeps only the values of its own records: the others
+would disclose what the whole table had.
 """
 
 # polars has no complete types.
@@ -78,10 +80,9 @@ class PolarsFrame:
 
     def assembled(self, columns: Sequence[Any], drawer: Drawer) -> PolarsFrame:
         """The output, of the columns under their new names."""
-        parts = drawer.plan.columns
-        named = [
-            column.alias(part.name) for part, column in zip(parts, columns, strict=True)
-        ]
+        named: list[Any] = []
+        for part, column in zip(drawer.plan.columns, columns, strict=True):
+            named.append(column.alias(part.name))
         return PolarsFrame(self.native.select(named))
 
     def finished(

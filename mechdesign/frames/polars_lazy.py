@@ -46,6 +46,7 @@ class PolarsLazyFrame:
         drawer = recipe.drawer(header)
         frame = _without_enumerations(self.native, drawer.plan.others)
         release = BatchRelease(recipe, header, first_row)
+        # A frame without records gives the schema, and finds what is wrong with the types.
         empty = sanitised(frame.collect_schema().to_frame(), drawer)
         release.compare_readings(frame.collect_batches)
 
@@ -57,6 +58,7 @@ class PolarsLazyFrame:
             if rows is not None:
                 source = frame.head(rows)
             parts = source.collect_batches(chunk_size=size)
+            # Filtered after the draw: the place of a record in the whole table fixes its draw.
             for part in release.parts(parts, whole=rows is None):
                 if predicate is not None:
                     part = part.filter(predicate)

@@ -2,8 +2,8 @@
 
 A lazy table is computed whenever it is read. If a computation depends on a random or time function,
 on the work of several threads or on data that change, two readings hold other records at the same
-places, or other symbols for the same identifiers. The draws of both together would tell more of a
-record than one draw may. No text of a query plan shows this in every case, so the table is judged
+places, or other symbols for the same identifiers. The draws of both together would disclose more of
+a record than one draw may. No text of a query plan shows this in every case, so the table is judged
 by what it does: it is read twice before anything is released, and every batch that is released
 later is compared with the first reading.
 
@@ -16,6 +16,11 @@ on what the draws are functions of:
 
 A chance agreement of hashes has probability 2^-64. Cells of lists and structures have no hash: they
 are no symbols and identify nothing.
+
+`RecordHasher` hashes records, a `Reading` holds the hashes of all of them, and `Readings` compares:
+`compare_two` once before the release, then `check_part` for every batch of a later reading, and
+`check_length` at its end. For example, the hashes 7, 3, 9 of three records agree with 3, 7, 9 only
+if identifiers fix their draws.
 """
 
 # Frames of three libraries have no type in common.
@@ -65,8 +70,9 @@ def unstable_error(drawer: Drawer) -> InputError:
 def compared_columns(drawer: Drawer) -> list[int]:
     """The numbers of the columns in which two readings must agree."""
     plan = drawer.plan
-    places = {at for group in plan.inputs for at in group}
-    places.update(plan.identity)
+    places = {*plan.identity}
+    for group in plan.inputs:
+        places.update(group)
     name = drawer.recipe.options.row_numbers
     if name is not None:
         places.add(drawer.header.index(name))
@@ -111,10 +117,11 @@ class Reading:
         """Whether the reading has these records, the first of them at the place `first`."""
         if self.has_places:
             return np.array_equal(self.hashes[first : first + len(hashes)], hashes)
-        at = np.searchsorted(self.hashes, hashes)
-        at = np.minimum(at, max(len(self.hashes) - 1, 0))
         if not len(self.hashes):
             return not len(hashes)
+        # The hashes are sorted. One beyond the last is compared with the last, and differs.
+        at = np.searchsorted(self.hashes, hashes)
+        at = np.minimum(at, len(self.hashes) - 1)
         return bool((self.hashes[at] == hashes).all())
 
 
@@ -149,6 +156,7 @@ class Readings:
             raise unstable_error(self._drawer)
 
     def _read(self, parts: Iterable[Any]) -> Reading:
+        """A whole reading; InputError if two records have one row number."""
         hashes: list[Hashes] = [np.zeros(0, np.uint64)]
         numbers: list[Integers] = [np.zeros(0, np.int64)]
         for part in parts:
@@ -162,6 +170,7 @@ class Readings:
         return Reading(whole, places_count)
 
     def _hashes(self, part: Any) -> Hashes:
+        """The hashes of the records of a part."""
         columns = adapter_of(part).arrow_columns()
         compared = [columns[at] for at in self._hasher.columns]
         return self._hasher.hashes(compared, len(part))
@@ -175,6 +184,7 @@ class Readings:
             yield integers_of(column.drop_null()).astype(np.int64)
 
     def _refuse_repeats(self, numbers: Integers) -> None:
+        """Raise InputError if two records have one row number."""
         values, times = np.unique(numbers, return_counts=True)
         repeated = values[times > 1]
         if len(repeated):

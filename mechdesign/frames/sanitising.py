@@ -1,8 +1,8 @@
 """`sanitise`: the release of a table of any library or engine, with the draws of files.
 
-The type of the table decides the adapter. A frame in memory is drawn at once, entered in the
-ledger, and returned. A table of an engine is read twice for comparison and comes back lazy, so that
-it draws whenever it is computed.
+The type of the table decides the adapter. A frame in memory (`libraries`, `eager`) is drawn at
+once, entered in the ledger, and returned (`frame_jobs`). A table of an engine (`lazy_tables`) is
+read twice for comparison and comes back lazy, so that it draws whenever it is computed.
 """
 
 # The tables are those of seven libraries, which have no type in common.
@@ -16,12 +16,9 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.frames.eager import arrow_columns, header_of
 from mechdesign.frames.engine_errors import engine_errors
-from mechdesign.frames.frame_jobs import (
-    release_checked,
-    released_table,
-    warnings_of_draws,
-)
+from mechdesign.frames.frame_jobs import release_checked, released_table
 from mechdesign.frames.lazy_tables import find_lazy_table, release_lazy_table
+from mechdesign.frames.second_draws import warnings_of_draws
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.options import ReleaseKeywords, options_of
 from mechdesign.jobs.recipe import Drawer, Recipe
@@ -52,7 +49,7 @@ def sanitise(
 
     A key belongs to one data set: records of two data sets with the same row numbers under the same
     key would have draws that depend on each other. The guarantee covers the released column alone:
-    other columns that stay in the frame and tell of S or X void it.
+    other columns that stay in the frame and disclose S or X void it.
 
     What a frame holds beside its columns is left out, or treated like a column. A pandas index with
     a name stays where all columns do (``keep="all"``); one without a name stays, for it aligns
@@ -65,7 +62,7 @@ def sanitise(
     frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of polars, DuckDB, \
 Spark or Dask
         Lazy tables come back lazy, need a key, and are released batch by batch whenever they are
-        read. What is wrong with a record, and columns or an order that tell of X, are errors then
+        read. What is wrong with a record, and columns or an order that disclose X, are errors then
         (see `engine_errors`). A lazy table is read twice before it is released, and refused if the
         readings differ: it depends then on a random or time function, or on an order that nothing
         fixes. With polars and DuckDB every later reading is compared with the first. The rows of

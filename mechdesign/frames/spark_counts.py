@@ -87,17 +87,22 @@ class _PartitionCounter:
             ends = np.flatnonzero(np.diff(part, append=-1)) + 1
             for first, end in pairwise([0, *ends.tolist()]):
                 records = batch.slice(first, end - first)
-                new = self._added(drawer, records, times[first:end])
-                old = counted.get(int(part[first]))
-                if old is not None:
-                    new = [a + b for a, b in zip(old, new, strict=True)]
-                counted[int(part[first])] = new
-        tables = [[table.tolist() for table in counts] for counts in counted.values()]
+                counts = self._added(drawer, records, times[first:end])
+                number = int(part[first])
+                if number not in counted:
+                    counted[number] = counts
+                    continue
+                for total, count in zip(counted[number], counts, strict=True):
+                    total += count
+        tables: list[list[list[int]]] = []
+        for counts in counted.values():
+            tables.append([table.tolist() for table in counts])
         yield pa.RecordBatch.from_pydict({"counts": tables})
 
     def _added(self, drawer: Drawer, records: Any, times: Integers) -> list[Integers]:
         """What these records add to the counts of a drawer."""
         before = [table.copy() for table in drawer.counts]
+        # The first column of a batch has the number of the partition.
         drawer.count(lambda at: records.column(1 + self.places.index(at)), times)
         pairs = zip(drawer.counts, before, strict=True)
         return [after - earlier for after, earlier in pairs]

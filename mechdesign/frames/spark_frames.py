@@ -1,8 +1,19 @@
 """Data frames of Spark, released partition by partition.
 
 Only what is drawn from goes to Python, and of other columns the records that are examined. The rest
-stays in the Java machine. The key travels inside of the function, and no plan or log shows it.
-Where the network is not trusted, turn on ``spark.network.crypto.enabled``.
+stays in the Java machine. For each record Python gives back one structure with the released
+columns, and Spark puts its fields in their places:
+
+    flat     c0, c1, ..                        the user's columns under plain names
+    rows     c0, c1, .., looked                with the texts of examined records
+    drawn    (d0, d1, ..), null if left out    from Python (`_PartitionWork.draw`)
+    output   the columns of the plan           c's that stay, d's under their new names
+
+Before that the frame is read twice, to compare the readings (`readings`), and X is counted in every
+partition (`spark_counts`, `partitions`).
+
+The key travels inside of the function, and no plan or log shows it. Where the network is not
+trusted, turn on ``spark.network.crypto.enabled``.
 """
 
 # pyspark and pyarrow have no complete types.
@@ -69,7 +80,7 @@ class SparkFrame:
 
 
 class _SparkRelease:
-    """The release of one frame of Spark.
+    """The release of one frame of Spark: made for it, and used for one call of `frame`.
 
     Attributes
     ----------
@@ -90,7 +101,9 @@ class _SparkRelease:
         self.flat = frame.toDF(*self._names)
         # Spark 4.2 or 4.3 asks for the time zone.
         takes_zone = "timezone" in signature(to_arrow_schema).parameters
-        options: Any = {"timezone": "UTC"} if takes_zone else {}
+        options: dict[str, Any] = {}
+        if takes_zone:
+            options["timezone"] = "UTC"
         self.types = to_arrow_schema(frame.schema, **options)
 
     def frame(self) -> Any:
@@ -168,10 +181,11 @@ class _SparkRelease:
         """Every column as text; of any bytes, too."""
         from pyspark.sql import functions as sf
 
-        return [
-            sf.make_valid_utf8(sf.col(name).cast("string")).alias(name)
-            for name in self._names
-        ]
+        texts: list[Any] = []
+        for name in self._names:
+            text = sf.make_valid_utf8(sf.col(name).cast("string"))
+            texts.append(text.alias(name))
+        return texts
 
     def _read_columns(self) -> list[int]:
         """The numbers of the columns that Python draws from."""
@@ -284,6 +298,7 @@ class _PartitionWork:
         refuse_partition(drawer, checks, self.totals)
 
     def _drawn(self, drawer: Drawer, read: Sequence[Any], count: int) -> Any:
+        """The released columns of a batch, as one array of structures; `read` are its cells."""
         import pyarrow as pa
 
         cells = dict(zip(self.read_columns, read, strict=True))
@@ -298,6 +313,7 @@ class _PartitionWork:
             return pa.StructArray.from_arrays(columns, names)
         # The released columns have no cells of the records that are left out; Spark wants as
         # many records as it gave, so those get null.
+        # Record i is the cumulated number of records that stay up to i, less one.
         places = np.cumsum(~drawer.dropped) - 1
         indices = pa.array(places, mask=drawer.dropped)
         spread = [column.take(indices) for column in columns]

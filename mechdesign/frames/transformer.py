@@ -1,8 +1,14 @@
 """A release as a step of a scikit-learn pipeline, which hands on data frames or arrays.
 
 `fit` counts the table and designs a channel, or takes the one given. `transform` draws. On the data
-of `fit` it repeats the draws of `fit_transform`, which a hash of the symbols recognises; on other
-data the draws are new.
+of `fit` it repeats the draws of `fit_transform`, which a hash of the symbols recognises
+(`_digest`); on other data the draws are new, unless something identifies the records.
+
+Both take frames and arrays as a `LearningTable`, and leave the release to `frame_jobs`. What `fit`
+finds is in `channel_` and in private attributes: the key of the release (`_own_key`, if none was
+given), the sensitive columns that are left out (`_left_out`), the names of the output
+(`_names_out`) and the digest of the data (`_fitted_digest`). As scikit-learn requires, `__init__`
+stores its arguments and checks nothing.
 """
 
 # pandas, polars and numpy have no complete types.
@@ -62,6 +68,7 @@ OTHER_DATA = (
 
 
 def _names(columns: ColumnNames | None) -> tuple[str, ...]:
+    """One name, several or none, as a tuple."""
     if columns is None:
         return ()
     if isinstance(columns, str):
@@ -75,9 +82,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     A record is known by `identity` or `row_numbers`, and gets the same draw whenever it comes.
     Without them it is known by its place in the data of `fit`: those get the same draws again, and
     other data get new ones at every call, with a warning, for a record that comes again is then
-    released several times, which tells more than the budget. Give `identity` and `key` where data
-    overlap (train and test folds of the same people, nightly runs), or where single records are
-    served.
+    released several times, which discloses more than the budget. Give `identity` and `key` where
+    data overlap (train and test folds of the same people, nightly runs), or where single records
+    are served.
 
     A kept column that gives the useful one away in what is transformed is refused (unless in
     `keep`), and an order that does warned of (unless `keep_order`), as `sanitise` does.
@@ -188,12 +195,12 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         self._own_key: Key | None = None
         if ChannelRecipe.of(self.channel_, options).keyless:
             self._own_key = Key.fresh()
-        self._left: list[str] = []
+        self._left_out: list[str] = []
         if not options.keep_sensitive:
-            self._left = self._sensitive_columns()
-        released = table.without(self._left)
+            self._left_out = self._sensitive_columns()
+        released = table.without(self._left_out)
         self._names_out = list(self._recipe().plan(released.names).header)
-        self._fitted = self._digest(released)
+        self._fitted_digest = self._digest(released)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -201,16 +208,14 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         an array.
         """
         check_is_fitted(self, "channel_")
-        table = self._table(X, reset=False).without(self._left)
+        table = self._table(X, reset=False).without(self._left_out)
         recipe = self._recipe()
         options = recipe.options
+        has_identity = bool(options.identifiers) or options.row_numbers is not None
         # A ledger finds out by itself which records it knows.
-        is_known = (
-            bool(options.identifiers)
-            or options.row_numbers is not None
-            or options.ledger is not None
-        )
-        if not is_known and self._digest(table) != self._fitted:
+        needs_digest = not has_identity and options.ledger is None
+        if needs_digest and self._digest(table) != self._fitted_digest:
+            # Under the key of `fit` the records of other data would share its random numbers.
             warnings.warn(OTHER_DATA, stacklevel=2)
             recipe = replace(recipe, keys=(Key.fresh(),))
 
@@ -232,10 +237,10 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         """Names of the columns of the output; those of the input, if given, must be right."""
         check_is_fitted(self, "channel_")
         # scikit-learn sets the names of `fit` only where it had some.
-        known = getattr(self, "feature_names_in_", None)
+        fitted_names = getattr(self, "feature_names_in_", None)
         if input_features is not None:
             names = list(input_features)
-            if known is not None and names != list(known):
+            if fitted_names is not None and names != list(fitted_names):
                 raise InputError("input_features is not equal to feature_names_in_")
             if len(names) != self.n_features_in_:
                 raise InputError(
@@ -255,6 +260,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return tags
 
     def _table(self, X: Any, *, reset: bool) -> LearningTable:
+        """The columns of a frame or array; `reset` in `fit`, where scikit-learn notes the names."""
         # What has no named columns is for scikit-learn to make an array of.
         adapter = find_adapter(X)
         if adapter is not None:
@@ -279,26 +285,25 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return bool(sensitive) and list(table.names) == others
 
     def _allows_gaps(self) -> bool:
+        """Whether missing cells may be there: in the table that is counted, or in a release."""
         return self.missing != "refuse" or (
             self.policy is not None and self.policy.null != REFUSE
         )
 
     def _released_by(self) -> Channel | PathLike | None:
+        """The channel that was given, if any."""
         if self.channel is None and isinstance(self.notion, Channel):
             return self.notion
         return self.channel
 
     def _designed(self, table: LearningTable, y: Any) -> Channel:
+        """The channel that is designed from the counts of a table; y is S without S columns."""
         if not isinstance(self.notion, Notion):
             raise InputError(
                 "give a notion, such as ALIP(eps_l=1, eps_u=1), or a channel"
             )
-        options = self._options()
         sensitive = _names(self.sensitive)
-        others = (*sensitive, *options.identifiers, *_names(options.row_numbers))
-        useful = _names(self.useful) or tuple(
-            name for name in table.names if name not in others
-        )
+        useful = _names(self.useful) or self._other_columns(table)
         columns = [encode(table.column(name), name) for name in (*sensitive, *useful)]
         if not sensitive:
             name = "y"
@@ -317,13 +322,26 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         )
         return result.channel
 
+    def _other_columns(self, table: LearningTable) -> tuple[str, ...]:
+        """All columns but the sensitive ones and those that identify records."""
+        options = self._options()
+        excluded = {
+            *_names(self.sensitive),
+            *options.identifiers,
+            *_names(options.row_numbers),
+        }
+        return tuple(name for name in table.names if name not in excluded)
+
     def _target(self, table: LearningTable, y: Any) -> Any:
+        """y as a column of sensitive symbols, as many as the table has records."""
         if y is None:
             raise InputError(
                 "ReleaseTransformer requires y to be passed, but the target y is None: y is the "
                 "sensitive variable, unless the parameter sensitive names columns"
             )
-        finite: Any = "allow-nan" if self.missing != "refuse" else True
+        finite: Any = True
+        if self.missing != "refuse":
+            finite = "allow-nan"
         # scikit-learn declares a type of numbers only, and takes None for any type.
         any_type: Any = None
         target = check_array(
@@ -337,12 +355,15 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return target
 
     def _sensitive_columns(self) -> list[str]:
+        """The columns of S: as named, or those of the channel that was given."""
         if self.sensitive is not None:
             return list(_names(self.sensitive))
         if self._released_by() is None:
             return []
         variable = self.channel_.sensitive
-        return [] if variable is None else list(variable.columns)
+        if variable is None:
+            return []
+        return list(variable.columns)
 
     def _options(self) -> ReleaseOptions:
         """As they are set now; a key file is read each time, so that no pickle has its key."""
@@ -363,15 +384,15 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         )
 
     def _recipe(self) -> ChannelRecipe:
+        """The recipe of the release, under the key given or that of `fit`."""
         options = self._options()
         if self._own_key is not None:
             options = replace(options, key=self._own_key)
         return ChannelRecipe.of(self.channel_, options)
 
     def _digest(self, table: LearningTable) -> str:
-        """What tells the data of `fit` from others: the symbols in their order."""
+        """A hash of the symbols in their order, by which the data of `fit` are recognised."""
         useful = self.channel_.useful
-        codes = positions_of(
-            [encode(table.column(name), name) for name in useful.columns], useful
-        )
+        columns = [encode(table.column(name), name) for name in useful.columns]
+        codes = positions_of(columns, useful)
         return hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest()

@@ -18,7 +18,7 @@ from mechdesign.core.wording import at_most, listed
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.joint_budget import local_budget
 from mechdesign.jobs.recipe import RecordedDraws
-from mechdesign.release.drawing import REDRAW
+from mechdesign.release.identified_draws import REDRAW
 
 
 @dataclass(frozen=True)

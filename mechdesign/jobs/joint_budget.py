@@ -25,7 +25,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, listed, percent_of
 from mechdesign.jobs.entries import ROW, Drawn
 from mechdesign.release.box_drawing import box_channel_digest
-from mechdesign.release.drawing import REDRAW, channel_digest
+from mechdesign.release.drawing import channel_digest
+from mechdesign.release.identified_draws import REDRAW
 from mechdesign.release.row_drawing import row_channel_digest
 
 if TYPE_CHECKING:

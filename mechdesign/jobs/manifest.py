@@ -32,7 +32,8 @@ from mechdesign.jobs.manifest_records import (
     ValueCount,
 )
 from mechdesign.jobs.manifest_sentences import covers, voids
-from mechdesign.release.drawing import OF_SYMBOLS, Release
+from mechdesign.release.drawing import Release
+from mechdesign.release.released_values import OF_SYMBOLS
 from mechdesign.release.row_draws import RowDraws
 
 

@@ -25,7 +25,7 @@ from mechdesign.core.wording import (
     quoted,
 )
 from mechdesign.jobs.manifest_records import InternalColumn, InternalRows
-from mechdesign.release import drawing, policies
+from mechdesign.release import identified_draws, policies, released_values
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
@@ -44,7 +44,11 @@ def _template() -> Any:
         "at_most": factor_at_most,
         "at_least": factor_at_least,
     }
-    environment.globals |= {"drawing": drawing, "policies": policies}
+    environment.globals |= {
+        "changes": identified_draws,
+        "policies": policies,
+        "values": released_values,
+    }
     # A line that begins with blanks goes on with the line before it.
     return environment.from_string(re.sub(r"\n +", " ", text)).module
 

@@ -17,8 +17,8 @@ from mechdesign.core.progress import Progress
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.release.drawing import CHANGES
 from mechdesign.release.draws import Key
+from mechdesign.release.identified_draws import CHANGES
 from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.release.released_values import FORMS, LABEL
 

@@ -1,15 +1,22 @@
 """Draws of released boxes: a row is in a box, and the channel of its stratum draws an output.
 
-With filling two more steps follow, a box of the output and a symbol of every column in that box.
-They depend on the output alone, so they say nothing more of the record. Every step has numbers of
-its own, which belong to the key, the channel, the step and the record.
+Each part (stratum) of such a channel has boxes and a channel of its own. All parts together are one
+sampler, with a row for each box of each part and the outputs of all parts side by side
+(`_OutputSampler`). A row of given symbols and codes takes these steps:
+
+    step 0       its stratum and its box give a row of the sampler, which gives an output
+    step 1       with filling: a box, in proportion to how often boxes have led to this output
+    step 2 + k   with filling: a symbol of column k, as often as the slice has it in that box
+
+The steps of filling depend on the output alone, so they disclose nothing more of the record. Every
+step has numbers of its own, which belong to the key, the channel, the step and the record.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +46,9 @@ from mechdesign.tables.variable import Variable
 NO_ROW = -1
 """In the place of a row of a sampler: the box has none."""
 
+Law: TypeAlias = dict[int, int]
+"""A distribution: the positive integers of its places over 2^53, which sum to it."""
+
 
 class ReleasablePart(Protocol):
     """What is needed of the boxes of a stratum."""
@@ -65,7 +75,7 @@ class ReleasablePart(Protocol):
 
 
 class ReleasableBoxes(RowsWithStrata, Protocol):
-    """What is needed of a channel of boxes, which stands above this package."""
+    """What is needed of a channel of boxes, which is above this package."""
 
     @property
     def parts(self) -> Sequence[ReleasablePart]:
@@ -93,6 +103,7 @@ class BoxRelease(RowDraws):
         policy: Policy | None = None,
         changed: str = REFUSE,
     ) -> None:
+        # The constructor of `RowDraws` calls `_prepare`, so it comes last.
         self._partitions: list[Boxes] = [part.boxes for part in channel.parts]
         self._samplers = _OutputSampler(channel)
         self._fill: _Filling | None = None
@@ -121,10 +132,11 @@ class BoxRelease(RowDraws):
         variable: Variable,
         is_given: bool,
     ) -> None:
-        bad = places == MISSING
+        """Refuse missing cells, and unknown symbols of given columns, which have no stratum."""
+        refused = places == MISSING
         if is_given:
-            bad = places < 0
-        at = np.flatnonzero(bad)
+            refused = places < 0
+        at = np.flatnonzero(refused)
         if not at.size:
             return
         first = int(at[0])
@@ -145,12 +157,13 @@ class BoxRelease(RowDraws):
         given = len(self.channel.given)
         strata = row_strata(self.channel, codes[:given], len(records))
         rows = np.column_stack(codes[given:])
+        # Each stratum has boxes of its own.
         boxes = np.zeros(len(records), dtype=np.int64)
-        for place in np.unique(strata).tolist():
-            at = np.flatnonzero(strata == place)
-            boxes[at] = self._partitions[int(place)].of(rows[at])
-        sampled = self._samplers.rows_at(strata, boxes)
-        lost = np.flatnonzero(sampled == NO_ROW)
+        for stratum in np.unique(strata).tolist():
+            at = np.flatnonzero(strata == stratum)
+            boxes[at] = self._partitions[int(stratum)].of(rows[at])
+        sampler_rows = self._samplers.rows_at(strata, boxes)
+        lost = np.flatnonzero(sampler_rows == NO_ROW)
         if lost.size:
             raise UnknownSymbol(
                 int(lost[0]),
@@ -158,7 +171,7 @@ class BoxRelease(RowDraws):
                 "have the marginal that is released for it: use the channel file that `design` "
                 "wrote",
             )
-        released = self._steps(sampled, records, key)
+        released = self._steps(sampler_rows, records, key)
         return [code.astype(np.int32) for code in codes[:given]] + released
 
     def _steps(
@@ -188,37 +201,43 @@ def _drawn_step(
 
 
 class _OutputSampler:
-    """All parts as one sampler: a row for each box with records, and one for all other boxes.
+    """All parts as one sampler: a row for each box of each part, one part after the other.
+
+    For example, two parts with two boxes and two outputs each make four rows over four outputs; the
+    rows of the second part are zero on the first two outputs. Boxes without a row get none
+    (`_rows_of_part`), so a row's place is looked up in `_rows`.
 
     Attributes
     ----------
     sampler : Sampler
         Over the outputs of all parts, one part after the other.
     labels : (outputs,) array
-        The label of each output in the released column.
+        The label of each output in the released column; not used with filling.
     """
 
     def __init__(self, channel: ReleasableBoxes) -> None:
-        dense: list[dict[int, int]] = []
+        laws: list[Law] = []
         labels: list[int] = []
-        place: dict[str, int] = {}
+        # Parts may share labels, which are one text of the released column.
+        place_of_label: dict[str, int] = {}
         if not channel.fills:
-            place = {label: k for k, label in enumerate(channel.labels[0])}
+            for place, label in enumerate(channel.labels[0]):
+                place_of_label[label] = place
         self._first_boxes: list[int] = []
         self._rows: list[int] = []
         for part in channel.parts:
-            first = len(labels)
+            first_output = len(labels)
             self._first_boxes.append(len(self._rows))
-            rows, names = _rows_of_part(part)
-            labels += [place.get(name, 0) for name in names]
-            for row in rows:
-                if row is None:
+            laws_of_boxes, names = _laws_of_part(part)
+            labels += [place_of_label.get(name, 0) for name in names]
+            for law in laws_of_boxes:
+                if law is None:
                     self._rows.append(NO_ROW)
                     continue
-                self._rows.append(len(dense))
-                dense.append({first + y: value for y, value in row.items()})
+                self._rows.append(len(laws))
+                laws.append(_moved(law, first_output))
         self.labels = np.array(labels, dtype=np.int32)
-        self.sampler = _sampler(dense, len(labels))
+        self.sampler = _sampler(laws, len(labels))
 
     def rows_at(self, strata: Integers, boxes: Integers) -> Integers:
         """Row of the sampler for each record, `NO_ROW` where there is none."""
@@ -226,94 +245,123 @@ class _OutputSampler:
         return np.array(self._rows, dtype=np.int64)[first[strata] + boxes]
 
 
-def _rows_of_part(
+def _laws_of_part(
     part: ReleasablePart,
-) -> tuple[list[dict[int, int] | None], tuple[str, ...]]:
-    """For every box the integers of its outputs over 2^53, and the labels of the outputs."""
+) -> tuple[list[Law | None], tuple[str, ...]]:
+    """For every box the law of its output, None where it has none; and the labels of the outputs.
+
+    A box that no record of the table was in has the marginal, if the promise covers it and the
+    table is there.
+    """
     count = len(part.boxes)
     channel = part.channel
     if channel is None:
+        # One output, for all boxes alike: nothing is released.
         return [{0: DENOMINATOR} for _ in range(count)], (NOTHING,)
     if DENOMINATOR % channel.denominator:
         raise InputError(
             f"the denominator of the channel of a part ({channel.denominator}) does not divide 2^53"
         )
     scale = DENOMINATOR // channel.denominator
-    known: dict[str, dict[int, int]] = {}
+    law_of_box: dict[str, Law] = {}
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        known[name] = _positive([value * scale for value in row])
-    other: dict[int, int] | None = None
+        law_of_box[name] = _positive([value * scale for value in row])
+    marginal: Law | None = None
     if channel.unseen and channel.joint is not None:
         # Boxes without records are covered if they are released like the marginal.
         masses = policy_row(channel, MARGINAL, "unknown")
-        other = shares_of(masses)
-    rows = [known.get(box_name(box), other) for box in range(count)]
-    return rows, tuple(channel.outputs)
+        marginal = shares_of(masses)
+    laws = [law_of_box.get(box_name(box), marginal) for box in range(count)]
+    return laws, tuple(channel.outputs)
 
 
 class _Filling:
-    """Samplers of a box for each output, and of a symbol of each column for each box."""
+    """Samplers of a box for each output, and of a symbol of each column for each box.
+
+    Outputs and boxes are numbered through all parts, one part after the other.
+
+    Attributes
+    ----------
+    boxes : Sampler
+        Of boxes, with a row for each output.
+    columns : list of Sampler
+        Of the symbols of each released column, with a row for each box.
+    """
 
     def __init__(self, channel: ReleasableBoxes) -> None:
-        boxes: list[dict[int, int]] = []
-        columns: list[list[dict[int, int]]] = [[] for _ in channel.levels]
+        boxes: list[Law] = []
+        columns: list[list[Law]] = [[] for _ in channel.levels]
         for part in channel.parts:
-            first = len(columns[0])
-            own = part.channel
-            if own is None:
-                boxes.append({first: DENOMINATOR})
-                for k, variable in enumerate(channel.levels):
-                    # Behind the symbols stands the label of what is not released.
-                    columns[k].append({len(variable): DENOMINATOR})
+            # Every column has a row for each box, so the boxes so far are those of the first one.
+            first_box = len(columns[0])
+            if part.channel is None:
+                # One output, one box, and behind the symbols the label of what is not released.
+                boxes.append({first_box: DENOMINATOR})
+                for laws, variable in zip(columns, channel.levels, strict=True):
+                    laws.append({len(variable): DENOMINATOR})
                 continue
-            boxes += boxes_of_outputs(part, own, first)
-            for box in part.fill:
-                for k, counts in enumerate(box):
-                    columns[k].append(shares_of(list(counts)))
+            boxes += boxes_of_outputs(part, part.channel, first_box)
+            for counts_by_column in part.fill:
+                for laws, counts in zip(columns, counts_by_column, strict=True):
+                    laws.append(shares_of(list(counts)))
         self.boxes = _sampler(boxes, len(columns[0]))
         self.columns: list[Sampler] = []
-        for rows, labels in zip(columns, channel.labels, strict=True):
-            self.columns.append(_sampler(rows, len(labels)))
+        for laws, labels in zip(columns, channel.labels, strict=True):
+            self.columns.append(_sampler(laws, len(labels)))
 
 
 def boxes_of_outputs(
     part: ReleasablePart, channel: Releasable, first: int
-) -> list[dict[int, int]]:
-    """The law of the box for each output of a part, by the masses of the slice."""
-    weights = [sum(box[0]) for box in part.fill]
+) -> list[Law]:
+    """The law of the box b for each output y of a part, in proportion to n(b) W(y | b).
+
+    n(b) are the records of the slice in the box. The boxes are numbered from `first` on.
+    """
+    # Every column counts all records of a box, so the first one has their number.
+    slice_records = [sum(counts_by_column[0]) for counts_by_column in part.fill]
     rows = dict(zip(channel.useful.names, channel.rows, strict=True))
-    laws: list[dict[int, int]] = []
+    laws: list[Law] = []
     for y in range(len(channel.outputs)):
         masses: list[int] = []
-        for box, weight in enumerate(weights):
+        for box, records in enumerate(slice_records):
             row = rows.get(box_name(box))
-            masses.append(0 if row is None else weight * row[y])
-        laws.append({first + box: value for box, value in shares_of(masses).items()})
+            # A box without records of the table has no row, so no output leads back to it.
+            if row is None:
+                masses.append(0)
+            else:
+                masses.append(records * row[y])
+        laws.append(_moved(shares_of(masses), first))
     return laws
 
 
-def shares_of(masses: list[int]) -> dict[int, int]:
-    """The positive integers over 2^53 in proportion to masses."""
+def shares_of(masses: list[int]) -> Law:
+    """The law in proportion to masses."""
     return _positive(apportioned(masses, DENOMINATOR).tolist())
 
 
-def _positive(row: Sequence[int]) -> dict[int, int]:
+def _positive(row: Sequence[int]) -> Law:
     """The positive entries of a row, by their places."""
     return {place: value for place, value in enumerate(row) if value}
 
 
-def _sampler(rows: Sequence[dict[int, int]], width: int) -> Sampler:
-    """A sampler of rows of integers over 2^53 that sum to it."""
-    ends = np.cumsum([0] + [len(row) for row in rows])
+def _moved(law: Law, first: int) -> Law:
+    """The law with its places counted from `first` on."""
+    return {first + place: value for place, value in law.items()}
+
+
+def _sampler(laws: Sequence[Law], width: int) -> Sampler:
+    """A sampler with a row for each law."""
+    ends = [0]
     places: list[int] = []
     values: list[int] = []
-    for row in rows:
-        for place in sorted(row):
+    for law in laws:
+        for place in sorted(law):
             places.append(place)
-            values.append(row[place])
+            values.append(law[place])
+        ends.append(len(places))
     table = IntegerRows(
-        (len(rows), width),
-        ends.astype(np.int64),
+        (len(laws), width),
+        np.array(ends, dtype=np.int64),
         np.array(places, dtype=np.int64),
         np.array(values, dtype=np.int64),
     )
@@ -326,19 +374,19 @@ def box_channel_digest(channel: ReleasableBoxes) -> str:
     """
     parts: list[dict[str, object]] = []
     for part in channel.parts:
-        own = None
+        digest_of_channel: str | None = None
         marginal: list[int] = []
         if part.channel is not None:
-            own = channel_digest(part.channel)
+            digest_of_channel = channel_digest(part.channel)
+            # The marginal is drawn from the table, which the digest of the channel leaves out.
             if part.channel.unseen and part.channel.joint is not None:
                 marginal = policy_row(part.channel, MARGINAL, "unknown")
-        splits = [vars(split) for split in part.boxes.splits]
         parts.append(
             {
                 "stratum": part.stratum,
-                "splits": splits,
-                "channel": own,
-                "marginal": [str(mass) for mass in marginal],
+                "splits": [vars(split) for split in part.boxes.splits],
+                "channel": digest_of_channel,
+                "marginal": list(map(str, marginal)),
                 "fill": part.fill,
             }
         )

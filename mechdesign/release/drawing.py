@@ -1,15 +1,20 @@
 """A channel made ready to draw: with a key, random words for records, and rules for odd records.
 
+A `Release` is made once for a channel and a key. `draw` then takes batch after batch. It finds the
+row of the sampler for each record (its symbol, or the row of a policy), draws an output there, and
+makes of it what is published (`publication`). With y the output of a record of symbol x, and u its
+random integer, y is the place where u falls among the cumulated integers of row x (`sampling`).
+
 Files, data frames and clusters all draw here, so the same key and the same record give the same
 output everywhere. Records that share an identifier share a draw. If they have different symbols,
 their draws would be dependent; so such records are found, within a part of the data and across
-parts, and refused.
+parts, and refused (`identified_draws`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,52 +25,41 @@ from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.formats.census import Hashes
-from mechdesign.formats.digests import RowHasher
-from mechdesign.release import policies, released_values
-from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
-from mechdesign.release.first_symbols import FirstSymbols, new_records
+from mechdesign.release import policies
+from mechdesign.release.draws import Identifiers, Key, Records
+from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.release.protocol import Releasable
-from mechdesign.release.released_values import (
-    FORMS,
-    LABEL,
-    POSTERIOR_DRAW,
-    REPRESENTATIVE,
-    WITHIN,
-)
-from mechdesign.release.sampling import Sampler
-from mechdesign.release.spellings import Spellings
+from mechdesign.release.publication import publication_of
+from mechdesign.release.released_values import FORMS, LABEL
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
-OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
-"""Forms for which a symbol of X is drawn first."""
 
-KEEP = "keep"
-REDRAW = "redraw"
-CHANGES = (REFUSE, KEEP, REDRAW)
-"""Treatments of a record whose symbol has changed since its last release: an error, its old output,
-or a draw of its own.
-"""
-
-
-class Release:
+class Release(IdentifiedDraws):
     """A channel made ready to draw.
+
+    Parameters
+    ----------
+    channel : Releasable
+    key : Key
+        The key of the job; the draws follow from it and the digest of the channel.
+    policy : Policy, optional
+        The rules for unknown symbols and missing cells; by default both are refused.
+    form : str
+        What is published for an output, one of `FORMS`.
+    changed : {"refuse", "keep", "redraw"}
+        The treatment of a record whose symbol has changed since an earlier release.
 
     Attributes
     ----------
-    names : tuple of str
-        Of the released columns.
-    texts : for each released column a tuple of str
-        The texts to which the codes of `draw` refer.
+    digest : str
+        SHA-256 of what the channel does.
     codes : (n,) array
         The symbols of the records that were drawn last, numbered as in `symbol_counts`.
-    symbol_counts, output_counts : arrays
-        Records so far by their symbol (then the missing and the unknown), and by what was drawn.
-    are_new : (n,) array of bool
-        Of the identified records that were drawn last, those that no earlier release had.
-    seen, earlier : FirstSymbols
-        Records of this release, and of earlier ones from the ledger.
+    symbol_counts : (|X| + 2,) array
+        Records so far by their symbol, then the missing and the unknown.
+    output_counts : array
+        Records so far by their output, or by the symbol that was drawn for it.
     """
 
     def __init__(
@@ -81,147 +75,86 @@ class Release:
             raise InputError(
                 f"the form ({quoted(form)}) must be one of {listed(FORMS)}"
             )
-        self.channel = channel
         if policy is None:
             policy = Policy()
+        self.channel = channel
         self.policy = policy
         self.form = form
         # Another channel gets other draws under the same key: two draws of one record through two
         # channels must be independent, as their composition assumes.
         self.digest = channel_digest(channel)
-        self._key = key.derived("channel", self.digest)
-        self._alphabet = normalised(channel.useful, self.policy.normalise)
-        self._sampler = policies.sampler_with_policies(channel, self.policy)
-        self._posterior: Sampler | None = None
-        self._inner: list[Sampler | None] = []
-        self.names: tuple[str, ...] = channel.useful.columns
-        self.texts: tuple[tuple[str, ...], ...]
-        self._prepare_form(channel, form)
+        super().__init__(key.derived("channel", self.digest), changed)
+        self._alphabet = normalised(channel.useful, policy.normalise)
+        self._sampler = policies.sampler_with_policies(channel, policy)
+        self._publication = publication_of(channel, form)
         self.codes: Integers = np.zeros(0, dtype=np.int64)
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
-        choices = len(channel.outputs)
-        if form in OF_SYMBOLS:
-            choices = len(channel.useful)
-        self.output_counts: Integers = np.zeros(choices, dtype=np.int64)
-        self.changed = changed
-        self.changes = 0
-        self.seen = FirstSymbols()
-        self.earlier = FirstSymbols()
-        self.are_new: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        self.spellings = Spellings()
-        self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
+        self.output_counts: Integers = np.zeros(self._publication.size, dtype=np.int64)
 
-    def _prepare_form(self, channel: Releasable, form: str) -> None:
-        """The names and texts of the released columns, and the samplers of further draws."""
-        if form == LABEL:
-            self.names = (",".join(self.names),)
-            self.texts = (channel.outputs,)
-        elif form == REPRESENTATIVE:
-            self.texts = released_values.numbers_released(channel, form)
-        elif form == POSTERIOR_DRAW:
-            self._posterior = policies.posterior_sampler(channel)
-            self.texts = tuple(zip(*channel.useful.symbols, strict=True))
-        else:
-            columns = released_values.inner_samplers(channel, form)
-            self.texts = tuple(texts for texts, _ in columns)
-            self._inner = [sampler for _, sampler in columns]
-            self._posterior = released_values.symbol_sampler(channel)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the released columns."""
+        return self._publication.names
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """Texts of each released column, to which the codes of `draw` refer."""
+        return self._publication.texts
 
     def draw(
         self, columns: Sequence[Encoded], records: Records
     ) -> list[NDArray[np.int32]]:
-        """The draw of each record: for every released column codes into its `texts`."""
+        """The draw of each record: for every released column codes into its `texts`.
+
+        Parameters
+        ----------
+        columns : sequence of Encoded
+            The cells of the useful columns.
+        records : RowNumbers, NumberedRecords or Identifiers
+            What the random integer of each record is a function of.
+
+        Raises
+        ------
+        InputError
+            On a symbol or a missing cell that the policy refuses, or as `first_codes` does.
+        """
         self.codes = self._rows(columns)
         codes = self.codes
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
         if isinstance(records, Identifiers):
             # A record that comes again keeps its draw: a second, independent one would disclose
             # more than the budget.
-            first_codes = self._first_codes(codes, records)
-            drawn = self._drawn(first_codes, records, self._key)
+            column = ",".join(self.channel.useful.columns)
+            first_codes = self.first_codes(codes, records, column)
+            choices = self._choices(first_codes, records, self._key)
             if self.changed == REDRAW:
-                self._redraw_changed(drawn, codes, first_codes, records)
+                self._redraw_changed(choices, codes, first_codes, records)
         else:
-            drawn = self._drawn(codes, records, self._key)
-        self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
-        if not self._inner:
-            return [drawn] * len(self.texts)
-        symbols = drawn.astype(np.int64)
-        published: list[NDArray[np.int32]] = []
-        for name, sampler in zip(self.names, self._inner, strict=True):
-            if sampler is None:
-                published.append(drawn)
-            else:
-                # A key for each column, or two columns in bins would share their draws.
-                key = self._key.derived(records.kind, WITHIN, name)
-                published.append(sampler.draw(symbols, records.source(key)))
-        return published
+            choices = self._choices(codes, records, self._key)
+        self.output_counts += np.bincount(choices, minlength=len(self.output_counts))
+        return self._publication.codes(choices, records, self._key)
 
     def _redraw_changed(
         self,
-        drawn: NDArray[np.int32],
+        choices: NDArray[np.int32],
         codes: Integers,
         first_codes: Integers,
         records: Identifiers,
     ) -> None:
-        """Draw records anew whose symbol differs from the one of their first release.
-
-        Each further symbol has a key of its own. So its draws are independent of the draw of the
-        first symbol, and of each other.
-        """
+        """Draw records anew whose symbol differs from the one of their first release."""
         is_changed = codes != first_codes
         for code in np.unique(codes[is_changed]).tolist():
             at = np.flatnonzero((codes == code) & is_changed)
-            key = self._key.derived("changed", str(code))
-            drawn[at] = self._drawn(codes[at], records.some(at), key)
+            key = self.key_of_change(code)
+            choices[at] = self._choices(codes[at], records.some(at), key)
 
-    def _drawn(self, codes: Integers, records: Records, key: Key) -> NDArray[np.int32]:
+    def _choices(
+        self, codes: Integers, records: Records, key: Key
+    ) -> NDArray[np.int32]:
         """An output of the channel for each record; for forms of symbols a symbol drawn from it."""
         source = records.source(key.derived(records.kind, "output"))
-        drawn = self._sampler.draw(codes, source)
-        if self._posterior is None:
-            return drawn
-        # The symbol is drawn from the output alone, with a word of its own, so it discloses no
-        # more of the record than the output does (data processing inequality).
-        source = records.source(key.derived(records.kind, LABEL))
-        return self._posterior.draw(drawn.astype(np.int64), source)
-
-    def _first_codes(self, codes: Integers, records: Identifiers) -> Integers:
-        """The symbols of the first release of each record.
-
-        Raises
-        ------
-        InputError
-            If records with different symbols share an identifier, or, where changes are refused,
-            a record has another symbol than in an earlier release.
-        """
-        hashes = self._hasher.identifiers(records.columns)
-        self.spellings.add(records.columns, hashes, self._hasher)
-        _, first_here = self.seen.look(hashes, codes)
-        self.are_new, first_ever = self.earlier.find(hashes, codes)
-        columns = quoted(",".join(self.channel.useful.columns))
-        # Two records with one identifier share a word. With different symbols their outputs
-        # are then dependent, which no promise covers.
-        shared = np.flatnonzero(first_here != codes)
-        if shared.size:
-            raise InputError(
-                f"the identifier {records.named(int(shared[0]))} stands for records with "
-                f"different symbols of {columns}; name columns that identify a record"
-            )
-        changed = np.flatnonzero(first_ever != codes)
-        self.changes += len(changed)
-        if changed.size and self.changed == REFUSE:
-            raise InputError(
-                f"the record {records.named(int(changed[0]))} has another symbol of {columns} "
-                f"than when it was "
-                "released before: keep what was released (--changed keep), or draw it anew, "
-                "which tells more of it (--changed redraw)"
-            )
-        return first_ever
-
-    def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
-        """Hashes and symbols of the records without earlier release, in parts, each sorted."""
-        return new_records(self.seen, self.earlier)
+        outputs = self._sampler.draw(codes, source)
+        return self._publication.choices(outputs, records, key)
 
     @property
     def has_bins(self) -> bool:
@@ -230,11 +163,10 @@ class Release:
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add records to `symbol_counts`, each so many times; nothing is drawn or refused."""
-        columns = [
-            normalised_cells(column, self.policy.normalise) for column in columns
-        ]
+        columns = normalised_cells(columns, self.policy.normalise)
         if len(columns) == 1:
-            # Each text once, and before them the empty cells with code -1.
+            # Each text once, and before them the empty cells with code -1: there are few different
+            # texts, and positions are looked up for them alone.
             cells = columns[0]
             size = len(cells.texts) + 1
             times = np.bincount(cells.codes.astype(np.int64) + 1, times, size)
@@ -247,10 +179,9 @@ class Release:
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
-        columns = [
-            normalised_cells(column, self.policy.normalise) for column in columns
-        ]
+        columns = normalised_cells(columns, self.policy.normalise)
         codes = positions_of(columns, self._alphabet)
+        # Most batches have neither missing cells nor unknown symbols.
         if codes.size and codes.min() < 0:
             size = len(self._alphabet)
             self._place(codes, MISSING, self.policy.null, size, columns)

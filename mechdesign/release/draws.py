@@ -3,6 +3,15 @@
 The number of a record depends on the key and on what identifies the record alone: its row number,
 or the text of an identifier column. So a job that is resumed, split, reordered or run on a cluster
 draws the same for each record as one run on one machine.
+
+A `Key` gives keys for single purposes (`Key.derived`): the channel, the step of its draw. The
+records of a batch (`RowNumbers`, `NumberedRecords`, `Identifiers`) make `Draws` from such a key,
+which give one 64-bit word for each record, and from it a uniform integer below a bound:
+
+    row number r      word r mod 2 of block floor(r / 2) of AES-256 in counter mode
+    identifier t      BLAKE2b of t under the key
+
+For example, row 5 has the second word of block 2, wherever its batch begins.
 """
 
 from __future__ import annotations
@@ -114,6 +123,7 @@ class RowNumbers:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         def words(attempt: int, at: Integers) -> Words:
+            """The words of the records at positions `at` of the batch."""
             if attempt or not len(at):
                 return words_at(_attempt(key, attempt), at + self.first)
             # First words are asked for in runs, which one stream gives faster.
@@ -186,6 +196,7 @@ class Identifiers:
         """
 
         def words(attempt: int, at: Integers) -> Words:
+            """The words of the records at positions `at` of the batch."""
             result = np.empty(len(at), np.uint64)
             texts: list[Any] = []
             for column in self.columns:
@@ -221,8 +232,16 @@ Records: TypeAlias = RowNumbers | NumberedRecords | Identifiers
 class Draws:
     """Integers for records in their order, one for each.
 
-    `words(attempt, at)` returns 64-bit words for the records at positions `at`, other ones for
-    every attempt.
+    Made by `Records.source` for one batch and one purpose; `below` is then called for its records,
+    some at a time, from the first to the last.
+
+    Parameters
+    ----------
+    count : int
+        The number of records.
+    words : callable
+        `words(attempt, at)` returns 64-bit words for the records at positions `at`, other ones for
+        every attempt.
     """
 
     def __init__(self, count: int, words: Callable[[int, Integers], Words]) -> None:

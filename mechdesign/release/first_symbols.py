@@ -1,8 +1,16 @@
 """The symbol that each identifier first came with, in a table of hashes of bounded size.
 
 Records with one identifier share a draw, so their symbols must agree, within a release and with
-earlier ones. The table answers this for batch after batch; its loop is compiled
-(`formats/_rowhash.c`).
+earlier ones. `FirstSymbols` answers this for batch after batch: `look` remembers the identifiers of
+a batch, `find` only asks. For example, after ``look`` of the hashes 5, 9, 5 with the codes 0, 1, 2
+the first codes are 0, 1, 0: the third record shares its identifier with the first one, and has
+another symbol.
+
+The table is an open one with linear probing: an array of hashes (0 for a free slot), and beside it
+one of codes. Slots are in the order of the hashes: a hash is looked for from its place in that
+order on, until it or a free slot is met. The loop is compiled (`formats/_hashtable.c`). The table
+grows while it fills, up to a size after which further identifiers are compared within their batch
+alone (`full`).
 """
 
 from __future__ import annotations
@@ -30,7 +38,13 @@ PART = 1 << 17
 class FirstSymbols:
     """The first symbol of each identifier, by its 64-bit hash.
 
-    Two identifiers with one hash would give a false alarm, which is not to be expected.
+    Two identifiers with one hash would give a false alarm, which is not to be expected: among
+    four million identifiers it has probability 5e-7.
+
+    Attributes
+    ----------
+    full : bool
+        Whether an identifier came for which there was no room.
     """
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
@@ -108,7 +122,7 @@ class FirstSymbols:
     def _walk(
         self, hashes: Hashes, codes: Integers, room: int
     ) -> tuple[NDArray[np.uint8], Integers]:
-        """0, 1 (new) or 2 (new, without room) for each hash, and its first code.
+        """0 (remembered), 1 (new) or 2 (new, without room) for each hash, and its first code.
 
         Up to `room` hashes are remembered; a negative room remembers nothing. The compiled loop
         stops where the table is too full, and continues there in a larger one.
@@ -136,6 +150,7 @@ class FirstSymbols:
 
     def _grow(self) -> None:
         """A table of four times the size, or of the largest."""
+        # The copy keeps the arrays, and this table gets new ones.
         old = copy(self)
         size = 4 * len(self._keys)
         largest = self._room * 5 // 4 + 1

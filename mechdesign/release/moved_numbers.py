@@ -1,6 +1,13 @@
 """How far a channel moves the numbers of its columns, under the table: distances and correlations.
 
-It is about the numbers of `released_values`, of which each output is published as one.
+It is about the numbers of `released_values`, of which each output is published as one. With the
+joint masses q of original and published number, `moved` computes for each column the expected
+distance, sum of q(v, z) |v - z|, and the correlation of v and z. For example, half of the records
+have 10 and half 30, and all are published as 10: the distance is 10, and there is no correlation,
+because the published number is constant.
+
+`_bins_moved` does it for a column in bins, whose values are known bin by bin, and `_symbols_moved`
+for a column of numbers that are its symbols.
 """
 
 from __future__ import annotations
@@ -99,25 +106,25 @@ def _bins_moved(
     """
     texts = numbers_of_column(channel, part, symbols)
     shown = list(dict.fromkeys(texts))
-    released = np.array([float(bins.number(text) or 0) for text in shown])
+    released = _floats_of(shown, bins)
     number_of_output = [shown.index(text) for text in texts]
     masses = _bin_masses(channel, joint, part, bins, number_of_output)
     # Records that are published without a number are left out.
     masses = masses * [bool(text) for text in shown]
     masses /= masses.sum()
+    # Per bin b: the mean of |v - z| for each published number z, and the mean and variance of v.
     distance = np.zeros(masses.shape)
     mean = np.zeros(len(bins))
     variance = np.zeros(len(bins))
-    for k, (values, counts) in enumerate(
+    for b, (values, counts) in enumerate(
         zip(bins.values or (), bins.counts or (), strict=True)
     ):
         if values:
-            # The mean of |v - z| over the values of this bin, and the moments for the correlation.
-            numbers = np.array([float(bins.number(text) or 0) for text in values])
+            numbers = _floats_of(values, bins)
             shares = np.array(counts, dtype=np.float64) / sum(counts)
-            distance[k] = shares @ np.abs(numbers[:, None] - released)
-            mean[k] = shares @ numbers
-            variance[k] = shares @ (numbers - mean[k]) ** 2
+            distance[b] = shares @ np.abs(numbers[:, None] - released)
+            mean[b] = shares @ numbers
+            variance[b] = shares @ (numbers - mean[b]) ** 2
     before = masses.sum(axis=1)
     by_number = masses.sum(axis=0)
     bin_of_number = bins.bins_of([text or "0" for text in shown]).clip(0)
@@ -134,17 +141,22 @@ def _bins_moved(
     )
 
 
+def _floats_of(texts: Sequence[str], bins: Bins) -> Floats:
+    """The numbers of texts as doubles; 0 for the empty text."""
+    return np.array([float(bins.number(text) or 0) for text in texts])
+
+
 def _bin_masses(
     channel: Releasable, joint: Joint, part: int, bins: Bins, number_of: Sequence[int]
 ) -> Floats:
     """q(b, z), the joint masses of bins and numbers; `number_of` has the number of each output."""
-    rank = {label: k for k, label in enumerate(bins.labels)}
+    rank = dict(zip(bins.labels, range(len(bins)), strict=True))
     bin_of = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
+    # q(b, z) = sum over x in b, and over y published as z, of P(x) W(y|x). Of crossed columns
+    # several symbols share a bin, and several outputs a number: two 0/1 matrices add them up.
     in_bin = np.equal.outer(np.arange(len(bins)), bin_of).astype(np.float64)
     numbers = np.arange(max(number_of) + 1)
     shown_as = np.equal.outer(number_of, numbers).astype(np.float64)
-    # Crossed columns: several symbols share a bin of this column, several outputs a number, and the
-    # two 0/1 matrices add their masses up.
     weights = joint.p_x[:, None] * channel.matrix
     return in_bin @ weights @ shown_as
 
@@ -158,6 +170,7 @@ def _correlation(
     """
     before = masses.sum(axis=1)
     after = masses.sum(axis=0)
+    # Both centred at their means: the covariance and the variances are then plain moments.
     original = original - before @ original
     released = released - after @ released
     if np.ptp(released[after > 0]) == 0:

@@ -1,7 +1,11 @@
 """Rows of integers for records without a row in the channel: unknown symbols and missing cells.
 
 A policy chooses these rows: an output of the channel, or the marginal P(y). They are appended to
-the rows of the channel, and one sampler draws from all.
+the rows of the channel, and one sampler draws from all: the symbol x has the row x, a missing cell
+the row |X|, and an unknown symbol the row |X| + 1 (`sampler_with_policies`).
+
+Masses of any size become rows over one denominator by the method of largest remainders
+(`apportioned`): 1, 1, 1 over 8 are 3, 3, 2.
 """
 
 from __future__ import annotations
@@ -106,12 +110,15 @@ def normalised(variable: Variable, form: str) -> Variable:
     return replace(variable, symbols=tuple(symbols))
 
 
-def normalised_cells(column: Encoded, form: str) -> Encoded:
-    """The cells with their texts in a Unicode form."""
+def normalised_cells(columns: Sequence[Encoded], form: str) -> list[Encoded]:
+    """The columns with the texts of their cells in a Unicode form."""
     if form == "none":
-        return column
-    texts = tuple(normal_form(text, form) for text in column.texts)
-    return Encoded(column.codes, texts, column.is_float)
+        return list(columns)
+    normal: list[Encoded] = []
+    for column in columns:
+        texts = tuple(normal_form(text, form) for text in column.texts)
+        normal.append(Encoded(column.codes, texts, column.is_float))
+    return normal
 
 
 def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
@@ -129,7 +136,8 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
             "or refuse"
         )
     rows = IntegerRows.of(channel.rows)
-    # A whole multiple of the channel's denominator: its own rows stay exact.
+    # At least 2^53, because P(y) is rounded to it; and a whole multiple of the channel's
+    # denominator, so that its own rows stay exact.
     scale = -(-FINE // channel.denominator)
     denominator = channel.denominator * scale
     further = [
@@ -138,7 +146,7 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     ]
     # The compressed rows of the channel, followed by the positive entries of the further ones.
     positions = [np.flatnonzero(row) for row in further]
-    ends = rows.indptr[-1] + np.cumsum([len(at) for at in positions])
+    ends = rows.indptr[-1] + np.cumsum(list(map(len, positions)))
     values = [rows.values * scale]
     for row, at in zip(further, positions, strict=True):
         values.append(row[at])
@@ -213,14 +221,15 @@ def table_of(channel: Releasable, purpose: str) -> Joint:
 def apportioned(shares: Sequence[int], denominator: int) -> Integers:
     """Integers in proportion to `shares` that sum to `denominator`, by largest remainders.
 
-    A share of zero stays zero.
+    Each quota share * denominator / total is rounded down, and the units that are left go to the
+    quotas that lost most. A share of zero stays zero.
     """
     total = sum(shares)
-    exact = [Fraction(share * denominator, total) for share in shares]
-    whole = [int(value) for value in exact]
+    quotas = [Fraction(share * denominator, total) for share in shares]
+    whole = list(map(int, quotas))
     # The largest remainder first. There are always enough positive ones, because the remainders
     # are below one and add up to the number of units that are left.
-    order = sorted(range(len(whole)), key=lambda i: whole[i] - exact[i])
+    order = sorted(range(len(whole)), key=lambda i: whole[i] - quotas[i])
     for i in order[: denominator - sum(whole)]:
         whole[i] += 1
     return np.array(whole, dtype=np.int64)

@@ -1,7 +1,8 @@
 """The attributes of a channel that this package uses to draw from it.
 
 Channels are above this package and call it. This package knows them by the Protocol below alone, so
-no import runs upwards.
+no import runs upwards. Channels of rows and of boxes have Protocols of their own
+(`row_draws.RowsWithStrata`, and those that extend it).
 """
 
 from __future__ import annotations

@@ -3,6 +3,14 @@
 The number of an output is the median of the values behind it, or a value drawn from inside of a
 bin. Both depend on the record through the output alone, so they disclose no more of it than the
 output does.
+
+For example, the bin [20, 30) has the values 21, 25 and 29 with 1, 2 and 1 records. For the output
+[20, 30) the form representative publishes 25, and the form within publishes 21, 25 or 29 with
+probabilities 1/4, 1/2 and 1/4. An output that is not a bin has the weighted median of the medians
+of the bins behind it; for the form within, a bin is drawn first, by P(x | y).
+
+`released_variable` and `by_output` describe what a form publishes, for estimates; the other
+functions make the texts and samplers of a release (`publication`).
 """
 
 from __future__ import annotations
@@ -37,6 +45,9 @@ WITHIN = "within"
 
 FORMS = (LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN)
 
+OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
+"""Forms for which a symbol of X is drawn first."""
+
 
 def released_variable(channel: Releasable, form: str) -> Variable:
     """The variable of the released columns of a form, whose symbols `by_output` refers to."""
@@ -57,6 +68,11 @@ def by_output(channel: Releasable, form: str) -> Floats:
     """(outputs, symbols) probability of every symbol of `released_variable` given the output.
 
     `form` is any but the label.
+
+    Raises
+    ------
+    InputError
+        If the form needs the table, and the channel carries none.
     """
     index = released_variable(channel, form).index
     # The only symbol of each output; None where symbols are drawn from the posterior.
@@ -69,6 +85,7 @@ def by_output(channel: Releasable, form: str) -> Floats:
     if symbols is None:
         table_of(channel, form)
         return channel.posteriors
+    # Each output has one symbol, with certainty.
     matrix = np.zeros((len(channel.outputs), len(index)))
     matrix[np.arange(len(matrix)), symbols] = 1.0
     return matrix
@@ -76,29 +93,14 @@ def by_output(channel: Releasable, form: str) -> Floats:
 
 def symbols_released(channel: Releasable) -> list[int] | None:
     """The symbol of each output, where all outputs are symbols of the column; None otherwise."""
-    index = {name: x for x, name in enumerate(channel.useful.names)}
+    names = channel.useful.names
+    index = dict(zip(names, range(len(names)), strict=True))
     symbols: list[int] = []
     for label in channel.outputs:
         if label not in index:
             return None
         symbols.append(index[label])
     return symbols
-
-
-def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
-    bins = channel.useful.bins_of(part)
-    name = quoted(channel.useful.columns[part])
-    if bins is None:
-        raise InputError(
-            f"{form} is for columns that are released in bins (--bin), and {name} is not"
-        )
-    if bins.values is None:
-        raise InputError(
-            f"{form} needs what the table has inside the bins of {name}, and this channel "
-            f"carries nothing of it (a "
-            "public one); use the channel file that `design` wrote"
-        )
-    return bins
 
 
 def numbers_released(
@@ -123,28 +125,39 @@ def numbers_of_column(
 ) -> tuple[str, ...]:
     """The numbers of one column; `symbols` are those of the outputs, if they are symbols."""
     bins = _bins_of(channel, part, form)
-    shown = bins.shown
-    labels = [symbol[part] for symbol in channel.useful.symbols]
-    medians = [shown.get(label) or "" for label in labels]
+    median_of = bins.shown
+    labels: list[str] = []
+    medians: list[str] = []
+    for symbol in channel.useful.symbols:
+        label = symbol[part]
+        labels.append(label)
+        medians.append(median_of.get(label) or "")
     # An output that is a symbol lies in one bin.
     if symbols is not None:
         return tuple(medians[x] for x in symbols)
     table_of(channel, form)
-    rank = {label: k for k, label in enumerate(bins.labels)}
+    # Bins ascend, so their ranks are in the order of their medians: a weighted median of medians
+    # needs no arithmetic with numbers, which may be dates.
+    rank = dict(zip(bins.labels, range(len(bins)), strict=True))
     numbers: list[str] = []
     for inputs, masses in channel.behind:
-        # (rank of the bin, its median, mass), in the order of the bins: a weighted median
-        # of medians needs no arithmetic with numbers, which may be dates.
+        # Rank of the bin, its median, and the mass, of every input that has a number.
         behind: list[tuple[int, str, int]] = []
         for x, mass in zip(inputs, masses, strict=True):
             if medians[x]:
                 behind.append((rank.get(labels[x], -1), medians[x], mass))
-        behind.sort()
-        number = ""
-        if behind:
-            _, number, _ = behind[middle_of([mass for _, _, mass in behind])]
-        numbers.append(number)
+        numbers.append(_weighted_median(behind))
     return tuple(numbers)
+
+
+def _weighted_median(bins: list[tuple[int, str, int]]) -> str:
+    """The lower median of numbers, each with its rank and its mass; the empty text of none."""
+    if not bins:
+        return ""
+    bins = sorted(bins)
+    masses = [mass for _, _, mass in bins]
+    _, number, _ = bins[middle_of(masses)]
+    return number
 
 
 def symbol_sampler(channel: Releasable) -> Sampler:
@@ -152,7 +165,9 @@ def symbol_sampler(channel: Releasable) -> Sampler:
     symbols = symbols_released(channel)
     if symbols is None:
         return posterior_sampler(channel)
-    return sampler_of([((x,), (1,)) for x in symbols], len(channel.useful))
+    # One symbol for each output, with certainty.
+    certain = [((x,), (1,)) for x in symbols]
+    return sampler_of(certain, len(channel.useful))
 
 
 def inner_samplers(
@@ -173,6 +188,22 @@ def inner_samplers(
         else:
             samplers.append(_inner_sampler(_bins_of(channel, part, form), texts))
     return samplers
+
+
+def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
+    """The bins of a column with the values inside; InputError if it has none, or none in them."""
+    bins = channel.useful.bins_of(part)
+    name = quoted(channel.useful.columns[part])
+    if bins is None:
+        raise InputError(
+            f"{form} is for columns that are released in bins (--bin), and {name} is not"
+        )
+    if bins.values is None:
+        raise InputError(
+            f"{form} needs what the table has inside the bins of {name}, and this channel "
+            "carries nothing of it (a public one); use the channel file that `design` wrote"
+        )
+    return bins
 
 
 def _inner_sampler(bins: Bins, texts: Sequence[str]) -> tuple[tuple[str, ...], Sampler]:

@@ -1,16 +1,21 @@
 """Draws of released rows: all nodes of a level as one sampler, level after level.
 
-A record stands at a node. Its symbol of the next level names a row of integers there; all these
-rows together are one large table, whose outputs are slots, so a slot tells both what is released
-and at which node the record stands next. Every level has numbers of its own, which belong to the
-key, the channel, the level and the record: the same key and record give the same released row, in
-one run, in parts or on a cluster.
+A record is at a node of the tree (`core.row_tree`), and begins at the root of its stratum. Its
+symbol x of the level has a row of integers there; a *pair* is such a symbol of a node, a *slot* an
+output of a node, both numbered through all nodes of the level. The rows of all pairs are one table
+over slots, from which one sampler draws for all records at once. A slot gives both the output that
+is released and the child, the node of the record on the next level. So k levels take k draws:
+
+    node -> (node, x) = pair -> row of the sampler -> slot -> output and child
+
+Every level has numbers of its own, which belong to the key, the channel, the level and the record:
+the same key and record give the same released row, in one run, in parts or on a cluster.
+`RowRelease` makes a `LevelSampler` for every level, and draws from them in turn.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -31,9 +36,7 @@ from mechdesign.release.policies import (
 )
 from mechdesign.release.row_draws import RowDraws, RowsWithStrata, row_strata
 from mechdesign.release.sampling import CHUNK, Sampler
-from mechdesign.tables.columns import (
-    UnknownSymbol,
-)
+from mechdesign.tables.columns import UnknownSymbol
 from mechdesign.tables.records import Records as Table
 
 MOST_PLACES = 1 << 25
@@ -54,78 +57,6 @@ class ReleasableRows(RowsWithStrata, Protocol):
         ...
 
 
-class LevelSampler:
-    """All nodes of a level as one sampler."""
-
-    def __init__(self, table: LevelTable, marginals: Sequence[Integers] | None) -> None:
-        self._table = table
-        self._width = table.size + 1
-        pairs = len(table.pair_nodes)
-        constants = np.flatnonzero(table.constant)
-        parts = [(table.rows.indptr, table.rows.indices, table.rows.values)]
-        slots = table.first_slot[constants]
-        parts.append(
-            (
-                np.arange(len(constants) + 1),
-                slots,
-                np.full(len(constants), DENOMINATOR, dtype=np.int64),
-            )
-        )
-        self._constant_rows = np.full(table.nodes, NO_PAIR, dtype=np.int64)
-        self._constant_rows[constants] = pairs + np.arange(len(constants))
-        self._other_rows = self._constant_rows.copy()
-        if marginals is not None:
-            proper = np.flatnonzero(~table.constant)
-            lengths = [len(values) for values in marginals]
-            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            first = np.repeat(table.first_slot[proper], lengths)
-            within = np.arange(int(starts[-1])) - np.repeat(starts[:-1], lengths)
-            parts.append((starts, first + within, np.concatenate(marginals)))
-            self._other_rows[proper] = pairs + len(constants) + np.arange(len(proper))
-        self.sampler = Sampler(_stacked(parts, len(table.slot_nodes)), DENOMINATOR)
-        self.outputs = table.slot_outputs.astype(np.int32)
-        self.children = table.slot_children
-        self._places = self._dense()
-
-    def _dense(self) -> NDArray[np.int32] | None:
-        """Row of the sampler for each node and symbol; the last place of a node is for unknown
-        ones.
-        """
-        table = self._table
-        if table.nodes * self._width > MOST_PLACES:
-            return None
-        places = np.repeat(self._other_rows.astype(np.int32), self._width)
-        keys = table.pair_nodes * self._width + table.pair_inputs
-        places[keys] = np.arange(len(keys), dtype=np.int32)
-        return places
-
-    def rows_at(self, nodes: Integers, codes: Integers) -> Integers:
-        """Row of the sampler for each record, `NO_PAIR` where there is none; codes are -1 for
-        unknown symbols.
-        """
-        if self._places is not None:
-            at = nodes * self._width
-            at += np.where(codes < 0, self._width - 1, codes)
-            return self._places[at].astype(np.int64)
-        found = self._table.pairs(nodes, np.where(codes < 0, 0, codes))
-        found = np.where(codes < 0, NO_PAIR, found)
-        return np.where(found == NO_PAIR, self._other_rows[nodes], found)
-
-
-def _stacked(
-    parts: Sequence[tuple[Integers, Integers, Integers]], width: int
-) -> IntegerRows:
-    """The rows of several sparse tables of one width, one below the other."""
-    pointers, indices, values = zip(*parts, strict=True)
-    lengths = np.concatenate([np.diff(pointer) for pointer in pointers])
-    return IntegerRows(
-        (len(lengths), width),
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate(indices),
-        np.concatenate(values),
-    )
-
-
 class RowRelease(RowDraws):
     """A row channel made ready to draw; parameters and attributes are those of `RowDraws`."""
 
@@ -137,6 +68,7 @@ class RowRelease(RowDraws):
         policy: Policy | None = None,
         changed: str = REFUSE,
     ) -> None:
+        # The constructor of `RowDraws` calls `_prepare`, so it comes last.
         self._tree = channel
         super().__init__(channel, key, policy=policy, changed=changed)
 
@@ -151,11 +83,12 @@ class RowRelease(RowDraws):
                     f"{name} ({quoted(rule)}) must be refuse or marginal for a channel of rows"
                 )
         channel = self._tree
-        wants_marginal = MARGINAL in (self.policy.unknown, self.policy.null)
-        marginals = marginal_rows(channel) if wants_marginal else None
+        tables = channel.tree.levels
+        marginals: list[list[Integers] | None] = [None] * len(tables)
+        if MARGINAL in (self.policy.unknown, self.policy.null):
+            marginals = [*marginal_rows(channel)]
         self._levels: list[LevelSampler] = []
-        for k, table in enumerate(channel.tree.levels):
-            marginal = marginals[k] if marginals is not None else None
+        for table, marginal in zip(tables, marginals, strict=True):
             self._levels.append(LevelSampler(table, marginal))
         return row_channel_digest(channel)
 
@@ -165,8 +98,8 @@ class RowRelease(RowDraws):
         """Output codes of every group; those of the given columns are their symbols."""
         given = len(self.channel.given)
         strata = row_strata(self.channel, codes[:given], len(records))
-        outputs = [code.astype(np.int32) for code in codes[:given]]
-        return outputs + self._outputs(strata, codes[given:], records, key)
+        of_given = [code.astype(np.int32) for code in codes[:given]]
+        return of_given + self._outputs(strata, codes[given:], records, key)
 
     def _outputs(
         self, strata: Integers, codes: Sequence[Integers], records: Records, key: Key
@@ -174,12 +107,14 @@ class RowRelease(RowDraws):
         """Output codes of every level, drawn some records at a time."""
         sources: list[Draws] = []
         for k in range(len(self._levels)):
-            own_key = key.derived(records.kind, "level", str(k))
-            sources.append(records.source(own_key))
+            # Independent numbers on every level: the law of a row is the product of its levels'.
+            key_of_level = key.derived(records.kind, "level", str(k))
+            sources.append(records.source(key_of_level))
         outputs = [np.empty(len(strata), dtype=np.int32) for _ in self._levels]
         for start in range(0, len(strata), CHUNK):
             span = slice(start, start + CHUNK)
             nodes = self._tree.tree.roots[strata[span]]
+            # Down the tree, all records of the chunk together.
             for k, level in enumerate(self._levels):
                 slots = self._slots(level, k, nodes, codes[k][span], sources[k], start)
                 outputs[k][span] = level.outputs[slots]
@@ -195,6 +130,7 @@ class RowRelease(RowDraws):
         source: Draws,
         start: int,
     ) -> NDArray[np.int32]:
+        """The slot of each record of a chunk that begins at the record `start`."""
         rows = level.rows_at(nodes, codes)
         numbers = source.below(DENOMINATOR, len(rows))
         if rows.size and rows.min() < 0:
@@ -211,6 +147,111 @@ class RowRelease(RowDraws):
         return level.sampler.outputs(rows, numbers)
 
 
+class LevelSampler:
+    """All nodes of a level as one sampler.
+
+    Its rows are, in this order: one for every pair; one for every constant node, which gives its
+    only slot with certainty; and, if the marginals are given, one for every other node.
+
+    Parameters
+    ----------
+    table : LevelTable
+        The nodes of the level.
+    marginals : sequence of arrays, optional
+        For every node that is not constant the integers of its slots, over `DENOMINATOR`: the row
+        of symbols that the node does not know.
+
+    Attributes
+    ----------
+    sampler : Sampler
+        Of slots.
+    outputs, children : (slots,) arrays
+        The output of each slot, and the node on the next level that it leads to.
+    """
+
+    def __init__(self, table: LevelTable, marginals: Sequence[Integers] | None) -> None:
+        self._table = table
+        # A place for every symbol of a node, and one for unknown symbols.
+        self._width = table.size + 1
+        pairs = len(table.pair_nodes)
+        constants = np.flatnonzero(table.constant)
+        parts = [
+            (table.rows.indptr, table.rows.indices, table.rows.values),
+            (
+                np.arange(len(constants) + 1),
+                table.first_slot[constants],
+                np.full(len(constants), DENOMINATOR, dtype=np.int64),
+            ),
+        ]
+        # The row of symbols without a pair at each node. A constant node has it in any case.
+        self._rows_without_pair = np.full(table.nodes, NO_PAIR, dtype=np.int64)
+        self._rows_without_pair[constants] = pairs + np.arange(len(constants))
+        # They are empty where all nodes of a level are constant.
+        if marginals:
+            others = np.flatnonzero(~table.constant)
+            parts.append(_marginal_part(table.first_slot[others], marginals))
+            first = pairs + len(constants)
+            self._rows_without_pair[others] = first + np.arange(len(others))
+        self.sampler = Sampler(_stacked(parts, len(table.slot_nodes)), DENOMINATOR)
+        self.outputs = table.slot_outputs.astype(np.int32)
+        self.children = table.slot_children
+        self._places = self._dense()
+
+    def _dense(self) -> NDArray[np.int32] | None:
+        """Row of the sampler for each node and symbol, one node after the other; None if there are
+        more than `MOST_PLACES`. The last place of a node is for unknown symbols.
+        """
+        table = self._table
+        if table.nodes * self._width > MOST_PLACES:
+            return None
+        places = np.repeat(self._rows_without_pair.astype(np.int32), self._width)
+        keys = table.pair_nodes * self._width + table.pair_inputs
+        # A pair is its own row.
+        places[keys] = np.arange(len(keys), dtype=np.int32)
+        return places
+
+    def rows_at(self, nodes: Integers, codes: Integers) -> Integers:
+        """Row of the sampler for each record, `NO_PAIR` where there is none; codes are -1 for
+        unknown symbols.
+        """
+        if self._places is not None:
+            at = nodes * self._width
+            at += np.where(codes < 0, self._width - 1, codes)
+            return self._places[at].astype(np.int64)
+        is_unknown = codes < 0
+        pairs = self._table.pairs(nodes, np.where(is_unknown, 0, codes))
+        pairs = np.where(is_unknown, NO_PAIR, pairs)
+        return np.where(pairs == NO_PAIR, self._rows_without_pair[nodes], pairs)
+
+
+SparseRows = tuple[Integers, Integers, Integers]
+"""Rows of a sparse table: where each row begins (and the last one ends), and the columns and the
+values of all entries.
+"""
+
+
+def _marginal_part(first_slots: Integers, marginals: Sequence[Integers]) -> SparseRows:
+    """The marginals of nodes whose slots begin at `first_slots`, as sparse rows over slots."""
+    lengths = [len(values) for values in marginals]
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    # The slots of a node are consecutive: its first one plus 0, 1, 2, ..
+    within = np.arange(int(starts[-1])) - np.repeat(starts[:-1], lengths)
+    slots = np.repeat(first_slots, lengths) + within
+    return starts, slots, np.concatenate(marginals)
+
+
+def _stacked(parts: Sequence[SparseRows], width: int) -> IntegerRows:
+    """The rows of several sparse tables of one width, one below the other."""
+    starts, columns, values = zip(*parts, strict=True)
+    lengths = np.concatenate([np.diff(start) for start in starts])
+    return IntegerRows(
+        (len(lengths), width),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate(columns),
+        np.concatenate(values),
+    )
+
+
 def row_channel_digest(channel: ReleasableRows) -> str:
     """SHA-256 of what a row channel does: its columns, symbols, labels and tree, and nothing of
     where it comes from.
@@ -223,6 +264,8 @@ def row_channel_digest(channel: ReleasableRows) -> str:
         "denominator": DENOMINATOR,
     }
     digest = hashlib.sha256(canonical(head).encode())
+    # Each array with its length before it, or entries could move from one array to the next. As
+    # little-endian 64-bit integers on every machine, so that a job can be continued on another one.
     arrays = [channel.tree.roots]
     for table in channel.tree.levels:
         arrays += [table.pair_nodes, table.pair_inputs, table.slot_nodes]
@@ -238,6 +281,11 @@ def marginal_rows(channel: ReleasableRows) -> list[list[Integers]]:
     """For each level and each node that is not constant, integers over 2^53 next to P(y | node)
     under the table.
 
+    With the mass m(i, v) of the rows i of the table at the node v, and the row W_v of the node,
+
+        P(y | v) is in proportion to  sum over i of  m(i, v) W_v(y | x_i),
+        m(i, w) = sum over slots (v, y) that lead to w  of  m(i, v) W_v(y | x_i).
+
     Records that the channel does not know get these draws; they are near the marginal, not exactly
     it.
     """
@@ -245,19 +293,24 @@ def marginal_rows(channel: ReleasableRows) -> list[list[Integers]]:
     if records is None:
         raise InputError(
             "unknown=marginal needs the table that the channel was designed for, and this channel "
-            "carries none (a "
-            "public one); use the channel file that `design` wrote"
+            "carries none (a public one); use the channel file that `design` wrote"
         )
     tree = channel.tree
-    strata = channel.strata_of(records.codes[:, : len(channel.given)])
+    given = len(channel.given)
+    # The masses that are not zero: weights[j] is that of the row rows[j] at the node nodes[j].
+    strata = channel.strata_of(records.codes[:, :given])
     rows = np.arange(len(records))
     nodes = tree.roots[strata]
     weights = records.masses
     by_level: list[list[Integers]] = []
     for k, table in enumerate(tree.levels):
+        # Below a constant node all nodes are constant, and need no marginal.
         moving = ~table.constant[nodes]
-        rows, nodes, weights = rows[moving], nodes[moving], weights[moving]
-        pairs = table.pairs(nodes, records.codes[rows, len(channel.given) + k])
+        rows = rows[moving]
+        nodes = nodes[moving]
+        weights = weights[moving]
+        pairs = table.pairs(nodes, records.codes[rows, given + k])
+        # An entry for each slot that a row can reach; `owner` is the row's place in `rows`.
         owner, entries = table.expanded(pairs)
         slots = table.rows.indices[entries]
         weights = weights[owner] * (table.rows.values[entries] / DENOMINATOR)
@@ -274,12 +327,12 @@ def marginal_rows(channel: ReleasableRows) -> list[list[Integers]]:
 
 
 def _node_rows(table: LevelTable, masses: NDArray[np.float64]) -> list[Integers]:
+    """For each node that is not constant, integers in proportion to the masses of its slots."""
     rows: list[Integers] = []
-    ends = np.searchsorted(table.slot_nodes, np.arange(table.nodes + 1)).tolist()
-    for node, (first, last) in enumerate(itertools.pairwise(ends)):
-        if table.constant[node]:
-            continue
-        own = masses[first:last]
-        shares = np.rint(own / own.sum() * DENOMINATOR).astype(np.int64)
+    ends = np.searchsorted(table.slot_nodes, np.arange(table.nodes + 1))
+    for node in np.flatnonzero(~table.constant).tolist():
+        of_node = masses[ends[node] : ends[node + 1]]
+        shares = np.rint(of_node / of_node.sum() * DENOMINATOR).astype(np.int64)
+        # Every output of the node stays possible, also where rounding gives 0.
         rows.append(apportioned(np.maximum(shares, 1).tolist(), DENOMINATOR))
     return rows

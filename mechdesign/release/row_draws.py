@@ -1,14 +1,23 @@
 """Draws of the rows of a table: what channels of rows and channels of boxes share.
 
-Cells become symbols, symbols become outputs (`RowDraws._drawn`), and outputs become the texts of
-released columns. Records with identifiers keep their draws in any order.
+The columns of such a channel come in groups: first the given columns, one a group, then the levels,
+each a column or several crossed ones. `RowDraws.draw` takes a batch of records through three steps:
+cells become symbols, one for each group; symbols become outputs, one for each group (`_drawn`, by
+the kind of channel); outputs become the texts of released columns.
+
+For example, with the given column sex and a level of job and state, the record (F, nurse, Iowa) has
+the symbols F and (nurse, Iowa). If the level's output is (clerk, Ohio), the released columns sex,
+job and state get the texts F, clerk and Ohio (`OutputColumn`).
+
+Records with identifiers keep their draws in any order (`identified_draws`). A row of symbols is one
+number there, with one digit for each group (`_row_numbers`).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,13 +28,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.formats.census import Hashes
-from mechdesign.formats.digests import RowHasher
-from mechdesign.release.drawing import KEEP, REDRAW
-from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
-from mechdesign.release.first_symbols import FirstSymbols, new_records
+from mechdesign.release.draws import Identifiers, Key, Records
+from mechdesign.release.identified_draws import KEEP, REDRAW, IdentifiedDraws
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
-from mechdesign.release.spellings import Spellings
 from mechdesign.tables.columns import (
     MISSING,
     UNKNOWN,
@@ -36,11 +41,15 @@ from mechdesign.tables.columns import (
 from mechdesign.tables.variable import Variable, column_names
 
 PRIME = 2**31 - 1
-"""Rows of symbols are told apart by their number modulo this, where identifiers are checked."""
+"""Rows of symbols are told apart by their number modulo this, where identifiers are checked.
+
+It fits the 32 bits that `FirstSymbols` keeps of each, and two different rows agree by chance once
+in 2^31 times.
+"""
 
 
 class RowsWithStrata(Protocol):
-    """What channels of rows and of boxes, which stand above this package, have in common."""
+    """What channels of rows and of boxes, which are above this package, have in common."""
 
     @property
     def given(self) -> tuple[Variable, ...]:
@@ -95,8 +104,10 @@ class OutputColumn:
     places: NDArray[np.int32]
 
 
-class RowDraws(ABC):
+class RowDraws(IdentifiedDraws, ABC):
     """A channel of rows or of boxes made ready to draw.
+
+    A subclass makes its samplers in `_prepare`, which is called first, and draws in `_drawn`.
 
     Parameters
     ----------
@@ -123,10 +134,6 @@ class RowDraws(ABC):
         For each group how many records had each symbol, a missing cell, and an unknown symbol.
     output_counts : list of arrays
         For each group how many records got each output.
-    seen, earlier : FirstSymbols
-        The row that each identifier first came with, in this release and in others, as one number.
-    changes : int
-        How many records had another row in an earlier release.
     """
 
     def __init__(
@@ -140,18 +147,11 @@ class RowDraws(ABC):
         self.channel = channel
         self.policy = policy or Policy()
         self.digest = self._prepare()
-        self._key = key.derived("row channel", self.digest)
+        super().__init__(key.derived("row channel", self.digest), changed)
         form = self.policy.normalise
-        self._alphabets = [
-            normalised(variable, form) for variable in channel.given + channel.levels
-        ]
+        groups = channel.given + channel.levels
+        self._alphabets = [normalised(variable, form) for variable in groups]
         self.columns = _output_columns(channel)
-        self.changed = changed
-        self.changes = 0
-        self.seen = FirstSymbols()
-        self.earlier = FirstSymbols()
-        self.are_new: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        """Of the identified records that were drawn last, those that no earlier release had."""
         if changed == KEEP:
             self._check_reversible()
         self.codes: list[Integers] = []
@@ -161,8 +161,6 @@ class RowDraws(ABC):
             self.symbol_counts.append(np.zeros(len(variable) + 2, dtype=np.int64))
         for released in (*channel.given, *channel.labels):
             self.output_counts.append(np.zeros(len(released), dtype=np.int64))
-        self.spellings = Spellings()
-        self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     @abstractmethod
     def _prepare(self) -> str:
@@ -195,7 +193,7 @@ class RowDraws(ABC):
             One for each of the channel's `released_columns`, in their order.
         records : RowNumbers, NumberedRecords or Identifiers
         """
-        codes = self._codes(self._normalised(columns), check=True)
+        codes = self._codes(columns, checks=True)
         if isinstance(records, Identifiers):
             outputs = self._drawn_for_identified(codes, records)
         else:
@@ -205,53 +203,54 @@ class RowDraws(ABC):
         return [column.places[outputs[column.group]] for column in self.columns]
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
-        """Add to `symbol_counts` so many equal records each, for which nothing is drawn or
-        refused.
-        """
-        self._codes(self._normalised(columns), check=False, times=times)
+        """Add records to `symbol_counts`, each so many times; nothing is drawn or refused."""
+        self._codes(columns, checks=False, times=times)
 
     @property
     def has_bins(self) -> bool:
         """Whether a column is released in bins, so that its cells are many different numbers."""
         return any(any(variable.bins) for variable in self._alphabets)
 
-    def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
-        """Hashes and first rows of the records that no earlier release had, some at a time,
-        sorted.
-        """
-        return new_records(self.seen, self.earlier)
-
-    def _normalised(self, columns: Sequence[Encoded]) -> list[Encoded]:
-        return [normalised_cells(column, self.policy.normalise) for column in columns]
-
     def _codes(
         self,
-        cells: Sequence[Encoded],
+        columns: Sequence[Encoded],
         *,
-        check: bool,
+        checks: bool,
         times: Integers | None = None,
     ) -> list[Integers]:
         """The symbol of every record in every group, -1 where it is unknown or missing and that is
         allowed. The records are counted.
+
+        Parameters
+        ----------
+        columns : sequence of Encoded
+            One for each of the channel's `released_columns`.
+        checks : bool
+            Whether unknown symbols and missing cells are refused by the rules of the policy.
+        times : (n,) array, optional
+            How many records each one counts for; one by default.
         """
+        cells = normalised_cells(columns, self.policy.normalise)
         codes: list[Integers] = []
         counted: list[Integers] = []
         start = 0
         for k, variable in enumerate(self._alphabets):
             end = start + len(variable.columns)
-            part = cells[start:end]
+            cells_of_group = cells[start:end]
             start = end
-            places = positions_of(part, variable)
+            places = positions_of(cells_of_group, variable)
             symbols = places
+            # Most batches have neither, and then no array is copied.
             if places.size and places.min() < 0:
-                if check:
+                if checks:
                     is_given = k < len(self.channel.given)
-                    self._check_unknown(places, part, variable, is_given)
-                # MISSING comes before UNKNOWN, as at the end of the counts.
+                    self._check_unknown(places, cells_of_group, variable, is_given)
+                # MISSING (-2) and UNKNOWN (-1) are the last two places of the counts.
                 symbols = np.where(places < 0, places + len(variable) + 2, places)
                 places = np.maximum(places, -1)
             codes.append(places)
             counted.append(symbols)
+        # Counted only now: if a later group refuses the batch, nothing of it counts.
         for counts, symbols in zip(self.symbol_counts, counted, strict=True):
             # Weighted counts are floats, which are exact up to 2^53.
             added = np.bincount(symbols, times, minlength=len(counts))
@@ -266,8 +265,8 @@ class RowDraws(ABC):
         variable: Variable,
         is_given: bool,
     ) -> None:
-        """Refuse unknown symbols and missing cells as the policy says; those of given columns
-        always.
+        """Refuse unknown symbols and missing cells by the rules of the policy; those of given
+        columns always.
         """
         for code, rule in ((MISSING, self.policy.null), (UNKNOWN, self.policy.unknown)):
             at = np.flatnonzero(places == code)
@@ -277,32 +276,16 @@ class RowDraws(ABC):
     def _drawn_for_identified(
         self, codes: list[Integers], records: Identifiers
     ) -> list[NDArray[np.int32]]:
-        """The draws of identified records, as `changed` says for those whose row has changed."""
+        """The draws of identified records, by the rule `changed` where a row has changed."""
         numbers = self._row_numbers(codes)
-        hashes = self._hasher.identifiers(records.columns)
-        self.spellings.add(records.columns, hashes, self._hasher)
-        _, here = self.seen.look(hashes, numbers)
-        self.are_new, before = self.earlier.find(hashes, numbers)
-        shared = np.flatnonzero(here != numbers)
-        if shared.size:
-            # Their draws would depend on each other.
-            raise InputError(
-                f"the identifier {records.named(int(shared[0]))} belongs to records with different "
-                "symbols; name columns that identify a record"
-            )
-        other = np.flatnonzero(before != numbers)
-        self.changes += len(other)
-        if other.size and self.changed == REFUSE:
-            raise InputError(
-                f"the record {records.named(int(other[0]))} has other symbols than when it was "
-                "released before: keep what was released (--changed keep), or draw it anew, which "
-                "tells more of it (--changed redraw)"
-            )
+        first_numbers = self.first_codes(numbers, records)
+        changed = np.flatnonzero(first_numbers != numbers)
         if self.changed == KEEP:
-            codes = self._with_first_rows(codes, before, other)
+            # The old row under the old key gives the old output again.
+            codes = self._with_first_rows(codes, first_numbers, changed)
         outputs = self._drawn(codes, records, self._key)
         if self.changed == REDRAW:
-            self._redraw_changed(outputs, codes, numbers, other, records)
+            self._redraw_changed(outputs, codes, numbers, changed, records)
         return outputs
 
     def _redraw_changed(
@@ -310,49 +293,53 @@ class RowDraws(ABC):
         outputs: list[NDArray[np.int32]],
         codes: Sequence[Integers],
         numbers: Integers,
-        other: Integers,
+        changed: Integers,
         records: Identifiers,
     ) -> None:
-        """Draw records anew whose row is not the one that they were first released with.
-
-        Each further row has random numbers of its own: those of the first have met the first alone.
-        """
-        for number in np.unique(numbers[other]).tolist():
-            at = other[numbers[other] == number]
-            key = self._key.derived("changed", str(number))
+        """Draw the records at the places `changed` anew, under the key of their change."""
+        for number in np.unique(numbers[changed]).tolist():
+            at = changed[numbers[changed] == number]
+            key = self.key_of_change(number)
             try:
                 drawn = self._drawn([code[at] for code in codes], records.some(at), key)
             except UnknownSymbol as error:
+                # Its position is among the changed records, and messages count those of the batch.
                 position = int(at[error.position])
                 raise UnknownSymbol(position, error.what) from None
             for group, values in zip(outputs, drawn, strict=True):
                 group[at] = values
 
     def _row_numbers(self, codes: Sequence[Integers]) -> Integers:
-        """One number for the row of each record; modulo `PRIME` where there are more rows."""
+        """One number for the row of each record; modulo `PRIME` where there are more rows.
+
+        The codes of the groups are its digits, in the mixed base of their numbers of symbols: a
+        code from -1 (unknown) up to n - 1 is the digit code + 1 in base n + 1.
+        """
         numbers = np.zeros(len(codes[0]), dtype=np.int64)
         for code, variable in zip(codes, self._alphabets, strict=True):
             numbers = (numbers * (len(variable) + 1) + code + 1) % PRIME
         return numbers
 
     def _with_first_rows(
-        self, codes: list[Integers], before: Integers, other: Integers
+        self, codes: list[Integers], first_numbers: Integers, changed: Integers
     ) -> list[Integers]:
-        """The codes, with those of the first release at the places `other`."""
-        numbers = before[other]
+        """The codes, with those of the first release at the places `changed`."""
+        # The inverse of `_row_numbers`, which `_check_reversible` has made sure of. The last group
+        # is the last digit, so the digits are split off from the end.
+        numbers = first_numbers[changed]
         replaced: list[Integers] = []
         for code, variable in zip(
             reversed(codes), reversed(self._alphabets), strict=True
         ):
             first = code.copy()
             numbers, digits = np.divmod(numbers, len(variable) + 1)
-            first[other] = digits - 1
+            first[changed] = digits - 1
             replaced.append(first)
         replaced.reverse()
         return replaced
 
     def _check_reversible(self) -> None:
-        """Refuse to keep old rows that their numbers do not tell."""
+        """Refuse to keep old rows where several rows have one number, and none can be restored."""
         rows = math.prod(len(variable) + 1 for variable in self._alphabets)
         if rows > PRIME:
             raise InputError(
@@ -383,17 +370,21 @@ def row_strata(
 
 
 def _output_columns(channel: RowsWithStrata) -> tuple[OutputColumn, ...]:
-    groups: list[list[tuple[str, ...]]] = [
-        list(variable.symbols) for variable in channel.given
-    ]
-    for k, labels in enumerate(channel.labels):
-        groups.append([channel.texts_of(k, output) for output in range(len(labels))])
+    """The released columns of every group, given columns first."""
+    # For each group the texts of every output code: one text a column.
+    groups: list[list[tuple[str, ...]]] = []
+    for variable in channel.given:
+        groups.append(list(variable.symbols))
+    for level, labels in enumerate(channel.labels):
+        outputs = range(len(labels))
+        groups.append([channel.texts_of(level, output) for output in outputs])
     names = iter(channel.output_columns)
     columns: list[OutputColumn] = []
     for group, symbols in enumerate(groups):
         for cells in zip(*symbols, strict=True):
+            # Outputs of crossed columns share texts: each column has every text once.
             texts = tuple(dict.fromkeys(cells))
-            place = {text: k for k, text in enumerate(texts)}
-            places = np.array([place[cell] for cell in cells], dtype=np.int32)
+            place_of = dict(zip(texts, range(len(texts)), strict=True))
+            places = np.array([place_of[cell] for cell in cells], dtype=np.int32)
             columns.append(OutputColumn(next(names), group, texts, places))
     return tuple(columns)

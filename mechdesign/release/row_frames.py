@@ -1,10 +1,11 @@
 """A frame released through a channel of rows or boxes: given and released columns, nothing else.
 
-The frame becomes arrow columns, the channel draws (`row_draws`), and the released columns go back
-into a frame of the same library. Nothing else is kept: every other column may tell of the row.
+The cells of the frame are encoded, the channel draws (`row_draws`), and each released column is
+rebuilt in the type of the column that it replaces (`tables.rebuilding`). They make a new frame of
+the same library. Nothing else is kept: every other column, and an index, may disclose the row.
 """
 
-# narwhals tells too little of its types for the strict mode.
+# narwhals has no complete types.
 # pyright: basic
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import encoded_columns
-from mechdesign.release.draws import Identifiers, RowNumbers
+from mechdesign.release.draws import Identifiers, Records, RowNumbers
 from mechdesign.release.row_draws import RowDraws, RowsWithStrata
 from mechdesign.tables.rebuilding import rebuild
 
@@ -31,11 +32,9 @@ def apply_to_frame(
     channel = release.channel
     cells = encoded_columns(frame, channel.released_columns)
     count = len(cells[0])
-    records = (
-        RowNumbers(first_row, count)
-        if identity is None
-        else Identifiers([list(identity)])
-    )
+    records: Records = RowNumbers(first_row, count)
+    if identity is not None:
+        records = Identifiers([list(identity)])
     if len(records) != count:
         raise InputError(
             f"the identity has {len(records)} entries and the frame {count} records"
@@ -44,9 +43,10 @@ def apply_to_frame(
     table = nw.from_native(frame, eager_only=True)
     columns: dict[str, Any] = {}
     for column, codes in zip(release.columns, drawn, strict=True):
-        # With free outputs a level of several columns has one output, of the kind of the first.
-        source = column.name if column.name in table.columns else None
-        if source is None:
+        source = column.name
+        if source not in table.columns:
+            # A level of several columns with free outputs, or the label of a box: one column, of
+            # the type of the first that it replaces.
             source = _first_column(channel, column.group)
         native = table[source].to_native()
         columns[column.name] = rebuild(
@@ -56,6 +56,7 @@ def apply_to_frame(
 
 
 def _first_column(channel: RowsWithStrata, group: int) -> str:
+    """The first column of a group."""
     variables = channel.given + channel.levels
     return variables[group].columns[0]
 
@@ -70,12 +71,13 @@ def _frame_of(table: Any, columns: dict[str, Any]) -> Any:
     if implementation.is_polars():
         import polars as pl
 
-        return pl.DataFrame([series.alias(name) for name, series in columns.items()])
+        named = [series.alias(name) for name, series in columns.items()]
+        return pl.DataFrame(named)
     import pandas as pd
 
     index = table.to_native().index
     if isinstance(index, pd.RangeIndex):
         return pd.DataFrame(columns, index=index)
-    # Any other index may hold what is not released.
-    series = {name: column.array for name, column in columns.items()}
-    return pd.DataFrame(series)
+    # Any other index may hold what is not released. Arrays, unlike Series, have none.
+    arrays = {name: column.array for name, column in columns.items()}
+    return pd.DataFrame(arrays)

@@ -2,7 +2,12 @@
 
 An output y is drawn for an input x by comparing a uniform integer u in [0, denominator) with the
 cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. No floating point
-anywhere.
+anywhere. For example, with the row (3, 0, 5) over 8 the cumulated integers are 3 and 8: u = 0, 1, 2
+give the output 0, and u = 3, .., 7 the output 2.
+
+Most draws need no search. A guide table cuts [0, denominator) into equal buckets, and has for each
+row and bucket the output, if all of the bucket leads to one; only the other buckets are searched by
+bisection.
 """
 
 from __future__ import annotations
@@ -29,7 +34,20 @@ GUIDE_BITS = range(4, 11)
 
 
 class Sampler:
-    """Draws outputs for codes of inputs; made once per channel."""
+    """Draws outputs for codes of inputs; made once per channel.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of int, or IntegerRows
+        The integers of every row over its outputs.
+    denominator : int
+        The sum of each row, at most 2^62.
+
+    Raises
+    ------
+    InputError
+        If a row has another sum.
+    """
 
     def __init__(self, rows: Sequence[Sequence[int]], denominator: int) -> None:
         integers = IntegerRows.of(rows)

@@ -4,6 +4,12 @@ The draw of a record follows from the text of its identifier, byte for byte. A t
 by a spreadsheet has lost its leading zeros, and every record would be drawn a second time. So the
 identifiers of a release are compared, among themselves and with earlier releases, in their plain
 spelling (`plain_spelling`), and two texts with one plain spelling are refused.
+
+`Spellings.add` is called for every batch. It remembers pairs of hashes, (plain, as written), and
+only of texts that are not plain themselves: 017 gives (hash of 17, hash of 017). The pair of a text
+is missing where it is plain, so a job also looks the plain hashes up among the identifiers of the
+release (`FirstSymbols.has_any`), and finds 17 beside 017 there. `differ` and `new_pairs` compare
+with the pairs that a ledger has of earlier releases.
 """
 
 from __future__ import annotations
@@ -112,12 +118,18 @@ class Spellings:
         pairs = np.unique(np.stack([all_plain, all_written], axis=1), axis=0)
         self.plain = pairs[:, 0]
         self.written = pairs[:, 1]
-        # One plain spelling in two different pairs.
+        # Pairs are different, so one plain spelling in two of them was written in two ways.
         if len(np.unique(self.plain)) < len(self.plain):
             raise InputError(TWO_SPELLINGS)
 
     def differ(self, plain: Hashes, written: Hashes) -> bool:
-        """Whether one of these plain spellings is written in another way here."""
+        """Whether one of these plain spellings is written in another way here.
+
+        Parameters
+        ----------
+        plain, written : (k,) hashes
+            The pairs of another release; each plain spelling occurs once.
+        """
         _, here, there = np.intersect1d(
             self.plain, plain, assume_unique=True, return_indices=True
         )

@@ -1,10 +1,10 @@
 """Bins from a user's specification: a width, equal shares of the records, edges, or medians.
 
-`specs_by_column` says which specification belongs to which column, and `bins_for` makes the bins of
-one column: the kind and the exact numbers of its cells, then the edges, then the values in each bin
-with their masses. For example, the width ``10`` and cells from 17 to 90 give the edges 10, 20, ..,
-100. Edges disclose no record: they are multiples of a width, or the roundest numbers between two
-values, with infinite ends.
+`specs_by_column` gives each column its specification, and `bins_for` makes the bins of one column:
+the kind and the exact numbers of its cells, then the edges, then the values in each bin with their
+masses. For example, the width ``10`` and cells from 17 to 90 give the edges 10, 20, .., 100. Edges
+disclose no record: they are multiples of a width, or the roundest numbers between two values, with
+infinite ends.
 """
 
 from __future__ import annotations
@@ -79,10 +79,14 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     # Each bin keeps its values, from which numbers are drawn in proportion to their masses.
     values: list[tuple[str, ...]] = []
     masses: list[tuple[int, ...]] = []
-    for part in _numbers_by_bin(name, numbers, bins):
-        thinned = _thinned(part)
-        values.append(tuple(text_of_number(value, kind) for value, _ in thinned))
-        masses.append(tuple(mass for _, mass in thinned))
+    for numbers_of_bin in _numbers_by_bin(name, numbers, bins):
+        texts_of_bin: list[str] = []
+        masses_of_bin: list[int] = []
+        for value, mass in _thinned(numbers_of_bin):
+            texts_of_bin.append(text_of_number(value, kind))
+            masses_of_bin.append(mass)
+        values.append(tuple(texts_of_bin))
+        masses.append(tuple(masses_of_bin))
     return Bins(kind=kind, edges=bins.edges, values=tuple(values), counts=tuple(masses))
 
 
@@ -99,6 +103,7 @@ def specs_by_column(bins: Any, columns: Sequence[str]) -> dict[str, Any]:
     if isinstance(bins, tuple):
         entries = cast("tuple[Any, ...]", bins)
         # The bins of a channel's variable have an entry for each column.
+        # A tuple of numbers or texts is one specification: the edges of the only column.
         if any(isinstance(entry, Bins) for entry in entries):
             return dict(zip(columns, entries, strict=True))
     if not isinstance(bins, Mapping):
@@ -127,7 +132,7 @@ def spec_of(bins: Any) -> str:
     if isinstance(bins, timedelta):
         return f"{bins.total_seconds()}s"
     if isinstance(bins, Iterable):
-        return ",".join(str(edge) for edge in cast("Iterable[Any]", bins))
+        return ",".join(map(str, cast("Iterable[Any]", bins)))
     return str(bins)
 
 
@@ -308,7 +313,7 @@ def _edge_texts(
 ) -> tuple[str, ...]:
     """The edges as texts."""
     # Edges at midnight are written as dates.
-    finite = [cut for cut in cuts if math.isfinite(cut)]
+    finite = filter(math.isfinite, cuts)
     if kind == "time" and all(cut % DAY == 0 for cut in finite):
         kind = "date"
     try:
@@ -344,11 +349,12 @@ def _thinned(part: Numbers) -> Numbers:
 
     Of more than `MOST_VALUES`, those in the middle of equal shares of the mass are kept.
     """
+    masses = [mass for _, mass in part]
     if len(part) <= MOST_VALUES:
         # Values are drawn in proportion to the masses, so these are kept in lowest terms.
-        divisor = math.gcd(*(mass for _, mass in part)) or 1
+        divisor = math.gcd(*masses) or 1
         return [(value, mass // divisor) for value, mass in part]
-    sums = list(itertools.accumulate(mass for _, mass in part))
+    sums = list(itertools.accumulate(masses))
     # A value may be in the middle of several shares, so the shares of each are counted.
     shares: Counter[Fraction] = Counter()
     # Equal shares k = 0, 1, .. of the mass; the middle of each, in integers, is at

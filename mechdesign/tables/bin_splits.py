@@ -1,10 +1,10 @@
 """Splits of ordered numbers into bins: equal shares of the records, or least distance to medians.
 
-A split k separates the numbers before position k from those at k and after it: of the numbers
-17, 25, 40, the split 2 makes the bins {17, 25} and {40}.
+A split k separates the numbers before position k from those at k and after it: of the numbers 17,
+25, 40, the split 2 makes the bins {17, 25} and {40}.
 
-`quantile_splits` takes the splits nearest to equal shares. `least_distance` minimises the sum of
-|v - median of the bin of v| by dynamic programming over the number of bins (`least_cells`); each of
+`quantile_splits` takes the splits nearest to equal shares. `least_distance` minimises the sum of |v
+- median of the bin of v| by dynamic programming over the number of bins (`least_cells`); each of
 its steps is a search for the least entry of every row of a matrix, whose places never move down
 (`row_minima`).
 """

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -112,8 +112,8 @@ class Bins(Record):
             return
         values = self.values or ()
         counts = self.counts or ()
-        value_sizes = [len(texts) for texts in values]
-        count_sizes = [len(numbers) for numbers in counts]
+        value_sizes = list(map(len, values))
+        count_sizes = list(map(len, counts))
         if value_sizes != count_sizes or len(value_sizes) != len(self):
             raise InputError(
                 "values and counts must both have every bin, equally many of each, or be left out"
@@ -139,7 +139,7 @@ class Bins(Record):
     @cached_property
     def cuts(self) -> tuple[Fraction | float, ...]:
         """The edges as numbers; only infinities are floats."""
-        return tuple(self._cut(edge) for edge in self.edges)
+        return tuple(map(self._cut, self.edges))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ class Bins(Record):
         """
         rounded = _rounded(texts, self.kind)
         if rounded is None:
-            return np.array([self.bin_of(text) for text in texts], dtype=np.int64)
+            return np.array(list(map(self.bin_of, texts)), dtype=np.int64)
         bins, unsure = self._searched(rounded)
         for place in np.flatnonzero(unsure).tolist():
             bins[place] = self.bin_of(texts[place])
@@ -288,9 +288,14 @@ class Bins(Record):
 
 
 def middle_of(weights: Sequence[int]) -> int:
-    """Position of the lower median of ordered things with these weights."""
+    """Position of the lower median of ordered things with these weights.
+
+    It is the first one with which half of the weight is reached: 1 for the weights 1, 2, 1.
+    """
     sums = list(itertools.accumulate(weights))
-    return next(k for k, total in enumerate(sums) if 2 * total >= sums[-1])
+    # In integers half of the weight is reached where twice the sum is all of it.
+    half = (sums[-1] + 1) // 2
+    return bisect_left(sums, half)
 
 
 def _nearest_double(cut: Fraction | float) -> float:

@@ -56,9 +56,11 @@ def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
 
     With `most`, texts of no kind are skipped, and the kind of the first other one decides.
     """
-    kinds: list[Kind | None] = [_kind_of(text) for text in texts]
-    if most:
-        kinds = [kind for kind in kinds if kind is not None]
+    kinds: list[Kind | None] = []
+    for text in texts:
+        kind = _kind_of(text)
+        if kind is not None or not most:
+            kinds.append(kind)
     different = set(kinds)
     # A date is the time of its midnight.
     if different == {"date", "time"}:

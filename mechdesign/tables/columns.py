@@ -3,6 +3,9 @@
 A channel is applied in two steps: `values_of` (or `encode_for`, for one column with bins) makes
 texts of the cells, and `positions_of` looks the texts up among the variable's symbols. A record
 without a symbol gets `UNKNOWN` or `MISSING` there; `unknown_at` explains such a record.
+
+For example, with the symbols clerk and nurse the cells nurse, pilot and an empty one have the
+positions 1, -1 and -2.
 """
 
 from __future__ import annotations
@@ -82,7 +85,7 @@ def _values_of_tuples(records: Sequence[Any], names: Sequence[str]) -> list[Enco
         fact = f"of type {type(cast('object', record)).__name__}"
         if size is not None:
             fact = f"a tuple of {size}"
-        wanted = ", ".join(quoted(name) for name in names)
+        wanted = ", ".join(map(quoted, names))
         raise InputError(
             f"entry {position} must be a tuple with one value for each of {wanted}, not {fact}"
         )
@@ -121,7 +124,7 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
         key_of_record = columns[0].codes.astype(np.int64) + 1
     else:
         distinct, key_of_record = distinct_records(columns)
-        keys = [tuple(key) for key in distinct.tolist()]
+        keys = list(map(tuple, distinct.tolist()))
     positions = [_position(columns, key, variable) for key in keys]
     return np.array(positions, dtype=np.int64)[key_of_record]
 
@@ -204,7 +207,7 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
                 f"{bins.edges[0]} to {bins.edges[-1]}; say what to publish for it (--unknown), "
                 "or design the channel with edges that hold it (-inf, inf)"
             )
-    # The last fault: the record has a symbol, but not one of this variable.
+    # What is left: the record has a symbol, but not one of this variable.
     text = ", ".join(cells)
     title = ",".join(variable.columns)
     near = difflib.get_close_matches(text, variable.names, n=1)

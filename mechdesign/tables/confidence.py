@@ -3,11 +3,15 @@
 Given how many records N_s a sensitive symbol s has, its row of the table is multinomial(N_s,
 P(.|s)), so each cell is binomial. Clopper and Pearson (1934) bound P(x|s) whatever it is: an end is
 the p at which a binomial tail equals the share of 1 - level that the cell may spend. By
-Bonferroni's inequality over all ends, all bounds are true at once with probability `level` or
-more. The shares P(s) are bounded alike, or known, or not needed. Rows of few records and cells of
-large probability spend more of 1 - level than others, by rules fixed before the sample.
+Bonferroni's inequality over all ends, all bounds are true at once with probability `level` or more.
+The shares P(s) are bounded alike, or known, or not needed. Rows of few records and cells of large
+probability spend more of 1 - level than others, by rules fixed before the sample.
 
 Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can recompute them.
+
+For example, a table of 2 sensitive and 3 useful symbols at the level 0.95 has 0.05 to spend: 1/4 of
+it on the shares P(s), as one of 3 + 1 parts, and 3/4 on the two rows, half of that equally and half
+by 1 / N_s (`_row_parts`). What a row has, its 2 * 3 ends share (`_Level`).
 
 `confidence_set` computes the set of a table, and `set_of_record` that of a channel file, which must
 equal it. The rest checks what users give: the level, known shares, the kind of the table.
@@ -165,8 +169,8 @@ class _Level:
         for count in set(counts):
             lower_ends[count] = self.lower_end(count, total)
             upper_ends[count] = self.upper_end(count, total)
-        lower = tuple(lower_ends[count] for count in counts)
-        upper = tuple(upper_ends[count] for count in counts)
+        lower = tuple(map(lower_ends.__getitem__, counts))
+        upper = tuple(map(upper_ends.__getitem__, counts))
         return lower, upper
 
 
@@ -241,9 +245,10 @@ def _row_parts(totals: Sequence[int]) -> list[Fraction]:
     Half is spread equally, half in proportion to 1 / N_s: rows of few records need more. The parts
     may depend on N_s, because every row is considered given all N_s.
     """
-    inverse = [Fraction(1, total) for total in totals]
-    whole = sum(inverse)
-    return [(Fraction(1, len(totals)) + part / whole) / 2 for part in inverse]
+    inverses = [Fraction(1, total) for total in totals]
+    whole = sum(inverses)
+    equal = Fraction(1, len(totals))
+    return [(equal + inverse / whole) / 2 for inverse in inverses]
 
 
 def _cell_ends(
@@ -273,9 +278,9 @@ def _share_ends(
         return (Fraction(0),) * size, (Fraction(1),) * size
     low, high = _Level.of_row(error, size).ends(totals)
     # The ends are integers over SCALE, rounded outwards, so the fractions enclose the exact ends.
-    lower = tuple(Fraction(end, SCALE) for end in low)
-    upper = tuple(Fraction(end, SCALE) for end in high)
-    return lower, upper
+    lower = [Fraction(end, SCALE) for end in low]
+    upper = [Fraction(end, SCALE) for end in high]
+    return tuple(lower), tuple(upper)
 
 
 def _rest_ends(
@@ -371,6 +376,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
         Mapping,
         "; write one, as in {'Husband': '0.4', 'Wife': '0.6'}",
     )
+    # A symbol may be named by its text, or as the tuple of its parts.
     position_of: dict[Any, int] = {}
     for s, name in enumerate(joint.sensitive.names):
         position_of[name] = s
@@ -389,6 +395,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
         raise InputError(
             f"the shares do not name {listed(missing)}; every sensitive symbol needs its share"
         )
+    # Printed shares are rounded, so they are normalised if they nearly sum to 1.
     total = sum(exact.values(), Fraction(0))
     if abs(total - 1) > SHARE_TOLERANCE:
         raise InputError(

@@ -41,7 +41,7 @@ def unseen_symbols(path: str, joint: Joint) -> int:
     InputError
         If the list repeats a symbol, or lacks one of the table.
     """
-    symbols = [tuple(row) for row in _rows(path, joint.useful.columns)]
+    symbols = list(map(tuple, _rows(path, joint.useful.columns)))
     twice = repeated(symbols)
     if twice is not None:
         raise FileError(
@@ -51,8 +51,8 @@ def unseen_symbols(path: str, joint: Joint) -> int:
     # No symbol is listed twice and all of the table are listed, so the others are the difference.
     listed_only = len(symbols) - len(joint.useful)
     # A column of zeros names a symbol without records, too, which the file need not have.
-    names = {", ".join(symbol) for symbol in symbols}
-    table_only = [name for name in joint.empty_useful if name not in names]
+    names = set(map(", ".join, symbols))
+    table_only = set(joint.empty_useful) - names
     return listed_only + len(table_only)
 
 
@@ -71,10 +71,12 @@ def check_secrets(path: str, joint: Joint) -> None:
     InputError
         If the list lacks a value of the table, or names a value of which the table has no record.
     """
-    symbols = [tuple(row) for row in _rows(path, joint.sensitive.columns)]
+    symbols = list(map(tuple, _rows(path, joint.sensitive.columns)))
     _require_listed(path, symbols, joint.sensitive)
-    present = joint.sensitive.index
-    without_records = [", ".join(symbol) for symbol in symbols if symbol not in present]
+    without_records: list[str] = []
+    for symbol in symbols:
+        if symbol not in joint.sensitive.index:
+            without_records.append(", ".join(symbol))
     if without_records:
         raise FileError(path, f"{path}: {unprotected(without_records)}")
 
@@ -88,7 +90,7 @@ def read_shares(path: str) -> dict[str, str]:
     twice = repeated(symbol for symbol, _ in rows)
     if twice is not None:
         raise FileError(path, f"{path}: the share of {quoted(twice)} is given twice")
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
 def _rows(path: str, header: Sequence[str]) -> list[list[str]]:

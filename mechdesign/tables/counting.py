@@ -1,9 +1,9 @@
 """The columns of a data frame, or the groups of a lazy table, with numbers of records.
 
-Every container yields the same: parts of columns of codes into texts, and how many records each
-row of a part counts for. A data frame in memory is one part, with one record a row. A table of Dask
-is counted partition by partition on its workers. Any other lazy table is grouped where its data
-are, and only the groups are fetched.
+Every container yields the same: parts of columns of codes into texts, and how many records each row
+of a part counts for. A data frame in memory is one part, with one record a row. A table of Dask is
+counted partition by partition on its workers. Any other lazy table is grouped where its data are,
+and only the groups are fetched.
 """
 
 from __future__ import annotations

@@ -4,13 +4,15 @@
 (`table_layout`), each cell as an exact fraction (``0.25`` is 1/4), all fractions times their common
 denominator (`scaled`), and rows and columns of zeros dropped (`without_empty`). Counts skip the
 fractions. A row or column that is the sum of the others is refused: it would count everybody twice.
+For example, the probabilities 0.25 and 0.5 in one row, 0.25 and 0 in the other, have the common
+denominator 4 and become the integers 1, 2 and 1, 0.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -112,7 +114,8 @@ def scaled(
     """
     denominators: set[int] = set()
     for row in values:
-        denominators.update(value.denominator for value in row)
+        for value in row:
+            denominators.add(value.denominator)
     common = math.lcm(*denominators)
     counts: list[list[int]] = []
     for row in values:
@@ -140,10 +143,12 @@ def without_empty(
     notices: tuple[str, ...] = (),
 ) -> ExactTable:
     """Drop rows and columns without mass, with a notice; refuse what leaves nothing to design."""
-    rows = [s for s, row in enumerate(counts) if any(row)]
+    rows = _with_mass(counts)
     if not rows:
         raise InputError("the table has no mass: every entry is zero")
-    columns = [x for x, column in enumerate(zip(*counts, strict=True)) if any(column)]
+    columns = _with_mass(zip(*counts, strict=True))
+    # A lift is defined where P(s) and P(x) are positive. The names of the others are kept, because
+    # a promise for the population includes them.
     empty_sensitive = _names_without(sensitive, rows)
     empty_useful = _names_without(useful, columns)
     notices += _notice_of_dropped(empty_sensitive, "sensitive")
@@ -152,10 +157,10 @@ def without_empty(
     if len(rows) < len(sensitive) or len(columns) < len(useful):
         sensitive = sensitive.select(rows)
         useful = useful.select(columns)
-        with_mass: list[list[int]] = []
+        left: list[list[int]] = []
         for s in rows:
-            with_mass.append([counts[s][x] for x in columns])
-        counts = with_mass
+            left.append([counts[s][x] for x in columns])
+        counts = left
     if len(useful) == 1:
         raise InputError(
             f"the useful column {quoted(','.join(useful.columns))} has a single symbol "
@@ -200,6 +205,7 @@ def _variable(
     """The variable of one axis of a table; without labels its symbols are numbered."""
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if labels is None:
+        # s0, s1, .. for sensitive symbols, x0, x1, .. for useful ones.
         letter = "s" if axis == "row" else "x"
         labels = [f"{letter}{i}" for i in range(size)]
     if isinstance(labels, str):
@@ -277,7 +283,12 @@ def _check_sum(values: Sequence[Sequence[Fraction]]) -> tuple[str, ...]:
 
 def _in_lowest_terms(counts: Sequence[Sequence[int]]) -> list[list[int]]:
     """The counts without their greatest common divisor."""
-    divisor = math.gcd(*(math.gcd(*row) for row in counts)) or 1
+    divisor = 0
+    for row in counts:
+        divisor = math.gcd(divisor, *row)
+    # The divisor of zeros alone is 0.
+    if divisor < 2:
+        return [list(row) for row in counts]
     reduced: list[list[int]] = []
     for row in counts:
         reduced.append([entry // divisor for entry in row])
@@ -286,10 +297,19 @@ def _in_lowest_terms(counts: Sequence[Sequence[int]]) -> list[list[int]]:
 
 def _smallest_entry(values: Sequence[Sequence[Fraction | int]]) -> str:
     """The smallest positive entry, as a part of a message."""
-    positive: list[float] = []
+    positive: list[Fraction | int] = []
     for row in values:
-        positive += [float(value) for value in row if value]
-    return f"; the smallest entry is {min(positive):.3g}"
+        positive.extend(filter(None, row))
+    return f"; the smallest entry is {float(min(positive)):.3g}"
+
+
+def _with_mass(lines: Iterable[Sequence[int]]) -> list[int]:
+    """The positions of the lines (rows or columns) with an entry that is not zero."""
+    positions: list[int] = []
+    for position, line in enumerate(lines):
+        if any(line):
+            positions.append(position)
+    return positions
 
 
 def _names_without(variable: Variable, kept: Sequence[int]) -> tuple[str, ...]:
@@ -310,7 +330,7 @@ def _refuse_margin(
 ) -> None:
     """Refuse a margin among some lines, the rows or the columns of a table."""
     # With a margin among them, the lines add up to twice the margin, entry by entry.
-    totals = [sum(line) for line in zip(*lines, strict=True)]
+    totals = list(map(sum, zip(*lines, strict=True)))
     for name, line in zip(variable.names, lines, strict=True):
         if MARGINS.fullmatch(name.strip().lower()) is not None:
             tolerance = NEARLY

@@ -7,6 +7,9 @@ A table is read by `exact_table` (wide tables) or counted by `tally` (records), 
 the result: labels, integers, notices. It never changes; `binned`, `releasing` and `protecting_each`
 return new tables. The integers decide everything that must be exact. The arrays `p`, `p_s`, `p_x`
 and `lift` are their correctly rounded doubles, for searches.
+
+For example, the counts 3, 1 and 1, 5 of two sensitive by two useful symbols have the total 10: P(s
+= 0) = 4/10, P(x = 0) = 4/10, and the lift of the first cell is 3 * 10 / (4 * 4) = 15/8.
 """
 
 from __future__ import annotations
@@ -86,14 +89,14 @@ class Joint(Displayed):
         return f"Joint({self.sensitive.brief} by {self.useful.brief}, {size})"
 
     def __post_init__(self) -> None:
-        counts = tuple(tuple(row) for row in self.counts)
-        object.__setattr__(self, "counts", counts)
+        # The class is frozen, so normalised fields are set past its own `__setattr__`.
+        object.__setattr__(self, "counts", tuple(map(tuple, self.counts)))
         object.__setattr__(self, "notices", tuple(self.notices))
         # A column that is both would be released as it is, whatever the channel does.
-        both = set(self.sensitive.columns) & set(self.useful.columns)
-        if both:
+        shared = set(self.sensitive.columns) & set(self.useful.columns)
+        if shared:
             raise InputError(
-                f"the column {quoted(min(both))} cannot be sensitive and useful at once"
+                f"the column {quoted(min(shared))} cannot be sensitive and useful at once"
             )
         self._check_entries()
         _require_mass("sensitive", self.sensitive, self.sensitive_counts)
@@ -103,8 +106,7 @@ class Joint(Displayed):
         """Refuse a table of the wrong shape, or an entry out of range."""
         rows = len(self.sensitive)
         columns = len(self.useful)
-        widths = [len(row) for row in self.counts]
-        if widths != [columns] * rows:
+        if list(map(len, self.counts)) != [columns] * rows:
             raise InputError(
                 f"the table must have {rows} rows of {columns} entries, one per symbol"
             )
@@ -120,12 +122,12 @@ class Joint(Displayed):
     @cached_property
     def sensitive_counts(self) -> tuple[int, ...]:
         """Row sums: total * P(s)."""
-        return tuple(sum(row) for row in self.counts)
+        return tuple(map(sum, self.counts))
 
     @cached_property
     def useful_counts(self) -> tuple[int, ...]:
         """Column sums: total * P(x)."""
-        return tuple(sum(column) for column in zip(*self.counts, strict=True))
+        return tuple(map(sum, zip(*self.counts, strict=True)))
 
     @cached_property
     def total(self) -> int:
@@ -144,7 +146,7 @@ class Joint(Displayed):
         tables: list[Joint] = []
         row_sums = self.sensitive.added(self.counts)
         for secret, rows in zip(self.sensitive.secrets, row_sums, strict=True):
-            counts = tuple(tuple(row) for row in rows)
+            counts = tuple(map(tuple, rows))
             tables.append(replace(self, sensitive=secret, counts=counts, notices=()))
         return tuple(tables)
 
@@ -161,7 +163,7 @@ class Joint(Displayed):
             raise InputError(f"the table has no useful column {listed(unknown)}")
         parts = [useful.columns.index(name) for name in names]
         symbols = useful.parts_of_symbols(parts)
-        bins = tuple(useful.bins_of(k) for k in parts)
+        bins = tuple(map(useful.bins_of, parts))
         variable, counts = self._with_symbols(names, symbols, bins)
         if not useful.bins:
             # No bins at all are an empty tuple, not one of Nones.
@@ -178,9 +180,12 @@ class Joint(Displayed):
 
         Columns of equal symbols are added. The new symbols are in the order of bins, or of text.
         """
+        # For each column the places of the labels of its bins.
         ranks: list[dict[str, int]] = []
         for column_bins in bins:
-            labels = () if column_bins is None else column_bins.labels
+            labels: tuple[str, ...] = ()
+            if column_bins is not None:
+                labels = column_bins.labels
             ranks.append(dict(zip(labels, range(len(labels)), strict=True)))
 
         # Bins in their own order: the order of texts would put [10, 20) before [9, 10).
@@ -389,36 +394,34 @@ class Joint(Displayed):
         useful = self.useful
         specs = specs_by_column(bins, useful.columns)
         notices = list(self.notices)
-        column_bins: list[Bins | None] = []
-        parts: list[Sequence[str]] = []
+        # For each column its bins, and its part of every symbol: labels in the place of numbers.
+        all_bins: list[Bins | None] = []
+        all_texts: list[Sequence[str]] = []
         texts_by_column = zip(*useful.symbols, strict=True)
-        for k, (name, texts) in enumerate(
-            zip(useful.columns, texts_by_column, strict=True)
-        ):
+        for k, texts in enumerate(texts_by_column):
+            name = useful.columns[k]
             spec = specs.get(name)
             present = useful.bins_of(k)
             # A table that a channel was designed for has its labels already.
             if spec is None or (isinstance(spec, Bins) and _has_labels(texts, spec)):
-                column_bins.append(present or spec)
-                parts.append(texts)
+                all_bins.append(present or spec)
+                all_texts.append(texts)
                 continue
             if present is not None:
                 raise InputError(
                     f"the column {quoted(name)} is sorted into bins already"
                 )
             new_bins, labels = self._sorted_into_bins(name, texts, spec)
-            column_bins.append(new_bins)
-            parts.append(labels)
+            all_bins.append(new_bins)
+            all_texts.append(labels)
             empty = len(new_bins) - len(set(labels) - {""})
             if empty:
                 notices.append(
                     f"{empty} of the {len(new_bins)} bins of {quoted(name)} hold no record and "
                     "have no row in a channel: a value there is an unknown symbol"
                 )
-        symbols = list(zip(*parts, strict=True))
-        variable, counts = self._with_symbols(
-            useful.columns, symbols, tuple(column_bins)
-        )
+        symbols = list(zip(*all_texts, strict=True))
+        variable, counts = self._with_symbols(useful.columns, symbols, tuple(all_bins))
         table = without_empty(self.sensitive, variable, counts, tuple(notices))
         joint = Joint.from_exact(table, is_counts=self.is_counts)
         # An empty symbol may lie in a bin with records: it counts once too often, which is safe.

@@ -52,8 +52,10 @@ def rare_limit(
     level : float
         The confidence.
     """
-    total = sum(count for _, count in counts)
-    # With 2 delta of 1 or more eta is 0 or less, and the inequality says nothing.
+    total = 0
+    for _, count in counts:
+        total += count
+    # With 2 delta of 1 or more eta is 0 or less, and there is no limit.
     if not math.isfinite(eps_u) or 2.0 * (1.0 - level) >= 1.0:
         return None
     # b, delta and p_s of the inequality above; p_s is the share among the records.
@@ -62,6 +64,7 @@ def rare_limit(
     best: RareLimit | None = None
     for name, count in counts:
         room = 1.0 - b * count / total
+        # Where b p_s is 1 or more, the budget allows every posterior, and there is no limit.
         if count == 0 or room <= 0.0:
             continue
         # 1 - (2 delta)^(1 / N_s), without the loss of digits where it is small.

@@ -154,7 +154,19 @@ def _check_form(
 
 @dataclass(frozen=True)
 class _CountedRecords:
-    """The counted records of a file or folder; `spare` are its other columns."""
+    """The counted records of a file or folder.
+
+    Attributes
+    ----------
+    tally : Tally
+        Of all files.
+    name : str
+        What messages call the file or folder.
+    is_folder : bool
+        Whether there may be several files.
+    spare : sequence of str
+        The columns that were not counted: one of them may hold weights.
+    """
 
     tally: Tally
     name: str
@@ -249,7 +261,9 @@ def _joint_of_records(records: _CountedRecords, bins: Any) -> Joint:
             raise InputError(f"{subject} but no records")
         joint = Joint.from_tally(tally)
         # The pairs of symbols that occur, before bins merge some of them.
-        pairs = sum(count > 0 for row in joint.counts for count in row)
+        pairs = 0
+        for row in joint.counts:
+            pairs += len(row) - row.count(0)
         if bins is not None:
             joint = joint.binned(bins)
         guesses = notices_of((joint.sensitive, joint.useful), joint.records)
@@ -318,12 +332,15 @@ def _joint_of_wide(
         raise InputError(
             "a wide table needs a first column of sensitive symbols and a useful one beside it"
         )
-    labels = [row[0] for row in rows]
+    labels: list[str] = []
+    cells: list[Sequence[str]] = []
+    for row in rows:
+        labels.append(row[0])
+        cells.append(row[1:])
     columns = header[1:]
     if missing != "symbol":
         _require_labels(labels, columns)
     titles = (sensitive or header[0] or "sensitive", useful or "useful")
-    cells = [row[1:] for row in rows]
     try:
         table = exact_table(cells, (labels, columns), titles, what=what)
     except InputError as error:

@@ -2,7 +2,9 @@
 
 `rebuild` chooses by the container: NumPy array, list, arrow array or table, and Series of pandas or
 polars. The few distinct labels are converted to the type of the column first and then repeated by
-their codes, so that a column of ten million records converts only its symbols.
+their codes, so that a column of ten million records converts only its symbols. For example, the
+labels 17 and 40 with the codes 1, 0, 1 take the place of a polars column of integers as the texts
+40, 17, 40; or, with `own`, as the integers 40, 17, 40.
 """
 
 # pyarrow, pandas, polars and narwhals have no complete types.

@@ -11,6 +11,7 @@ three rows: ``codes`` [[0, 0], [0, 1], [1, 0]], ``secrets`` [1, 0, 0] and ``coun
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -80,11 +81,11 @@ class Records:
         if not self.counts or min(self.counts) <= 0:
             raise InputError("every row needs a positive count, and there must be rows")
         # The codes are indices everywhere below, so a wrong one would read another symbol's budget.
-        ends = np.array([len(self.sensitive), *map(len, self.groups)])
-        both = np.column_stack([self.secrets, self.codes])
-        if (both < 0).any() or (both >= ends).any():
+        sizes = np.array([len(self.sensitive), *map(len, self.groups)])
+        all_codes = np.column_stack([self.secrets, self.codes])
+        if (all_codes < 0).any() or (all_codes >= sizes).any():
             raise InputError("a row has a code without a symbol")
-        if len(np.unique(both, axis=0)) < len(both):
+        if len(np.unique(all_codes, axis=0)) < len(all_codes):
             raise InputError("a row occurs twice; rows must be different")
 
     def __len__(self) -> int:
@@ -134,21 +135,16 @@ class Records:
     def crossed_joint(self) -> Joint:
         """The table of the sensitive column by all groups crossed, in the order of their codes."""
         distinct, place = np.unique(self.codes, axis=0, return_inverse=True)
-        rows: list[list[int]] = distinct.tolist()
+        # The symbol of a row of codes: the texts of all its groups, one group after the other.
         symbols: list[Symbol] = []
+        rows: list[list[int]] = distinct.tolist()
         for row in rows:
             symbol: Symbol = ()
             for variable, code in zip(self.groups, row, strict=True):
                 symbol += variable.symbols[code]
             symbols.append(symbol)
-        bins: list[Bins | None] = []
-        for variable in self.groups:
-            bins += [variable.bins_of(k) for k in range(len(variable.columns))]
         useful = Variable(
-            column_names(self.groups),
-            tuple(symbols),
-            # Without any bins a variable has an empty tuple.
-            bins=tuple(bins) if any(bins) else (),
+            column_names(self.groups), tuple(symbols), bins=_bins_of(self.groups)
         )
         # In Python's integers, because counts may exceed those of machines.
         table = [[0] * len(symbols) for _ in self.sensitive.symbols]
@@ -222,8 +218,9 @@ class Records:
             joint = joint.binned(bins)
         whole = joint.useful
         absent: list[str] = []
-        for group in groups:
-            absent += [name for name in group if name not in whole.columns]
+        for name in itertools.chain.from_iterable(groups):
+            if name not in whole.columns:
+                absent.append(name)
         if absent:
             raise InputError(f"the table has no column {listed(absent)}")
         variables: list[Variable] = []
@@ -244,7 +241,7 @@ class Records:
     ) -> Records:
         """One row for every positive entry of the joint, summed over columns outside the groups."""
         counts: dict[tuple[int, ...], int] = {}
-        rows = [tuple(row) for row in codes.tolist()]
+        rows: list[list[int]] = codes.tolist()
         for secret, line in enumerate(joint.counts):
             for row, count in zip(rows, line, strict=True):
                 if count:
@@ -260,7 +257,7 @@ class Records:
             groups=groups,
             secrets=table[:, -1].copy(),
             codes=table[:, :-1].copy(),
-            counts=tuple(counts[key] for key in keys),
+            counts=tuple(map(counts.__getitem__, keys)),
             is_counts=joint.is_counts,
             notices=joint.notices,
             empty_sensitive=joint.empty_sensitive,
@@ -294,10 +291,15 @@ def checked_groups(groups: Groups) -> list[tuple[str, ...]]:
         raise InputError(
             f"release ({quoted(groups)}) must be a list of columns, as in ['age', ('sex', 'state')]"
         )
-    named = [(group,) if isinstance(group, str) else tuple(group) for group in groups]
+    named: list[tuple[str, ...]] = []
+    for group in groups:
+        if isinstance(group, str):
+            named.append((group,))
+        else:
+            named.append(tuple(group))
     if not named or not all(named):
         raise InputError("name at least one column for every level of the release")
-    twice = repeated(name for group in named for name in group)
+    twice = repeated(itertools.chain.from_iterable(named))
     if twice is not None:
         raise InputError(
             f"the column {quoted(twice)} is released twice; name it in one level"
@@ -313,6 +315,18 @@ def check_size(cells: int) -> None:
             "which is more than memory is planned for: release fewer columns, sort numbers into "
             "bins (--bin), or merge rare symbols"
         )
+
+
+def _bins_of(variables: Sequence[Variable]) -> tuple[Bins | None, ...]:
+    """The bins of all columns of several variables, as those of one variable."""
+    bins: list[Bins | None] = []
+    for variable in variables:
+        for part in range(len(variable.columns)):
+            bins.append(variable.bins_of(part))
+    # Without any bins a variable has an empty tuple.
+    if not any(bins):
+        return ()
+    return tuple(bins)
 
 
 def _positions(old: Variable, new: Variable, what: str) -> Integers:

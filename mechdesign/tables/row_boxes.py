@@ -1,9 +1,9 @@
 """Boxes of rows: a partition of all rows of several columns, learned from a slice of the records.
 
 A box is a product of sets of symbols, one set for each column, as in 'hours 40-49 and education
-Bachelors or Masters'. Boxes are the leaves of a binary tree: a split sends the rows whose symbol
-in one column is in a set to one side, and every other row to the other side, symbols that no record
-of the slice has among them. So the slice alone decides the box of every possible row, and records
+Bachelors or Masters'. Boxes are the leaves of a binary tree: a split sends the rows whose symbol in
+one column is in a set to one side, and every other row to the other side, symbols that no record of
+the slice has among them. So the slice alone decides the box of every possible row, and records
 outside of the slice are independent draws over fixed boxes (docs/explanation/population.md).
 
 A split is worth H(split) - c I(S; split) times the mass of its leaf: large parts that say little
@@ -201,7 +201,7 @@ class BoxTree:
         self._codes = codes
         self._secrets = secrets
         self._counts = counts.astype(np.float64)
-        self._sizes = [int(codes[:, k].max()) + 1 for k in range(codes.shape[1])]
+        self._sizes: list[int] = (codes.max(axis=0) + 1).tolist()
         self._size = int(secrets.max()) + 1
         # In the order of growth, so a split stands after its parent.
         self._grown: list[_GrownSplit] = []
@@ -220,7 +220,8 @@ class BoxTree:
         for number, split in enumerate(grown):
             parent, is_first = split.place
             if parent >= 0:
-                children[parent][0 if is_first else 1] = number
+                side = 0 if is_first else 1
+                children[parent][side] = number
         splits: list[BoxSplit] = []
         box = 0
         for split, pair in zip(grown, children, strict=True):
@@ -267,7 +268,7 @@ class BoxTree:
                 continue
             inside, worth = best_set(joint[:, present], self._penalty)
             if worth > 0.0 and (best is None or worth > best.worth):
-                symbols = tuple(int(x) for x in present[inside])
+                symbols = tuple(present[inside].tolist())
                 best = _Leaf(rows, column, symbols, worth)
         return best
 
@@ -366,6 +367,7 @@ def _worth(first: Floats, totals: Floats, penalty: float) -> Floats:
 
 def _c_log_c(counts: Floats) -> Floats:
     """c log c, and 0 at 0."""
-    # Counts are whole, so 0.5 tells 0 from the rest even after rounding; `maximum` avoids log 0.
+    # Counts are whole, so 0.5 separates 0 from the rest, even after rounding. `maximum` avoids the
+    # logarithm of 0.
     positive = np.maximum(counts, 1e-300)
     return np.where(counts > 0.5, counts * np.log(positive), 0.0)

@@ -26,8 +26,11 @@ def is_grid(counts: Sequence[Sequence[int]]) -> bool:
     # A single row or column is no grid.
     if min(len(counts), len(counts[0])) < 2:
         return False
-    cells = [count for row in counts for count in row]
-    return max(cells) == 1 and 2 * sum(cells) > len(cells)
+    if max(map(max, counts)) != 1:
+        return False
+    # All entries are 0 or 1, so their sum is the number of pairs that occur.
+    occurring = sum(map(sum, counts))
+    return 2 * occurring > len(counts) * len(counts[0])
 
 
 def looks_like_data(header: Sequence[str]) -> bool:

@@ -77,7 +77,7 @@ def _title_of(index: Any) -> tuple[str, ...] | None:
     """The names of all levels of a pandas axis, None unless all have one."""
     if any(name is None for name in index.names):
         return None
-    return tuple(str(name) for name in index.names)
+    return tuple(map(str, index.names))
 
 
 def _cells_of(table: Any) -> list[list[Any]]:
@@ -103,7 +103,7 @@ def _cells_of_rows(table: Any) -> list[list[Any]]:
     """The cells of nested sequences, all of one length."""
     # NumPy would make texts, or doubles, of mixed and of large numbers.
     try:
-        cells = [list(row) for row in table]
+        cells = list(map(list, table))
     except TypeError:
         raise InputError(
             f"the table must be rows of numbers, not {type(table).__name__}"

@@ -5,6 +5,9 @@ treats missing cells, turns weights into exact fractions, numbers the symbols in
 they come (`formats.distinct.Numbering`), and adds the mass of each pair of symbols to a dictionary.
 `table`, at the end, sorts the symbols by text and scales the masses to integers. So the result
 depends neither on the order of the records nor on how they are cut into batches.
+
+For example, the records (nurse, 1.5), (clerk, 1), (nurse, 2) of one useful column with weights give
+the masses nurse 7/2 and clerk 1, and the integers clerk 2 and nurse 7: halves are the unit.
 """
 
 from __future__ import annotations
@@ -128,7 +131,7 @@ class Tally:
     def add_columns(
         self, columns: Sequence[Encoded], times: Integers | None = None
     ) -> None:
-        """Add n records.
+        """Add n records, in batches of any size and any number.
 
         Parameters
         ----------
@@ -209,12 +212,12 @@ class Tally:
         incomplete = np.logical_or.reduce(list(gaps.values()))
         if self.missing == "drop":
             complete = ~incomplete
-            kept = [column.recoded(column.codes[complete]) for column in columns]
+            left = [column.recoded(column.codes[complete]) for column in columns]
             if times is None:
                 self.dropped += int(np.count_nonzero(incomplete))
-                return kept, None
+                return left, None
             self.dropped += int(times[incomplete].sum())
-            return kept, times[complete]
+            return left, times[complete]
         if self.missing == "refuse":
             first = int(np.argmax(incomplete))
             empty = next(name for name, missing in gaps.items() if missing[first])
@@ -235,7 +238,9 @@ class Tally:
         """The weight of each record, times the number of records that it counts for."""
         weight_of = self._weight_of_code(column)
         # Decimals are exact: all weights here become whole numbers of units of 1 / per_one.
-        per_one = math.lcm(*{weight.denominator for weight in weight_of.values()})
+        per_one = 1
+        for weight in weight_of.values():
+            per_one = math.lcm(per_one, weight.denominator)
         if per_one != 1:
             self.is_counts = False
         units_of: dict[int, int] = {}
@@ -310,16 +315,19 @@ class Tally:
             self._useful.texts, self.roles.useful, notices
         )
         # Sorted by text, so that the table does not depend on the order or the parts of the data.
+        # The orders have the numbers of the symbols, under which their masses are stored.
         row_order = sorted(range(len(rows)), key=rows.__getitem__)
         column_order = sorted(range(len(columns)), key=columns.__getitem__)
-        sensitive = Variable(self.roles.sensitive, tuple(rows[s] for s in row_order))
-        useful = Variable(self.roles.useful, tuple(columns[x] for x in column_order))
         masses: list[list[Fraction | int]] = []
         for s in row_order:
             first = s * MOST_SYMBOLS
             masses.append([self._mass.get(first + x, 0) for x in column_order])
-        # Weights of zero give symbols without mass.
+        sorted_rows = tuple(map(rows.__getitem__, row_order))
+        sorted_columns = tuple(map(columns.__getitem__, column_order))
+        sensitive = Variable(self.roles.sensitive, sorted_rows)
+        useful = Variable(self.roles.useful, sorted_columns)
         counts = scaled(masses, sensitive, useful)
+        # Weights of zero give symbols without mass.
         return without_empty(sensitive, useful, counts, tuple(notices))
 
     def _without_decimal_points(
@@ -335,11 +343,13 @@ class Tally:
         for i, name in enumerate(columns):
             if name not in self.floats or name not in self.gaps:
                 continue
-            whole = tuple(as_whole(text) for text in parts[i])
-            pairs = zip(parts[i], whole, strict=True)
+            whole = tuple(map(as_whole, parts[i]))
             # A text that stays was a fraction, and then the column was not one of integers.
-            unchanged = [text for text, integer in pairs if text and text == integer]
-            if not unchanged:
+            is_whole = True
+            for text, integer in zip(parts[i], whole, strict=True):
+                if text and text == integer:
+                    is_whole = False
+            if is_whole:
                 notices.append(
                     f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1"
                 )

@@ -12,7 +12,7 @@ import math
 from mechdesign.core.wording import percent_of
 
 BISECTIONS = 200
-"""Halvings of [0, 1]: more than doubles can tell apart."""
+"""Halvings of [0, 1]: more than doubles can distinguish."""
 
 OUTWARDS = 1e-9
 """Relative step outwards for the rounding of logarithms."""

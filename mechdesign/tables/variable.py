@@ -2,8 +2,13 @@
 
 A symbol is a tuple with a text for each column: ``('Husband',)``, or ``('White', 'Male')`` where
 race and sex are crossed. Everything else refers to symbols by their positions. `names` are their
-texts for people. Sensitive variables may protect each of their columns for itself: `secrets` are
-then the variables of the single columns, and `protected` are all symbols of all secrets.
+texts for people.
+
+A sensitive variable may protect each of its columns for itself: `secrets` are then the variables of
+the single columns, and `protected` are all symbols of all secrets. For example, the symbols (White,
+Male), (White, Female) and (Black, Male) of race and sex have two secrets, race with White and Black
+and sex with Male and Female. `added` sums the rows of a table for each secret: those of the first
+two symbols for White.
 """
 
 from __future__ import annotations
@@ -68,10 +73,11 @@ class Variable:
 
     def __post_init__(self) -> None:
         # Symbols come from frames and files of any kind, and go into files as UTF-8.
-        columns = tuple(valid_text(column, "a column name") for column in self.columns)
         symbols: list[Symbol] = []
         for symbol in self.symbols:
-            symbols.append(tuple(valid_text(part, "a symbol") for part in symbol))
+            symbols.append(_valid_texts(symbol, "a symbol"))
+        # The class is frozen, so normalised fields are set past its own `__setattr__`.
+        columns = _valid_texts(self.columns, "a column name")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "symbols", tuple(symbols))
         self._check_columns()
@@ -126,7 +132,7 @@ class Variable:
                 continue
             # A missing cell, the empty text, may be a symbol beside the bins.
             labels = {"", *bins.labels}
-            strangers = {symbol[k] for symbol in self.symbols} - labels
+            strangers = set(self._texts_by_column[k]) - labels
             if strangers:
                 raise InputError(
                     f"the symbol {quoted(min(strangers))} of {quoted(self.columns[k])} is none of "
@@ -148,7 +154,7 @@ class Variable:
     @cached_property
     def index(self) -> dict[Symbol, int]:
         """Position of every symbol."""
-        return {symbol: i for i, symbol in enumerate(self.symbols)}
+        return dict(zip(self.symbols, range(len(self.symbols)), strict=True))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -158,9 +164,9 @@ class Variable:
         makes two symbols look alike, every part of every symbol is written as a JSON string.
         """
         if len(self.columns) == 1:
-            return tuple(symbol[0] for symbol in self.symbols)
+            return self._texts_by_column[0]
         # ("a, b", "c") and ("a", "b, c") would look alike. Only these need JSON.
-        joined = tuple(", ".join(symbol) for symbol in self.symbols)
+        joined = tuple(map(", ".join, self.symbols))
         if len(set(joined)) == len(joined):
             return joined
         unambiguous: list[str] = []
@@ -177,8 +183,8 @@ class Variable:
         secrets: list[Variable] = []
         for column, texts in zip(self.columns, self._texts_by_column, strict=True):
             # Each text once, in the order of the crossed symbols.
-            symbols = tuple((text,) for text in dict.fromkeys(texts))
-            secrets.append(Variable((column,), symbols))
+            distinct = dict.fromkeys(texts)
+            secrets.append(Variable((column,), tuple(zip(distinct, strict=True))))
         return tuple(secrets)
 
     @property
@@ -223,6 +229,7 @@ class Variable:
 
         The text may be a name, a symbol, or ``column=symbol``.
         """
+        # An exact name comes first: it may be a spelling of another symbol, too.
         if any(protected.name == text for protected in self.protected):
             return [text]
         names: list[str] = []
@@ -256,14 +263,28 @@ class Variable:
             tables.append(added_rows(rows, group))
         return tables
 
+    def public(self) -> Variable:
+        """The variable without the values inside of its bins, which are cells of the table."""
+        bins: list[Bins | None] = []
+        for of_column in self.bins:
+            if of_column is not None:
+                of_column = of_column.public()
+            bins.append(of_column)
+        return replace(self, bins=tuple(bins))
+
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""
         return replace(self, symbols=tuple(self.symbols[i] for i in keep))
 
 
+def _valid_texts(texts: Sequence[str], what: str) -> tuple[str, ...]:
+    """The texts, each of which must be one that a file can hold."""
+    return tuple(valid_text(text, what) for text in texts)
+
+
 def _quoted_parts(symbol: Symbol) -> str:
     """A symbol in messages."""
-    return ", ".join(quoted(part) for part in symbol)
+    return ", ".join(map(quoted, symbol))
 
 
 def _spellings(column: str, name: str) -> tuple[str, str, str]:
@@ -333,7 +354,7 @@ def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]
     texts = [symbol[part] for symbol in variable.symbols]
     bins = variable.bins_of(part)
     if bins is None:
-        kind = kind_of([text for text in texts if text])
+        kind = kind_of(filter(None, texts))
     else:
         kind = bins.kind
         median_of = bins.shown

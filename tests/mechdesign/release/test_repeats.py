@@ -95,7 +95,7 @@ def test_an_identifier_that_comes_again_far_below(channel, tmp_path):
     wrong = people(tmp_path / "wrong.csv", count, "5,q")
     with pytest.raises(
         InputError,
-        match="the identifier '5' stands for records with different symbols of 'job'",
+        match="the identifier '5' belongs to records with different symbols of 'job'",
     ):
         sanitise_file(
             channel, wrong, tmp_path / "out.csv", identity="id", insecure_seed=1
@@ -115,7 +115,8 @@ def test_more_identifiers_than_are_remembered_are_told_of(
     channel, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(
-        "mechdesign.release.drawing.FirstSymbols", lambda: FirstSymbols(remembered=2)
+        "mechdesign.release.identified_draws.FirstSymbols",
+        lambda: FirstSymbols(remembered=2),
     )
     source = people(tmp_path / "in.csv", 9, "8,q")
     told = sanitise_file(

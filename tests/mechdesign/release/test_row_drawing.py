@@ -165,6 +165,22 @@ def test_combinations_that_no_record_had(frame):
     assert released["b"].tolist() == [0]
 
 
+def test_the_marginal_above_levels_that_are_constant(frame):
+    """A node of less mass than `least_mass` is constant, here every one below the first level."""
+    channel = md.design_rows(
+        frame, sensitive="s", release=["a", "b"], notion=md.LIP(0.15), least_mass=0.95
+    ).channel
+    root, below = channel.tree.levels
+    assert not root.constant.any()
+    assert below.constant.all()
+    some = frame.assign(a=["unheard of", *frame["a"][1:]])
+    policy = md.Policy(unknown="marginal")
+    released = channel.apply(some, policy=policy, insecure_seed=5)
+    asked = channel.apply(frame, insecure_seed=5)
+    assert released[1:].equals(asked[1:])
+    assert released["a"][0] in set("xyz")
+
+
 def test_the_marginal_needs_the_table(channel, frame):
     with pytest.raises(md.InputError, match="carries none"):
         channel.public().apply(frame, policy=md.Policy(unknown="marginal"))
