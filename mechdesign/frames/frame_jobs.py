@@ -25,9 +25,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.census import Content, Hashes
 from mechdesign.formats.digests import RowHasher
 from mechdesign.frames.eager import FrameChecks, reordered, sanitised
-from mechdesign.jobs.job import KNOWN
 from mechdesign.jobs.keys import check_of
 from mechdesign.jobs.recipe import Drawer, Recipe
+from mechdesign.jobs.same_records import SAME_FROM
 from mechdesign.jobs.shuffling import random_words
 
 REMEMBERED = 64
@@ -170,10 +170,10 @@ class _Drawn:
     beginning: Hashes
 
     def has_the_records_of(self, other: _Drawn) -> bool:
-        """Whether at least the share `KNOWN` of the records is that of another release."""
+        """Whether at least the share `SAME_FROM` of the records is that of another release."""
         if other.content.unordered == self.content.unordered:
             return True
-        return self.content.share_in([other.content.sample()]) >= KNOWN
+        return self.content.share_in([other.content.sample()]) >= SAME_FROM
 
     def is_of_another_column(self, other: _Drawn) -> bool:
         """Whether another release was of a column that this table has beside its own.

@@ -18,8 +18,8 @@ import numpy as np
 from mechdesign.formats.digests import Content, Hashes
 from mechdesign.jobs.bare_records import BareContent, Likeness, likeness, share_of
 from mechdesign.jobs.entries import Drawn, Entry
-from mechdesign.jobs.job import UNCERTAIN
 from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.same_records import SHARE_ERROR
 
 
 def draws_apart(
@@ -39,10 +39,10 @@ def draws_apart(
             before = earlier.setdefault((drawn.use.channel, drawn.job, drawn.draw), [])
             new = ledger.new_records(db, entry, drawn)
             # Where most records keep their draws, nothing is compared.
-            if new > UNCERTAIN * entry.records:
+            if new > SHARE_ERROR * entry.records:
                 # At most 1 - share of the records can be new; more were known by other identifiers.
                 share = known.share_of(entry, before)
-                if new > (1 - share + UNCERTAIN) * entry.records:
+                if new > (1 - share + SHARE_ERROR) * entry.records:
                     drawn = drawn.model_copy(update={"job": f"{drawn.job}, {entry.id}"})
             before.append(entry)
             draws.append(drawn)

@@ -26,12 +26,13 @@ from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
-from mechdesign.jobs.earlier import Earlier, change_notices
+from mechdesign.jobs.earlier_releases import EarlierReleases
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.keys import key_at
 from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger_notices import change_notices
 from mechdesign.jobs.manifest import Manifest, ReleasedColumn
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe
@@ -79,7 +80,7 @@ class _DrawnFile:
     records: int
     content: Content
     bare: BareRecords
-    earlier: Earlier
+    earlier: EarlierReleases
 
 
 def _inspection(
@@ -226,7 +227,7 @@ class KeyedRecipe(FileRecipe):
         with run.opened_target() as out:
             drawer = self.drawer(run.table.header)
             records = run.draw(out, drawer)
-            sha256 = self._seal(run, out, drawer, records, Earlier())
+            sha256 = self._seal(run, out, drawer, records, EarlierReleases())
             out.commit()
         return run.applied(records, sha256, None)
 
@@ -272,7 +273,7 @@ class KeyedRecipe(FileRecipe):
         out: Target,
         drawer: Drawer,
         records: int,
-        earlier: Earlier,
+        earlier: EarlierReleases,
     ) -> str:
         """The hash of the complete output; the side files are written to their temporary places."""
         run.refuse_disclosure(drawer)
@@ -293,7 +294,7 @@ class KeyedRecipe(FileRecipe):
                 identity=self.options.identifiers,
                 draw=earlier.draws,
                 earlier=earlier.runs,
-                other_channels=earlier.other_channels,
+                other_channels=bool(earlier.beside),
                 insecure_seed=self.options.insecure_seed is not None,
                 shuffled=self.options.shuffle,
                 notes=public_notes,

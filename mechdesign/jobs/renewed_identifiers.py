@@ -3,7 +3,7 @@
 Each release in the ledger left its records without their identifiers (`bare_records`). The records
 whose identifiers are new in this job are compared with those of every release that they may have
 been in (`Wanted.compared_with`). Records that are the same for certain are refused from half of the
-new ones on (`KNOWN`), and noticed below; those that only look alike are noticed.
+new ones on (`SAME_FROM`), and noticed below; those that only look alike are noticed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,15 @@ from mechdesign.jobs.bare_records import (
     likeness,
     share_of,
 )
-from mechdesign.jobs.earlier import (
+from mechdesign.jobs.entries import Drawn, Entry
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger_notices import (
     alike_records_notice,
     renamed_records_notice,
     renamed_records_refusal,
     second_draw_refusal,
 )
-from mechdesign.jobs.entries import Drawn, Entry
-from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.same_records import is_same, releases_of
-
-KNOWN = 0.5
-"""From this share on, a release of records that are known under other identifiers is refused."""
+from mechdesign.jobs.same_records import SAME_FROM, is_same, releases_of
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ def notices_of_renewed(
     if certain:
         last = certain[-1][0]
         share = share_of(new, [alike for _, alike in certain])
-        if share < KNOWN:
+        if share < SAME_FROM:
             return (renamed_records_notice(share, last),)
         raise InputError(_refusal(share, last, wanted.identity))
     if notable:

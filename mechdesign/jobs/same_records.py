@@ -15,6 +15,14 @@ from mechdesign.formats.census import Content
 from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.ledger import Ledger
 
+SAME_FROM = 0.5
+"""From this share on, records that are unique in both data sets count as the same: by chance alone
+it is at most 1/e.
+"""
+
+SHARE_ERROR = 0.1
+"""The error that is allowed for of an estimated share of records: ten times its standard error."""
+
 
 @dataclass(frozen=True)
 class SharedReleases:
