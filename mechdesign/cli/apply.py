@@ -297,7 +297,7 @@ class _Job:
     @property
     def ledger(self) -> str | None:
         """The ledger, by default that of the user; none for draws from a seed."""
-        from mechdesign.jobs.ledger import default_path
+        from mechdesign.jobs.ledger_file import default_path
 
         if self.draws.ledger is None and self.draws.insecure_seed is None:
             return os.fspath(default_path())

@@ -18,7 +18,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.census import Content
 from mechdesign.jobs.entries import Entry
-from mechdesign.jobs.ledger import NAME, Ledger, Rehearsed
+from mechdesign.jobs.ledger import Ledger, Rehearsed
+from mechdesign.jobs.ledger_file import NAME
 from mechdesign.release.draws import Key
 
 

@@ -26,7 +26,8 @@ from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.keys import TAG
-from mechdesign.jobs.ledger import Ledger, Rehearsed, begins
+from mechdesign.jobs.ledger import Ledger, Rehearsed
+from mechdesign.jobs.ledger_file import begins
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
