@@ -24,18 +24,13 @@ from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.bare_records import (
-    BareContent,
-    BareRecords,
-    Likeness,
-    likeness,
-    share_of,
-)
+from mechdesign.jobs.bare_records import BareContent, BareRecords
 from mechdesign.jobs.counted_outputs import column_totals, drawn_uses
 from mechdesign.jobs.draws_apart import draws_apart
 from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import Budget, TableOf, joint_budget
 from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.likeness import Likeness, likeness, share_of
 from mechdesign.jobs.same_records import SharedReleases, releases_of
 
 

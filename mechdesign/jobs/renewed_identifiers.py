@@ -1,9 +1,15 @@
 """Whether the records of a job were released before under other identifiers, or under none.
 
-Each release in the ledger left its records without their identifiers (`bare_records`). The records
-whose identifiers are new in this job are compared with those of every release that they may have
-been in (`Wanted.compared_with`). Records that are the same for certain are refused from half of the
-new ones on (`SAME_FROM`), and noticed below; those that only look alike are noticed.
+New identifiers give the records of an old release new draws, a second one each. Each release in
+the ledger left its records without their identifiers (`bare_records`). The records whose
+identifiers are new in this job are compared with those of every release that they may have been in
+(`Wanted.compared_with`), by `likeness`. Then `notices_of_renewed` decides:
+
+- the same for certain, and at least half of the new ones (`SAME_FROM`): an error;
+- the same for certain, but fewer: a notice;
+- equal numbers of every row, which may be chance: a notice.
+
+It is asked twice: when the records were drawn, and in the transaction that enters the release.
 """
 
 from __future__ import annotations
@@ -14,13 +20,7 @@ from sqlite3 import Connection
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.census import Content
-from mechdesign.jobs.bare_records import (
-    NOTABLE,
-    BareContent,
-    Likeness,
-    likeness,
-    share_of,
-)
+from mechdesign.jobs.bare_records import BareContent
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import (
@@ -29,6 +29,7 @@ from mechdesign.jobs.ledger_notices import (
     renamed_records_refusal,
     second_draw_refusal,
 )
+from mechdesign.jobs.likeness import NOTABLE, Likeness, likeness, share_of
 from mechdesign.jobs.same_records import SAME_FROM, is_same, releases_of
 
 
