@@ -25,7 +25,7 @@ The same order (`order_bits`)
     steps from a.
 
 For example, 100 pairs of equal records among 1,000 pooled ones, all of them apart, are worth
-100 - log2(2,000)/2 = 94.5 bits. If only 50 of the pairs are apart, that is what chance does: 0 bits.
+100 - log2(2,000)/2 = 94.5 bits. If only 50 of the pairs are apart, chance does that: 0 bits.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from mechdesign.core.integers import Integers
 
 
 def pairs_bits(apart: int, pairs: int, pooled: int) -> float:
-    """The bits of so many pairs apart (s), of all pairs of equal records (t) among the `pooled` ones
-    (M).
+    """The bits of so many pairs `apart` (s), of all `pairs` of equal records (t) among the `pooled`
+    ones (M).
     """
     if 2 * apart <= pairs:
         return 0.0
