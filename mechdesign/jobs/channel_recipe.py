@@ -21,7 +21,7 @@ from mechdesign.jobs.keyed_recipe import (
     key_for_columns,
     key_in_options,
 )
-from mechdesign.jobs.manifest import ReleasedColumn, released_column
+from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.row_recipe import RowRecipe

@@ -33,7 +33,8 @@ from mechdesign.jobs.job import Job
 from mechdesign.jobs.keys import key_at
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import change_notices
-from mechdesign.jobs.manifest import Manifest, ReleasedColumn
+from mechdesign.jobs.manifest import Manifest
+from mechdesign.jobs.manifest_columns import ReleasedColumn
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe
 from mechdesign.jobs.results import Applied

@@ -1,4 +1,14 @@
-"""What stands in a manifest file."""
+"""What stands in a manifest file, for readers of the data and for the data holder.
+
+Each kind of record has a public form and an internal one, which inherits it and adds what must stay
+inside: counts of symbols and outputs, achieved budgets, and hashes of data set and channel file.
+`manifest.Manifest` fills them, and `read_manifest` checks a file against them. ::
+
+    PublicManifest      ManifestDocument and, for each channel, PublicColumn or PublicRows
+    InternalManifest    ManifestDocument and, for each channel, InternalColumn or InternalRows
+
+The fields of these classes are the format of the files.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +24,9 @@ Audience: TypeAlias = Literal["public", "internal"]
 
 
 class PublicColumn(Record):
-    """One channel, for readers of the data."""
+    """One channel, for readers of the data: its digest, the columns that it was made for, those
+    that it released (`names`), how they were treated, and the promise (`notion`).
+    """
 
     channel: Digest
     columns: tuple[str, ...]

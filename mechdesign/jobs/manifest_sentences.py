@@ -1,5 +1,13 @@
-"""The sentences of manifests: what the guarantee covers, and what voids it (macros of
-``manifest.jinja``).
+"""The sentences of manifests: what the guarantee covers, and what voids it.
+
+The wording is in ``manifest.jinja``, one macro for each kind of statement and one sentence a line.
+The functions here compute what the macros depend on, call one, and split its text into lines.
+`covers` is about one channel: against whom the promise holds, for the table or for the population.
+`voids` is about the release as a whole: what of it is the case already (a sensitive column that
+was left, a seed, a second draw), and what a reader must see to.
+
+Sentences in the public manifest depend on the channel and the options alone. With `internal` they
+may have figures that were computed from the table.
 """
 
 # The macros of a template have no types.

@@ -21,7 +21,11 @@ from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.jobs.column_plan import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_for_columns, key_in_options
-from mechdesign.jobs.manifest import ReleasedColumn, released_boxes, released_rows
+from mechdesign.jobs.manifest_columns import (
+    ReleasedColumn,
+    released_boxes,
+    released_rows,
+)
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.row_drawer import RowDrawer
