@@ -26,12 +26,9 @@ from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_plan import ColumnGroup
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe
-from mechdesign.jobs.keyed_recipe import (
-    KeyedRecipe,
-    key_for_columns,
-    key_in_options,
-)
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
+from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.row_recipe import RowRecipe

@@ -21,12 +21,13 @@ from mechdesign.channel.row_channel import INFORMATION, RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.column_plan import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
-from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_for_columns, key_in_options
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import (
     ReleasedColumn,
     released_boxes,
     released_rows,
 )
+from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.row_codebook import box_codebook_text, row_codebook_text
