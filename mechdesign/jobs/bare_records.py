@@ -153,8 +153,10 @@ class BareCensus(Census):
             kinds = np.append(kinds, np.setdiff1d(part, kinds))
             if len(kinds) > KINDS:
                 return None
+        # The kinds are numbered as they come, so a new one changes no number of an old one.
         order = np.argsort(kinds)
         numbers = order[np.searchsorted(kinds[order], hashes)]
+        # The last record of the batch before makes the first step of this one.
         path = np.concatenate([self._last, numbers])
         steps = path[:-1] * KINDS + path[1:]
         self._steps += np.bincount(steps, minlength=KINDS * KINDS)

@@ -64,6 +64,7 @@ class Ledger(LedgerFile):
     @staticmethod
     def releases(db: sqlite3.Connection) -> list[Entry]:
         """All releases in their order."""
+        # By number and not by time, which two processes may read from different clocks.
         rows = db.execute("SELECT entry FROM releases ORDER BY number")
         return [Entry.model_validate_json(text) for (text,) in rows]
 
@@ -81,11 +82,13 @@ class Ledger(LedgerFile):
         self, db: sqlite3.Connection, entry: Entry, content: Content | None = None
     ) -> None:
         """Enter a release, or a later state of it."""
+        # A later state replaces the entry, and keeps its number: the order is that of the first.
         db.execute(
             "INSERT INTO releases (id, target, entry) VALUES (?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET entry = excluded.entry",
             (entry.id, entry.target, entry.model_dump_json()),
         )
+        # Equal data sets share one sample, which is a function of their records.
         if content is not None:
             db.execute(
                 "INSERT OR IGNORE INTO samples VALUES (?, ?)",
@@ -94,13 +97,17 @@ class Ledger(LedgerFile):
 
     @staticmethod
     def remove(db: sqlite3.Connection, entry: Entry) -> None:
-        """Take back a release that was not made."""
+        """Take back a release that was not made.
+
+        Its sample stays: other releases may have the same records.
+        """
         db.execute("DELETE FROM releases WHERE id = ?", (entry.id,))
         db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
         db.execute("DELETE FROM samples WHERE unordered = ?", (_bare_of(entry),))
 
     def take_over(self, db: sqlite3.Connection, old: Entry, new: Entry) -> None:
         """Remove a release for another one that has its records."""
+        # The symbols stay known throughout, since the records may have been seen.
         db.execute("UPDATE known SET release = ? WHERE release = ?", (new.id, old.id))
         db.execute("DELETE FROM releases WHERE id = ?", (old.id,))
 
@@ -135,6 +142,7 @@ class Ledger(LedgerFile):
         """
         if not len(hashes):
             return
+        # A new one for each row: two texts under one key and nonce would tell their difference.
         nonce = secrets.token_bytes(16)
         symbols = codes.astype("<i4", copy=False).tobytes()
         row = (
@@ -162,6 +170,7 @@ class Ledger(LedgerFile):
         for plain_bytes, written_bytes in rows:
             plain.append(np.frombuffer(plain_bytes, "<u8"))
             written.append(np.frombuffer(written_bytes, "<u8"))
+        # Of several texts with one plain spelling, the first that was entered counts.
         hashes, first = np.unique(np.concatenate(plain), return_index=True)
         return hashes, np.concatenate(written)[first]
 
