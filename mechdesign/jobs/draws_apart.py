@@ -4,6 +4,13 @@ Releases of one job have one key, and so one draw of every record, as long as th
 records are what they were. A release that drew records for the first time which an earlier one had
 already, to judge by their content, knew them under other identifiers: it counts as a job of its
 own.
+
+`draws_apart` goes through the releases in their order. For each draw of each it compares two
+numbers: how many identifiers were new then (the ledger counts them), and how many records can be
+new, (1 - s) n, where earlier releases with that draw had the share s of its n records. If more
+identifiers were new than records can be, the draw gets a job name of its own in the result, and the
+joint budget counts one draw more. For example, 1,000 records were released, and the same 1,000 with
+other numbers: all 1,000 identifiers are new, s is 1, so the records have two draws.
 """
 
 from __future__ import annotations
@@ -41,8 +48,9 @@ def draws_apart(
             new = ledger.new_records(db, entry, drawn)
             # Where most records keep their draws, nothing is compared.
             if new > SHARE_ERROR * entry.records:
-                # At most 1 - share of the records can be new; more were known by other identifiers.
                 share = known.share_of(entry, before)
+                # More are new than can be, by more than the error of the estimate: the others came
+                # under other identifiers before.
                 if new > (1 - share + SHARE_ERROR) * entry.records:
                     drawn = drawn.model_copy(update={"job": f"{drawn.job}, {entry.id}"})
             before.append(entry)
@@ -52,7 +60,11 @@ def draws_apart(
 
 
 class _KnownRecords:
-    """What the ledger keeps of the records of some releases, and how they compare."""
+    """What the ledger keeps of the records of some releases, and how they compare.
+
+    All samples are read when it is made, and sorted into groups without a common hash (`_groups`):
+    only releases of one group are compared.
+    """
 
     def __init__(
         self, db: Connection, ledger: Ledger, entries: Sequence[Entry]
@@ -79,6 +91,7 @@ class _KnownRecords:
         return bool(entry.identity) and entry.unordered is not None
 
     def _content(self, entry: Entry) -> Content:
+        """The records of a release, as far as its sample has them."""
         return Content.of_sample(
             self._samples[entry.id],
             records=entry.records,

@@ -2,7 +2,12 @@
 
 Each file was tested when it was released. Together they can disclose more: files that were split by
 what is protected, an order that goes on from file to file, a copy of which each file has too few
-records. So all files are read once more, one after the other, by one set of checks.
+records. So all files are read once more, one after the other, by one set of checks
+(`refuse_as_one_table`).
+
+The files are the input, and a drawer reads them as if it released them; what it draws is thrown
+away. Files with the same header are one `_JoinedTable`. Beside the checks of a single file it tests
+whether the file of a record tells its symbol, by the counts of symbols in each file.
 """
 
 # pyarrow tells too little of its types for the strict mode.

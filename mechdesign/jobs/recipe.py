@@ -12,7 +12,7 @@ way what the checks at the end need. In outline, for the parts of a file::
     drawer = recipe.drawer(header)
     for part in parts:
         columns = drawer.draw(part.column, len(part), first_row=..)    codes and labels
-        drawer.checks.add(len(part), ..)                               what copies or orders disclose
+        drawer.checks.add(len(part), ..)                               what may disclose X or S
     drawer.checks.refuse()
     drawer.counts, drawer.releases                                     for manifest and ledger
 """

@@ -82,14 +82,18 @@ class RowRecipe(KeyedRecipe):
     def groups(self) -> list[ColumnGroup]:
         """One group: given columns, then those of the levels."""
         channel = self.channel
-        given = tuple(name for part in channel.given for name in part.columns)
+        given: list[str] = []
+        for variable in channel.given:
+            given += variable.columns
         # Without parts, every column is released by itself.
         parts: tuple[tuple[str, ...], ...] = ()
         names: tuple[str, ...] = ()
         if isinstance(channel, BoxChannel):
             if not channel.fills:
-                boxed = tuple(name for part in channel.columns for name in part.columns)
-                parts = (*((name,) for name in given), boxed)
+                boxed: list[str] = []
+                for variable in channel.columns:
+                    boxed += variable.columns
+                parts = (*((name,) for name in given), tuple(boxed))
                 names = (*given, BOX)
         elif channel.record.objective == INFORMATION:
             # A level with free outputs has one label for all of its columns.
@@ -100,7 +104,7 @@ class RowRecipe(KeyedRecipe):
             channel.sensitive.columns,
             merged_parts=parts,
             names=names,
-            given=given,
+            given=tuple(given),
         )
         return [group]
 

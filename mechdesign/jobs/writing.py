@@ -175,6 +175,7 @@ class _ReleasedColumns:
         import pyarrow as pa
 
         header = self._table.header
+        # A bad record is known by its place in the part; the caller needs that in the table.
         try:
             drawn = self._drawer.draw(
                 lambda at: batch.column(header[at]),
