@@ -104,15 +104,18 @@ def find_earlier_releases(
     foreign = releases_of(db, related.foreign, content, file)
     runs = [*related.redrawn]
     if foreign.share >= SAME_FROM:
+        # A release that repeats this job's own draw adds none, whoever else released the records.
         if not choice.fresh_draw and not related.repeats(content, file):
             whole = [
                 entry for entry in foreign.entries if is_same(entry, content, file)
             ]
+            # The message names the last release of all of them, if there is one.
             last = (whole or foreign.entries)[-1]
             raise InputError(second_draw_refusal(foreign.share, last, choice.identity))
         runs += foreign.entries
     draws = count_other_draws(runs, by_channel)
 
+    # Other channels have other random numbers, and need no other draw to tell more together.
     others = releases_of(db, related.others, content, file)
     beside: list[Entry] = []
     if others.share >= SAME_FROM:
@@ -133,7 +136,9 @@ def find_earlier_releases(
 
 
 def _left_no_symbols(entry: Entry, file: str | None) -> bool:
-    """Whether the ledger has no symbols of the records of a release, which it did not see."""
+    """Whether the ledger has no symbols of the records of a release, which it did not see: a
+    cluster computed it, or an earlier version entered it.
+    """
     return entry.unordered is None and entry.file != file
 
 
@@ -163,6 +168,7 @@ def relation(entry: Entry, drawn: Mapping[str, Drawn]) -> Relation:
     shared = [old for old in entry.drawn if old.use.channel in drawn]
     if not shared:
         return Relation.OTHER
+    # One foreign key is enough: through that channel the records would be drawn twice.
     if all(old.job == drawn[old.use.channel].job for old in shared):
         return Relation.OWN
     return Relation.FOREIGN

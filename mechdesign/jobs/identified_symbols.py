@@ -61,6 +61,7 @@ class IdentifiedRecords:
         """Give the drawer the symbols that records were released with before."""
         earlier = self.release.earlier
         known = self.ledger.known(db, self.drawn, self.key)
+        # The parts are sorted, and sorted hashes fill a small table unevenly.
         earlier.reserve(sum(len(hashes) for hashes, _ in known))
         for hashes, codes in known:
             earlier.look(hashes, codes)
@@ -70,6 +71,8 @@ class IdentifiedRecords:
 
         One identifier in two ways of writing would get two draws.
         """
+        # Three ways to meet: both are unusual but not the same text, an unusual one comes after a
+        # plain one, or a plain one after an unusual one.
         spellings = self.release.spellings
         plain, written = self.ledger.spellings(db, self.drawn)
         if (
@@ -122,6 +125,8 @@ class IdentifiedRecords:
     def are_released_meanwhile(self, db: Connection) -> bool:
         """Whether another process has released records of these since `recall`, with this draw."""
         for hashes, codes in self.ledger.known(db, self.drawn, self.key):
+            # `find` says which are new to a table: not new to `seen` are the records of this
+            # release, and new to `earlier` what came after `recall`.
             ours = ~self.release.seen.find(hashes, codes)[0]
             late, _ = self.release.earlier.find(hashes[ours], codes[ours])
             if late.any():

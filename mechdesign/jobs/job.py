@@ -168,12 +168,13 @@ class Job:
         run = self._last_run(target)
         if run is None or not run.same_release(self.entry(target, None, 0)):
             return None
+        # The ledger says what was about to be there; only the bytes say that they still are.
         if is_url(target):
-            if not Remote(target).holds(run.output):
-                return None
-        elif not has_sha256(run.target, run.output) or not all(
-            Path(path).is_file() for path in sides
-        ):
+            is_there = Remote(target).holds(run.output)
+        else:
+            is_there = has_sha256(run.target, run.output)
+            is_there = is_there and all(Path(path).is_file() for path in sides)
+        if not is_there:
             return None
         if run.state == FINISHING:
             self.done(run)
@@ -185,6 +186,7 @@ class Job:
         return run is not None and run.state == FINISHING
 
     def _last_run(self, target: PathLike) -> Entry | None:
+        """The last release to a target; None for standard output, of which every one is another."""
         if os.fspath(target) == STANDARD:
             return None
         with self.ledger.reading() as db:
@@ -274,6 +276,9 @@ class Job:
     def _earlier(
         self, db: Connection, entries: Sequence[Entry], content: Content
     ) -> EarlierReleases:
+        """The earlier releases of these records, in the transaction of `db`; refuses a second
+        draw.
+        """
         return find_earlier_releases(db, entries, self._choice, self.drawn, content)
 
     def renewed(
@@ -296,6 +301,8 @@ class Job:
         bare: BareRecords,
         releases: Sequence[RecordedDraws],
     ) -> tuple[str, ...]:
+        """What `renewed` returns, in the transaction of `db`."""
+        # A fresh draw is a second one of all records, whatever identifies them.
         if self._choice.fresh_draw:
             return ()
         notices: dict[str, None] = {}
@@ -304,8 +311,9 @@ class Job:
             if release.earlier.full:
                 continue
             wanted = Wanted(drawn, self.identity, content, self._choice.file)
-            found = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
-            notices |= dict.fromkeys(found)
+            of_channel = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
+            # Several channels may give the same notice.
+            notices |= dict.fromkeys(of_channel)
         return tuple(notices)
 
     def finish(
@@ -419,6 +427,9 @@ class Job:
 
 
 def _refuse_old_jobs(channel_file: PathLike) -> None:
+    """Refuse a channel file with a folder of keys beside it, in which draws were kept before there
+    were ledgers.
+    """
     folder = real_path(f"{os.fspath(real_path(channel_file))}.jobs")
     if folder.is_dir():
         raise InputError(
@@ -428,4 +439,5 @@ def _refuse_old_jobs(channel_file: PathLike) -> None:
 
 
 def _now() -> str:
+    """The time in UTC, in ISO format."""
     return datetime.now(UTC).isoformat(timespec="seconds")

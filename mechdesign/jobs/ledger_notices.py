@@ -116,6 +116,8 @@ def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
     for release in releases:
         if not release.changes:
             continue
+        # A record that keeps its output adds nothing to what its releases tell. One that is drawn
+        # anew adds the local budget of the channel at most, the leakage of one draw of anything.
         outcome = "kept their old output"
         if release.changed == REDRAW:
             bound = "any amount"

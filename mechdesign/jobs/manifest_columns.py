@@ -65,6 +65,7 @@ def released_column(
         The hash of the channel file.
     """
     joint = channel.joint
+    # A channel file may be without its table.
     table_records = None
     zero_cells = None
     if joint is not None:
@@ -142,6 +143,7 @@ def released_boxes(
     Parameters are those of `released_rows`. The outputs are counted with the last column: without
     filling they are those of all columns together.
     """
+    # All strata are designed for one notion; the records of the proof are those of all of them.
     notion: dict[str, Any] | None = None
     records = 0
     for part in channel.parts:
@@ -158,6 +160,7 @@ def released_boxes(
         promise=RELATIVE if channel.given else TOTAL,
         given=given,
         channel_file=channel_file,
+        # The budgets of boxes hold for the population, with a confidence: a sentence has them.
         achieved=None,
         table_records=records or None,
         levels=_level_counts(channel, release),

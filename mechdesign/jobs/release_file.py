@@ -56,7 +56,7 @@ def keep_apart(
         for description, path in vital:
             same = real_path(path) in (place, part_file(place))
             if not same and place.exists() and Path(path).exists():
-                # Two names of one file.
+                # Two names of one file: a hard link.
                 same = place.samefile(path)
             if same:
                 raise InputError(
@@ -201,6 +201,7 @@ def release_file(
     target = local(target)
     if is_url(target) and is_url(source) and place_of(source) == place_of(target):
         raise InputError(f"{target} is the input file itself; write to another file")
+    # Temporary files lie beside the output: there is room for it, and a rename is atomic.
     folder = None
     if not (os.fspath(target) == STANDARD or is_url(target)):
         folder = Path(target).absolute().parent
