@@ -34,12 +34,12 @@ def draws_apart(
     db: Connection, ledger: Ledger, entries: Sequence[Entry]
 ) -> list[Entry]:
     """Some releases in their order, in which no two draws of a record count as one."""
-    known = _KnownRecords(db, ledger, entries)
+    records = _ReleasedRecords(db, ledger, entries)
     apart: list[Entry] = []
     # By channel, job and number of the draw: the releases so far that count as this draw.
     earlier: dict[tuple[str, str, int], list[Entry]] = {}
     for entry in entries:
-        if not known.compares(entry):
+        if not records.compares(entry):
             apart.append(entry)
             continue
         draws: list[Drawn] = []
@@ -48,7 +48,7 @@ def draws_apart(
             new = ledger.new_records(db, entry, drawn)
             # Where most records keep their draws, nothing is compared.
             if new > SHARE_ERROR * entry.records:
-                share = known.share_of(entry, before)
+                share = records.share_of(entry, before)
                 # More are new than can be, by more than the error of the estimate: the others came
                 # under other identifiers before.
                 if new > (1 - share + SHARE_ERROR) * entry.records:
@@ -59,7 +59,7 @@ def draws_apart(
     return apart
 
 
-class _KnownRecords:
+class _ReleasedRecords:
     """What the ledger keeps of the records of some releases, and how they compare.
 
     All samples are read when it is made, and sorted into groups without a common hash (`_groups`):
@@ -107,6 +107,7 @@ class _KnownRecords:
         for old in before:
             if self._sample_groups[old.id] == group:
                 samples.append(self._samples[old.id])
+        # An equal sample is of the same records: all of them, even where a sample has too few.
         share = 1.0
         if self._samples[entry.id] not in samples:
             share = self._content(entry).share_in(samples)

@@ -78,7 +78,7 @@ def _without_identity(recipe: FileRecipe) -> FileRecipe:
 
 
 class _JoinedTable:
-    """Files of the same columns, one after the other."""
+    """Files of the same columns, one after the other: `add` reads each, then `refuse` is called."""
 
     def __init__(self, drawer: Drawer) -> None:
         self._drawer = drawer
@@ -89,6 +89,7 @@ class _JoinedTable:
         """Read the next file."""
         drawer = self._drawer
         header = drawer.header
+        # The drawer counts all files together; what it adds here are the symbols of this one.
         before = [counts.copy() for counts in drawer.counts]
         encoded, stored = drawer.reads(schema_of(table))
         for batch in table.batches(encode=encoded, read=stored):
@@ -124,6 +125,7 @@ class _JoinedTable:
             return
         useful = self._drawer.plan.inputs
         for number, places in enumerate(useful):
+            # A contingency table with a row for each file and a column for each symbol.
             table = np.array([counts[number] for counts in self._symbol_counts])
             files, symbols = np.nonzero(table)
             evidence = log_evidence(files, symbols, table[files, symbols])
