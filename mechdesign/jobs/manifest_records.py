@@ -7,7 +7,8 @@ inside: counts of symbols and outputs, achieved budgets, and hashes of data set 
     PublicManifest      ManifestDocument and, for each channel, PublicColumn or PublicRows
     InternalManifest    ManifestDocument and, for each channel, InternalColumn or InternalRows
 
-The fields of these classes are the format of the files.
+The fields of these classes are the format of the files. Of a channel, `columns` are the useful
+columns in the table, `names` those that it released, and `notion` is the promise.
 """
 
 from __future__ import annotations
@@ -24,9 +25,7 @@ Audience: TypeAlias = Literal["public", "internal"]
 
 
 class PublicColumn(Record):
-    """One channel, for readers of the data: its digest, the columns that it was made for, those
-    that it released (`names`), how they were treated, and the promise (`notion`).
-    """
+    """One channel, for readers of the data."""
 
     channel: Digest
     columns: tuple[str, ...]

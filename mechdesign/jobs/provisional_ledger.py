@@ -85,6 +85,7 @@ class ProvisionalLedger(Ledger):
         with suppress(InputError), self.changing() as db:
             ours = [entry.id for entry in self.entered]
             all_ids = [entry.id for entry in self.releases(db)]
+            # All that was entered from the first of ours on: nothing else must be among it.
             since = all_ids[all_ids.index(ours[0]) :]
             if set(since) <= set(ours):
                 for entry in self.entered:

@@ -190,7 +190,11 @@ class Recipe(ABC):
 
 
 class Drawer(ABC):
-    """A recipe made ready for the parts of a table with this header."""
+    """A recipe made ready for the parts of a table with this header.
+
+    It is made for one table and draws its parts in their order. `draw` leaves behind which records
+    of the part are `dropped`; `counts` and `releases` add up over all parts.
+    """
 
     def __init__(
         self,

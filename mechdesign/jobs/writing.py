@@ -135,8 +135,8 @@ def _withhold_layout(sink: Sink, drawer: Drawer) -> None:
         # The notes of the file describe columns that do not stay.
         if not keeps_all:
             sink.leave_out_notes()
-    # Line breaks of two kinds would tell records apart that have equal cells now.
     elif isinstance(sink, CsvSink) and not keeps_all:
+        # Line breaks of two kinds would tell records apart that have equal cells now.
         sink.even_lines()
 
 
