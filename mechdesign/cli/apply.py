@@ -416,7 +416,7 @@ def _release_of(
     """The release through the channels of these files; it takes `progress` and `warn`."""
     from mechdesign.channel.loading import load
     from mechdesign.jobs.folders import sanitise_path
-    from mechdesign.jobs.release_file import keep_apart
+    from mechdesign.jobs.vital_files import keep_apart
 
     channels = [load(path) for path in paths]
     # A channel file that an output replaces would be lost, and with it every later release.
