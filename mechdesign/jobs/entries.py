@@ -83,7 +83,7 @@ class Entry(Record):
     joint: dict[str, Any] | None = None
 
     def of(self, channel: str) -> Drawn | None:
-        """What it drew through a channel, given by its digest."""
+        """What it drew through a channel, given by its digest; at most once (`check_uses`)."""
         for drawn in self.drawn:
             if drawn.use.channel == channel:
                 return drawn

@@ -104,6 +104,7 @@ def sanitise_path(
         progress=progress,
         warn=warn,
     )
+    # A folder opens its own ledger, which knows the files by their last names.
     if is_folder(source):
         folder = _folder_release(
             recipe, source, target, ledger, key_from, sides, files, dry_run
@@ -131,6 +132,7 @@ def _folder_release(
     dry_run: bool,
 ) -> _FolderRelease:
     """The release of a folder; refuses options that only single files have."""
+    # A store of objects has no renames of folders.
     if is_url(target):
         raise InputError(
             f"{target}: of URLs, single files are written; release the files one by one"
@@ -310,6 +312,7 @@ class _FolderRelease:
         return (note,)
 
     def _exists(self) -> InputError:
+        """The error that the target is there already, and may not be replaced."""
         return InputError(EXISTS.format(self.target))
 
     def _refuse_disclosure(

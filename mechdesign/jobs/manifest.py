@@ -85,6 +85,7 @@ class Manifest:
         return document_text(self._public())
 
     def _public(self) -> PublicManifest:
+        """What goes out with the data."""
         # By the names of the fields that are shown, so that counts stay inside.
         shown = {*PublicRows.model_fields}
         released: list[dict[str, Any]] = []
@@ -95,9 +96,11 @@ class Manifest:
         return PublicManifest.model_validate(facts)
 
     def _internal(self) -> InternalManifest:
+        """What stays with the data holder."""
         released = [column.description.model_dump() for column in self.released]
         earlier: list[EarlierRelease] = []
         for run in self.earlier:
+            # One number for a release of several channels: that of its latest draw.
             draw = max(drawn.draw for drawn in run.drawn)
             earlier.append(
                 EarlierRelease(draw=draw, target=run.target, output=run.output)

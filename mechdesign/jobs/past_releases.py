@@ -142,7 +142,7 @@ def _renamed(
         if stored is None:
             continue
         old = BareContent.from_bytes(stored)
-        # What was released without identifiers may have got some since.
+        # What was released without identifiers may have got some since, in any of the columns.
         variants = [*bare.values()]
         if entry.identity:
             variants = [bare[entry.identity]]
@@ -151,6 +151,7 @@ def _renamed(
         if sharing:
             shared.append(entry)
             alike += sharing
+    # The columns that identify the records now are one of these sets; which one is not known.
     share = 0.0
     for new in bare.values():
         share = max(share, share_of(new, alike))

@@ -92,6 +92,7 @@ def notices_of_renewed(
         if not wanted.compared_with(db, entry):
             continue
         stored = ledger.bare(db, entry)
+        # A release on a cluster, or of an earlier version, left none.
         if stored is None:
             continue
         alike = likeness(new, BareContent.from_bytes(stored))
@@ -99,6 +100,7 @@ def notices_of_renewed(
             certain.append((entry, alike))
         elif alike.whole and alike.bits >= NOTABLE:
             notable.append(entry)
+    # What is certain counts together: each release may have had another part of the records.
     if certain:
         last = certain[-1][0]
         share = share_of(new, [alike for _, alike in certain])

@@ -40,6 +40,7 @@ class RowDrawer(Drawer):
     ) -> None:
         plan = recipe.plan(header)
         options = recipe.options
+        # One channel for all columns, so one key.
         (key,) = recipe.keys
         self.release = _draws(channel, key, options)
         self._channel = channel

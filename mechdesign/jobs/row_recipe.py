@@ -89,6 +89,7 @@ class RowRecipe(KeyedRecipe):
         parts: tuple[tuple[str, ...], ...] = ()
         names: tuple[str, ...] = ()
         if isinstance(channel, BoxChannel):
+            # Filled boxes give each column a value of its own.
             if not channel.fills:
                 boxed: list[str] = []
                 for variable in channel.columns:
