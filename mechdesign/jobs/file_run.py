@@ -123,6 +123,7 @@ class FileRun:
     _notes: list[str] = field(init=False, default_factory=list[str])
 
     def __post_init__(self) -> None:
+        """Plan the columns, and refuse what the header and the schema alone show."""
         if self.sides.codebook is not None and self.recipe.codebook_note is not None:
             self._notes.append(self.recipe.codebook_note)
         schema = schema_of(self.table)

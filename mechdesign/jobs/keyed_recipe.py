@@ -299,6 +299,7 @@ class KeyedRecipe(FileRecipe):
             source=FRAME,
             channels=self.releasables,
         )
+        # None: another process released these records meanwhile, and the job has its keys now.
         earlier = job.met(hashed)
         while earlier is None:
             earlier = job.met(hashed)

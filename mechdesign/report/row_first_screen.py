@@ -45,11 +45,14 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
     if design.purpose is not None:
         before += w.lines_of(task_text(design, design.purpose))
     after = ["", *_uncovered_lines(design), "", FULL, *last]
-    # The promise and its limits come whole; the levels, then the remarks, take what room is left.
-    room = MOST_LINES - len(before) - len(after)
+    # The promise, its limits and what the search left undone come whole: a reader must not take
+    # a search that was cut short for a finished one. The levels, then the remark on the table,
+    # take what room is left.
+    search = _message_lines(design)
+    room = MOST_LINES - len(before) - len(search) - len(after)
     levels = _level_lines(design, room)
-    remarks = _remark_lines(design, room - len(levels))
-    return "\n".join([*before, *levels, *remarks, *after])
+    remark = _remark_lines(design, room - len(levels))
+    return "\n".join([*before, *levels, *search, *remark, *after])
 
 
 def _promise_lines(design: RowDesign) -> list[str]:
@@ -99,14 +102,19 @@ def _level_lines(design: RowDesign, room: int) -> list[str]:
     return lines_within(rows, room, "more level")
 
 
-def _remark_lines(design: RowDesign, room: int) -> list[str]:
-    """What is to be known of the search and its tree: whole, or where `--full` has it."""
-    texts = list(design.messages)
-    if design.stopped > 0.0:
-        texts.insert(0, stopped_text(design))
+def _message_lines(design: RowDesign) -> list[str]:
+    """What the search did not finish, and what would help."""
     lines: list[str] = []
-    for text in texts:
-        lines += w.lines_of(text)
+    for message in design.messages:
+        lines += w.lines_of(f"{message[:1].upper()}{message[1:].rstrip('.')}.")
+    return lines
+
+
+def _remark_lines(design: RowDesign, room: int) -> list[str]:
+    """Which records lose their later columns: whole, or where `--full` has it."""
+    if design.stopped == 0.0:
+        return []
+    lines = w.lines_of(stopped_text(design))
     if len(lines) <= room:
         return lines
     return ["Further remarks:  --full"][: max(0, room)]
