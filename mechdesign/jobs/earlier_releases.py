@@ -10,6 +10,11 @@ the job, compares the records of each class with those at hand (`same_records`),
 - the same job with another draw: the user asked for that draw then, and reads how many there are;
 - other channels alone: a notice, for the promises of both do not add up to one.
 
+For example, a table was released by row number, and now comes in another order. That is another
+job, with other keys, and the share of its records in the old release is 1: an error. With a tenth
+of the records alone the share is 1 as well, since it is that of the records at hand. With nine times
+as many new records beside the old ones it is 0.1: a notice.
+
 What it finds is an `EarlierReleases`. `with_joint_budget` adds what all draws tell together.
 Nothing here writes to the ledger.
 """

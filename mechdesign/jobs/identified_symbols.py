@@ -12,6 +12,10 @@ order:
 2. `refuse_other_spellings` and `refuse_renamed` look for the same records under other identifiers.
 3. `remember` enters the new ones.
 
+For example, the record 17 was released with the symbol ``clerk``. If it comes with ``nurse``, the
+drawer refuses it by default. As ``017`` it is refused at step 2 for its spelling; as ``4711`` too,
+if so many of the records came under new identifiers that they cannot all be new.
+
 Steps 2 and 3 are in the transaction that enters the release. Another process may have released some
 of the records since step 1; `remember` then refuses those that have another symbol there.
 """
