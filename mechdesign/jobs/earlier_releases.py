@@ -11,9 +11,9 @@ the job, compares the records of each class with those at hand (`same_records`),
 - other channels alone: a notice, for the promises of both do not add up to one.
 
 For example, a table was released by row number, and now comes in another order. That is another
-job, with other keys, and the share of its records in the old release is 1: an error. With a tenth
-of the records alone the share is 1 as well, since it is that of the records at hand. With nine times
-as many new records beside the old ones it is 0.1: a notice.
+job, with other keys, and the share of its records in the old release is 1: an error. A tenth of its
+records alone has the share 1 as well, since the share is that of the records at hand. Beside nine
+times as many new records it is 0.1: a notice.
 
 What it finds is an `EarlierReleases`. `with_joint_budget` adds what all draws tell together.
 Nothing here writes to the ledger.
