@@ -16,7 +16,7 @@ from mechdesign.channel.row_file import RowChannelDocument
 from mechdesign.cli.run import job_model
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
-from mechdesign.jobs.folders import ReleasedFolder
+from mechdesign.jobs.folder_stage import ReleasedFolder
 from mechdesign.jobs.manifest_records import InternalManifest, PublicManifest
 from mechdesign.nonstochastic.mechanism_document import MechanismDocument
 

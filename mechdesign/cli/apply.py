@@ -297,7 +297,7 @@ class _Job:
     @property
     def ledger(self) -> str | None:
         """The ledger, by default that of the user; none for draws from a seed."""
-        from mechdesign.jobs.ledger import default_path
+        from mechdesign.jobs.ledger_file import default_path
 
         if self.draws.ledger is None and self.draws.insecure_seed is None:
             return os.fspath(default_path())
@@ -416,7 +416,7 @@ def _release_of(
     """The release through the channels of these files; it takes `progress` and `warn`."""
     from mechdesign.channel.loading import load
     from mechdesign.jobs.folders import sanitise_path
-    from mechdesign.jobs.release_file import keep_apart
+    from mechdesign.jobs.vital_files import keep_apart
 
     channels = [load(path) for path in paths]
     # A channel file that an output replaces would be lost, and with it every later release.

@@ -152,7 +152,7 @@ def quantize(
     with all thresholds, into a mechanism file beside the release.
     """
     _check_budget(files, budget, asked)
-    from mechdesign.jobs.ledger import default_path
+    from mechdesign.jobs.ledger_file import default_path
     from mechdesign.jobs.stopping import Stopped, stoppable
     from mechdesign.nonstochastic.quantize_table import quantise_table
 

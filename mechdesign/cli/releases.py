@@ -54,7 +54,7 @@ def releases(
     it is sorted or packed. Releases of several columns are added up over a --table that
     has all of them.
     """
-    from mechdesign.jobs.ledger import default_path
+    from mechdesign.jobs.ledger_file import default_path
 
     if table.table is not None and asked.data is None:
         raise InputError(

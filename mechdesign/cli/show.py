@@ -55,7 +55,7 @@ def _show_rows(
     """A channel of rows has a matrix for every node, one of boxes for every stratum: as CSV they
     are one long table.
     """
-    from mechdesign.jobs.row_recipe import box_codebook_text, row_codebook_text
+    from mechdesign.jobs.row_codebook import box_codebook_text, row_codebook_text
     from mechdesign.report.boxes import box_channel_record
     from mechdesign.report.rows import row_channel_record, row_channel_text
 

@@ -22,9 +22,9 @@ import numpy as np
 
 from mechdesign.formats.census import Content, Hashes
 from mechdesign.formats.digests import RowHasher
-from mechdesign.jobs.job import KNOWN
 from mechdesign.jobs.keys import check_of
 from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.same_records import SAME_FROM
 
 REMEMBERED = 64
 """Releases of this process that are remembered (2 MB)."""
@@ -114,10 +114,10 @@ class _Drawn:
     beginning: Hashes
 
     def has_the_records_of(self, other: _Drawn) -> bool:
-        """Whether at least the share `KNOWN` of the records is that of another release."""
+        """Whether at least the share `SAME_FROM` of the records is that of another release."""
         if other.content.unordered == self.content.unordered:
             return True
-        return self.content.share_in([other.content.sample()]) >= KNOWN
+        return self.content.share_in([other.content.sample()]) >= SAME_FROM
 
     def is_of_another_column(self, other: _Drawn) -> bool:
         """Whether another release was of a column that this table has beside its own.

@@ -1,1 +1,21 @@
-"""Releases of data files: a file appears whole or not at all, and every draw can be repeated."""
+"""Releases of data files: a file appears whole or not at all, and every draw can be repeated.
+
+The modules by what they do for that promise:
+
+- A file or folder is released: `folders`, `folder_stage`, `folder_table`, `folder_names`,
+  `release_file`, `file_run`, `vital_files`.
+- How a table is released, and what it draws: `recipe`, `keyed_recipe`, `channel_recipe`,
+  `row_recipe`, and their drawers `channel_drawer` and `row_drawer`; `column_plan`, `lookalikes` and
+  `disclosure_checks` decide what may stay in the output.
+- The same record gets the same draw, and none is drawn twice by mistake: `job` keeps the order of
+  the steps. `draw_choice`, `earlier_releases`, `identified_symbols` and `renewed_identifiers` take
+  the decisions, `ledger_notices` has their sentences. `record_identity` says what a record is;
+  `same_records`, `bare_records`, `likeness` and `chance_bits` tell whether records are the same.
+- What was released is not forgotten: `ledger`, `ledger_file`, `provisional_ledger`, `entries`,
+  `keys`, `option_keys`.
+- Files get their names when all is complete: `target`, `writing`, `shuffling`, `stopping`.
+- What goes with an output: `side_files`, `codebook`, `row_codebook`, `manifest`,
+  `manifest_columns`, `manifest_records`, `manifest_sentences`.
+- What releases tell together: `past_releases`, `draws_apart`, `joint_budget`, `counted_outputs`.
+- What a user asks for and gets: `options`, `results`.
+"""

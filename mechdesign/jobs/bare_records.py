@@ -1,28 +1,15 @@
 """Records without what identifies them, by which they are known under other identifiers.
 
-The hash of a bare record is that of its cells but for the identifying columns. Whether two releases
-have the same records, or merely look alike, is decided by three tests. Each bounds the probability
-that records that have nothing to do with each other agree so well, under a hypothesis that is kind
-to the user; `Likeness.bits` is the negative logarithm of the bound to base 2.
+The hash of a bare record is that of its cells but for the identifying columns. `BareRecords` visits
+these hashes while a table is drawn, batch by batch, and gives their `BareContent`: what the ledger
+keeps of them with the release, and what `likeness` compares with earlier ones. It has two contents
+of a table: that of all records, to be kept, and for each channel that of the records whose
+identifiers are new, to be compared.
 
-Rows that two data sets have once each
-    Hypothesis: which of the M pooled records belong to which data set is chance, given the
-    pooled records. Take the t values that two of the pooled records have. Pair after pair, the
-    two come apart, one in each data set, with a probability of at most R/(2(R - 1)), where R
-    records are left. So P(at least s pairs apart) is at most the product of R/(R - 1), which is
-    below sqrt(2M), times P(Bin(t, 1/2) >= s) <= 2^(-t (1 - H(s/t))), where H is the binary
-    entropy. Which values are looked at is decided by their hashes, and so by nothing else.
-Equal numbers of every row
-    Same hypothesis. With c_i equal records of kind i in each of the two, n in all, the
-    probability is the product of C(2 c_i, c_i) divided by C(2n, n). Kinds may be merged, which
-    makes it larger: that is done with all that the sample lacks. Where each row of a data set is
-    there twice, or k times, k of them count as one record.
-The same order
-    Hypothesis: every order is equally likely in which each kind of row follows each other kind as
-    often as it does here. Sorted tables have one such order, which proves nothing. By the theorem
-    of de Bruijn, van Aardenne-Ehrenfest, Smith and Tutte there are at least
-    prod_a (n_a - 1)! / prod_ab n_ab! of them, where n_ab counts the steps from a to b, and n_a all
-    steps from a.
+A content is a sample, as for whole records (`formats.census`): the smallest hashes, each with the
+number of records that have it. Tables of few kinds of rows have the same numbers of each by chance;
+for them `BareCensus` also counts how often each kind follows each other one, which tells how much
+an equal order is worth (`chance_bits.order_bits`).
 """
 
 from __future__ import annotations
@@ -32,23 +19,46 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.core.integers import Integers
-from mechdesign.formats.census import ALL, Census, Hashes
+from mechdesign.formats.census import Census, Hashes
+from mechdesign.jobs.chance_bits import order_bits
 from mechdesign.jobs.recipe import RecordedDraws
-
-CERTAIN = 50.0
-"""From so many bits on, an agreement is no chance: it happens once in 10^15 times at most."""
-
-NOTABLE = 10.0
-"""From so many bits on, an agreement is worth a note: it happens once in 1,000 times at most."""
 
 KINDS = 64
 """Kinds of rows whose order is looked at. A table with more of them shows by their numbers."""
 
 HEAD = 8
-"""Words before the values in the bytes of `BareContent`."""
+"""Words of 8 bytes before the values in the bytes of `BareContent`."""
+
+
+class BareRecords:
+    """Visits the records of a table without their identifiers: all of them, and for each
+    releasable those that no earlier release through it had.
+    """
+
+    def __init__(self, releases: Sequence[RecordedDraws]) -> None:
+        self._releases = releases
+        self._all = BareCensus()
+        self._new: dict[int, BareCensus] = {}
+        for k, release in enumerate(releases):
+            if not release.earlier.empty:
+                self._new[k] = BareCensus()
+
+    def add(self, hashes: Hashes) -> None:
+        """Visit records that were just drawn by their hashes."""
+        self._all.add(hashes)
+        for k, census in self._new.items():
+            census.add(hashes[self._releases[k].are_new])
+
+    @property
+    def content(self) -> BareContent:
+        """The content of all records visited."""
+        return self._all.bare_content()
+
+    def new(self, k: int) -> BareContent:
+        """The content of those that are new to a releasable."""
+        return self._new.get(k, self._all).bare_content()
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,11 @@ class BareContent:
     order: float = 0.0
 
     def to_bytes(self) -> bytes:
-        """The content as a ledger keeps it."""
+        """The content as a ledger keeps it.
+
+        Three words (limit, records, number of values), the two hashes (16 and 24 bytes), the values
+        as words of 64 bits, and their counts as words of 32 bits.
+        """
         head = [self.limit, self.records, len(self.values)]
         words = np.array(head, "<u8").tobytes()
         words += bytes.fromhex(self.ordered) + bytes.fromhex(self.unordered)
@@ -139,8 +153,10 @@ class BareCensus(Census):
             kinds = np.append(kinds, np.setdiff1d(part, kinds))
             if len(kinds) > KINDS:
                 return None
+        # The kinds are numbered as they come, so a new one changes no number of an old one.
         order = np.argsort(kinds)
         numbers = order[np.searchsorted(kinds[order], hashes)]
+        # The last record of the batch before makes the first step of this one.
         path = np.concatenate([self._last, numbers])
         steps = path[:-1] * KINDS + path[1:]
         self._steps += np.bincount(steps, minlength=KINDS * KINDS)
@@ -162,139 +178,3 @@ class BareCensus(Census):
             counts=self._counts,
             order=order,
         )
-
-
-def order_bits(steps: NDArray[np.int64]) -> float:
-    """The logarithm to base 2 of the fewest orders with so many steps from kind to kind."""
-    nats = 0.0
-    for row in steps.tolist():
-        total = sum(row)
-        if total:
-            nats += math.lgamma(total) - sum(math.lgamma(count + 1) for count in row)
-    return max(0.0, nats / math.log(2))
-
-
-def numbers_bits(counts: Integers, records: int) -> float:
-    """The bits of an agreement in the numbers of all kinds of rows."""
-    rest = records - int(counts.sum())
-    nats = _log_halves(records) - _log_halves(rest)
-    for count in counts.tolist():
-        nats -= _log_halves(count)
-    return max(0.0, nats / math.log(2))
-
-
-def _log_halves(count: int) -> float:
-    """The logarithm of C(2 count, count)."""
-    return math.lgamma(2 * count + 1) - 2 * math.lgamma(count + 1)
-
-
-def pairs_bits(apart: int, pairs: int, records: int) -> float:
-    """The bits of so many pairs apart, of all pairs of equal records among so many pooled ones."""
-    if 2 * apart <= pairs:
-        return 0.0
-    share = apart / pairs
-    entropy = 0.0
-    for part in (share, 1 - share):
-        if part:
-            entropy -= part * math.log2(part)
-    return max(0.0, pairs * (1 - entropy) - math.log2(2 * records) / 2)
-
-
-@dataclass(frozen=True)
-class Likeness:
-    """How alike two data sets are.
-
-    `bits` is what their agreement is worth as evidence. `whole` says whether they have the same
-    rows equally often, or one has each row the same number of times as often as the other. `shared`
-    has the hashes that both have once, as far as they are in the sample.
-    """
-
-    bits: float
-    whole: bool
-    limit: int
-    shared: Hashes = field(repr=False)
-
-    @property
-    def certain(self) -> bool:
-        """Whether chance is out of the question."""
-        return self.bits >= CERTAIN
-
-
-def likeness(new: BareContent, old: BareContent) -> Likeness:
-    """Compare two data sets by their bare records."""
-    limit = min(new.limit, old.limit)
-    new_values, new_counts = new.in_units(limit)
-    old_values, old_counts = old.in_units(limit)
-    values, places = np.unique(
-        np.concatenate([new_values, old_values]), return_inverse=True
-    )
-    counts = np.concatenate([new_counts, old_counts])
-    pooled = np.bincount(places, counts, len(values)).astype(np.int64)
-    from_new = np.zeros(len(values), np.int64)
-    from_new[places[: len(new_values)]] = new_counts
-    pairs = pooled == 2
-    apart = pairs & (from_new == 1)
-    units = new.records // new.copies + old.records // old.copies
-    bits = pairs_bits(int(apart.sum()), int(pairs.sum()), units)
-    whole = _have_equal_numbers(new, old)
-    if whole:
-        numbers = new.counts // new.copies
-        bits = max(bits, numbers_bits(numbers, new.records // new.copies))
-    if new.ordered == old.ordered:
-        bits = max(bits, new.order)
-    return Likeness(bits, whole, limit, values[apart])
-
-
-def _have_equal_numbers(new: BareContent, old: BareContent) -> bool:
-    """Whether two data sets have equal numbers of every row, or one has all rows so many times."""
-    if new.unordered == old.unordered:
-        return True
-    if min(new.limit, old.limit) < ALL:
-        return False
-    new_values, new_counts = new.in_units(ALL)
-    old_values, old_counts = old.in_units(ALL)
-    return np.array_equal(new_values, old_values) and np.array_equal(
-        new_counts, old_counts
-    )
-
-
-def share_of(new: BareContent, alike: Sequence[Likeness]) -> float:
-    """The share of the new records that data sets have that are alike for certain."""
-    if any(one.whole for one in alike):
-        return 1.0
-    limit = min([ALL, *(one.limit for one in alike)])
-    values, counts = new.in_units(limit)
-    shared = np.concatenate([np.zeros(0, np.uint64), *(one.shared for one in alike)])
-    total = int(counts.sum())
-    if not total:
-        return 0.0
-    return float(np.isin(values, shared).sum() / total)
-
-
-class BareRecords:
-    """Visits the records of a table without their identifiers: all of them, and for each
-    releasable those that no earlier release through it had.
-    """
-
-    def __init__(self, releases: Sequence[RecordedDraws]) -> None:
-        self._releases = releases
-        self._all = BareCensus()
-        self._new: dict[int, BareCensus] = {}
-        for k, release in enumerate(releases):
-            if not release.earlier.empty:
-                self._new[k] = BareCensus()
-
-    def add(self, hashes: Hashes) -> None:
-        """Visit records that were just drawn by their hashes."""
-        self._all.add(hashes)
-        for k, census in self._new.items():
-            census.add(hashes[self._releases[k].are_new])
-
-    @property
-    def content(self) -> BareContent:
-        """The content of all records visited."""
-        return self._all.bare_content()
-
-    def new(self, k: int) -> BareContent:
-        """The content of those that are new to a releasable."""
-        return self._new.get(k, self._all).bare_content()

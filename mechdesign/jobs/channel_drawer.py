@@ -1,4 +1,14 @@
-"""Channels at work on the parts of a table: every record draws one output of each channel."""
+"""Channels at work on the parts of a table: every record draws one output of each channel.
+
+The channel's `Release` draws codes of outputs; `ChannelDrawer` is what lies between it and a table.
+For each part `draw` encodes the useful columns as symbols, finds what identifies each record, lets
+every release draw, and translates the codes of outputs into those of labels: two outputs may have
+one text, and labels are all different (`_codings`). On the way it shows the symbols to the check of
+their order.
+
+For example, the outputs of a channel in bins may have the medians ``35, 35, 60``. The labels are
+``35, 60``, and the codes 0, 1, 2 of the outputs become 0, 0, 1.
+"""
 
 # pyarrow and narwhals tell too little of their types for the strict mode.
 # pyright: basic
@@ -49,17 +59,16 @@ class ChannelDrawer(Drawer):
                 changed=options.changed,
             )
             self._releases.append(release)
+        orders: dict[str, Order] = {}
+        for release in self._releases:
+            name = ",".join(release.channel.useful.columns)
+            orders[name] = Order(len(release.symbol_counts))
         checks = DisclosureChecks(
             plan,
             options,
             private=recipe.private_columns,
             hidden=_protected_views(recipe, plan, channels, header),
-            orders={
-                ",".join(release.channel.useful.columns): Order(
-                    len(release.symbol_counts)
-                )
-                for release in self._releases
-            },
+            orders=orders,
         )
         super().__init__(recipe, header, plan, checks)
 
@@ -90,10 +99,8 @@ class ChannelDrawer(Drawer):
             for part, texts in enumerate(release.texts):
                 labels = tuple(dict.fromkeys(texts))
                 numbers = {label: i for i, label in enumerate(labels)}
-                codings[k, part] = (
-                    labels,
-                    np.array([numbers[text] for text in texts], dtype=np.int32),
-                )
+                of_output = [numbers[text] for text in texts]
+                codings[k, part] = labels, np.array(of_output, np.int32)
         return codings
 
     @property
@@ -112,7 +119,9 @@ class ChannelDrawer(Drawer):
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
         """The columns to read as codes (the useful ones), and those to read as they are stored."""
-        symbols = [self.header[at] for places in self.plan.inputs for at in places]
+        symbols: list[str] = []
+        for places in self.plan.inputs:
+            symbols += [self.header[at] for at in places]
         identifiers = [self.header[at] for at in self.plan.identity]
         return symbols, identifiers
 
@@ -145,6 +154,7 @@ class ChannelDrawer(Drawer):
             except UnknownSymbol as error:
                 name = record_name(records, error.position)
                 raise BadRecord(error.position, error.what, name) from None
+            # Empty if the user has waived the check of the order.
             if orders:
                 orders[k].add(release.codes)
             for part, codes in enumerate(columns):

@@ -1,4 +1,14 @@
-"""Channels as a recipe: each replaces its useful columns by one draw a record."""
+"""Channels as a recipe: each replaces its useful columns by one draw a record.
+
+`recipe_of` is the door for every release: it takes what a user wants to release a table through,
+and gives the recipe of that kind. Channels of one column or of crossed columns become a
+`ChannelRecipe`, in three steps: the channels are checked, each gets a key (two channels on one key
+still draw independently, because the channel is part of what a draw follows from), and the options
+are kept without the key. For the header of a table, the recipe then gives the drawer
+(`channel_drawer`), the uses that the ledger holds, and the counts for the manifest.
+
+The recipe travels to other machines, so `without_tables` leaves the joint table of X and S behind.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +26,15 @@ from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_plan import ColumnGroup
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe
-from mechdesign.jobs.keyed_recipe import (
-    KeyedRecipe,
-    key_for_columns,
-    key_in_options,
-)
-from mechdesign.jobs.manifest import ReleasedColumn, released_column
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
+from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
+from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.row_recipe import RowRecipe
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.drawing import Release, channel_digest
+from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 
@@ -95,14 +103,16 @@ class ChannelRecipe(KeyedRecipe):
         channels = _listed(channel)
         if not channels:
             raise InputError("give at least one channel")
-        for each in channels:
-            _check_channel(each, options)
+        # Before the key, which may be in a file.
+        for single in channels:
+            _check_channel(single, options)
         key, keyless = key_in_options(options)
+        keys: list[Key] = []
+        for single in channels:
+            keys.append(key_for_columns(key, single.useful.columns, options))
         return cls(
             channels=channels,
-            keys=tuple(
-                key_for_columns(key, each.useful.columns, options) for each in channels
-            ),
+            keys=tuple(keys),
             options=replace(options, key=None),
             keyless=keyless,
         )
@@ -167,8 +177,10 @@ class ChannelRecipe(KeyedRecipe):
 
     def without_tables(self) -> ChannelRecipe:
         """The recipe as far as draws need it: other machines get no joint table."""
-        lean = tuple(_without_table(each, self.options) for each in self.channels)
-        return replace(self, channels=lean)
+        lean: list[Channel] = []
+        for channel in self.channels:
+            lean.append(_without_table(channel, self.options))
+        return replace(self, channels=tuple(lean))
 
     def codebook(self) -> str:
         """The codebook of the first channel's labels."""
@@ -206,6 +218,7 @@ class _ChannelLike(Protocol):
 def _listed(
     channel: Channel | Sequence[Channel],
 ) -> tuple[Channel, ...]:
+    """The channels, where one may be given without a list around it."""
     if isinstance(channel, (list, tuple)):
         return tuple(channel)
     # Anything else but a channel is refused as one.
@@ -213,6 +226,7 @@ def _listed(
 
 
 def _check_channel(channel: Any, options: ReleaseOptions) -> None:
+    """Refuse what is no channel, and a form that does not go with one."""
     if not isinstance(channel, _ChannelLike):
         raise InputError(
             f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
@@ -233,9 +247,12 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
     # Draws stay in memory, so nothing of an average is published that a file would refuse.
     in_memory = replace(channel.record, averages=())
     public = channel.with_record(in_memory).public()
+    # Labels are drawn from the channel alone, unless a cell without a symbol is drawn from P(x).
+    # Values of X are drawn from P(x|y), which needs the frequencies of X too.
     rules = options.rules
     if options.form == LABEL and MARGINAL not in (rules.unknown, rules.null):
         return public
+    # One symbol of S in the place of all: what is left are the sums over S, the frequencies of X.
     one_symbol = replace(joint.sensitive, symbols=joint.sensitive.symbols[:1])
     margin = replace(
         joint, sensitive=one_symbol, counts=(joint.useful_counts,), notices=()

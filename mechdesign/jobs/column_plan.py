@@ -134,7 +134,9 @@ def make_plan(
     kept = kept_columns(header, useful, options)
     if not options.keep_sensitive:
         _refuse_private(kept, private, options)
-    given = {name for group in groups for name in _in_table(group.given, options)}
+    given: list[str] = []
+    for group in groups:
+        given += _in_table(group.given, options)
     # A copy of a given column tells what is released in any case.
     hidden = [name for name in useful if name not in given]
     _refuse_lookalikes(kept, hidden, private, [*given, *options.kept], options)
@@ -143,8 +145,8 @@ def make_plan(
     _refuse_replaced(options.kept, columns)
     protected = {*private, *options.correlated}
     return Plan(
-        inputs=tuple(tuple(header.index(name) for name in names) for names in inputs),
-        identity=tuple(header.index(name) for name in options.identifiers),
+        inputs=tuple(_places(names, header) for names in inputs),
+        identity=_places(options.identifiers, header),
         columns=columns,
         kept_private=tuple(name for name in kept if name in protected),
         sensitive=tuple(private),
@@ -181,6 +183,11 @@ def private_columns(
     return list(names)
 
 
+def _places(names: Sequence[Any], header: Sequence[Any]) -> tuple[int, ...]:
+    """The numbers of columns in the table."""
+    return tuple(header.index(name) for name in names)
+
+
 def _in_table(names: Sequence[str], options: ReleaseOptions) -> tuple[str, ...]:
     """Columns of a releasable, by their names in the table."""
     return tuple(options.renamed.get(name, name) for name in names)
@@ -212,7 +219,9 @@ def _useful_columns(
     inputs: Sequence[tuple[str, ...]], header: Sequence[Any]
 ) -> list[str]:
     """The columns that are released, all of which must be there, and be different ones."""
-    useful = [name for names in inputs for name in names]
+    useful: list[str] = []
+    for names in inputs:
+        useful += names
     for name in useful:
         require_column(name, header)
     for names in inputs:
@@ -415,7 +424,9 @@ def _appended(
 ) -> list[OutputColumn]:
     """The released columns under their `added` names, after all others."""
     if [len(names) for names in added] != [len(names) for names in released]:
-        wanted = [f"one for {quoted(name)}" for names in released for name in names]
+        wanted: list[str] = []
+        for names in released:
+            wanted += [f"one for {quoted(name)}" for name in names]
         raise InputError(
             f"give a name for every column that is added: {', '.join(wanted)}"
         )

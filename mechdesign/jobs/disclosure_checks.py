@@ -2,7 +2,17 @@
 
 A kept column that copies the useful column, whatever its name, voids the promise. So does an order
 of the records that tells symbols by their place. Both are measured on the data while they stream
-past.
+past, by the tests in `leaks`:
+
+- `Twins` compares each kept column, and each pair of them, with each protected view (`View`): a
+  protected column as it is, and by its bins;
+- `Order`, one for each released column, tests whether its symbols stand in a random order;
+- `RisingColumns` finds kept columns that bring the order back where the records are shuffled.
+
+A drawer makes the checks for its header, shows every part to `add`, and the symbols that it draws
+from to `orders`. When all records were seen, `refuse` raises an error at the first disclosure. What
+the user kept knowingly is exempt: columns named with --keep from `Twins`, all from the tests of
+order with --keep-order.
 """
 
 # narwhals tells too little of its types for the strict mode.
@@ -38,8 +48,8 @@ class OrderEvidence(Protocol):
 
 
 class View(NamedTuple):
-    """A column as it is compared with others: its cells as text, or (`part` of a variable) their
-    bins.
+    """A column as it is compared with others: its cells as text, or their bins in the channel of
+    this number; -1 for the cells themselves.
     """
 
     column: str
@@ -79,15 +89,19 @@ class DisclosureChecks:
     ) -> None:
         self.orders: dict[str, OrderEvidence] = {}
         self._shuffled = options.shuffle
+        # First the order of the records. The drawer feeds `orders`; none where nothing is tested.
         rising: list[View] = []
         if options.shuffle:
             # Sorting by such a column would bring back the order of the file.
             rising += [View(name) for name in plan.others]
-        # A released column beside the original is no release, so its order is not checked.
+        # A released column beside the original is no release, so its order is not checked. Shuffled
+        # records have a random order, and that of the file matters only if it can come back.
         unchecked = options.keep_order or options.into is not None
         if not unchecked and (rising or not options.shuffle):
             self.orders.update(orders)
         self._rising = RisingColumns(rising)
+
+        # Then copies. Columns that the user named may be copies, but not in pair with another one.
         self._private = private
         self._hidden = dict(hidden)
         exempt = {*options.kept, *plan.kept_private, *options.identifiers}
@@ -106,6 +120,12 @@ class DisclosureChecks:
 
         self._twins.add(count, sampled)
         self._rising.add(count, sampled)
+
+    def refuse(self, where: str = "") -> None:
+        """Raise InputError if a kept column or the order of the records voids the promise."""
+        self.refuse_copies(where)
+        self.refuse_rising(where)
+        self.refuse_order(where)
 
     def _cells(self, column: Callable[[Any], Any], view: View) -> Encoded | None:
         """The cells of a view; None where they have no bin of the variable."""
@@ -126,24 +146,24 @@ class DisclosureChecks:
     def refuse_copies(self, where: str = "") -> None:
         """Raise InputError if a kept column stands for a protected one."""
         for view, protected in self._twins.copies():
-            kind = "useful"
-            if protected.column in self._private:
-                kind = "sensitive"
             raise InputError(
-                f"{where}the column {quoted(view.column)} stands for the {kind} column "
-                f"{quoted(protected.column)}, which can be guessed from it, and would stay in the "
-                "output: leave it out (--drop), or keep it knowingly by its name (--keep)"
+                f"{where}the column {quoted(view.column)} stands for the {self._kind(protected)} "
+                f"column {quoted(protected.column)}, which can be guessed from it, and would stay "
+                "in the output: leave it out (--drop), or keep it knowingly by its name (--keep)"
             )
         for (first, second), protected in self._twins.copying_pairs():
-            kind = "useful"
-            if protected.column in self._private:
-                kind = "sensitive"
             raise InputError(
                 f"{where}the columns {quoted(first.column)} and {quoted(second.column)} together "
-                f"stand for the {kind} column {quoted(protected.column)}, which can be guessed "
-                "from them, and would stay in the output: leave one out (--drop), or keep both "
-                "knowingly by their names (--keep)"
+                f"stand for the {self._kind(protected)} column {quoted(protected.column)}, which "
+                "can be guessed from them, and would stay in the output: leave one out (--drop), "
+                "or keep both knowingly by their names (--keep)"
             )
+
+    def _kind(self, protected: View) -> str:
+        """What a message calls a protected column."""
+        if protected.column in self._private:
+            return "sensitive"
+        return "useful"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -171,6 +191,7 @@ class DisclosureChecks:
         rising = self._rising.rising()
         if not rising:
             return
+        # The order alone tells nothing, nor does a column that brings back a random order.
         name = self._telling_order()
         if name is not None:
             raise InputError(
@@ -197,9 +218,3 @@ class DisclosureChecks:
         warning = self.order_warning()
         if warning is not None:
             raise InputError(where + warning)
-
-    def refuse(self, where: str = "") -> None:
-        """Raise InputError if a kept column or the order of the records voids the promise."""
-        self.refuse_copies(where)
-        self.refuse_rising(where)
-        self.refuse_order(where)

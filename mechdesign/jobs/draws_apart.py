@@ -4,6 +4,13 @@ Releases of one job have one key, and so one draw of every record, as long as th
 records are what they were. A release that drew records for the first time which an earlier one had
 already, to judge by their content, knew them under other identifiers: it counts as a job of its
 own.
+
+`draws_apart` goes through the releases in their order. For each draw of each it compares two
+numbers: how many identifiers were new then (the ledger counts them), and how many records can be
+new, (1 - s) n, where earlier releases with that draw had the share s of its n records. If more
+identifiers were new than records can be, the draw gets a job name of its own in the result, and the
+joint budget counts one draw more. For example, 1,000 records were released, and the same 1,000 with
+other numbers: all 1,000 identifiers are new, s is 1, so the records have two draws.
 """
 
 from __future__ import annotations
@@ -16,22 +23,23 @@ from typing import Any
 import numpy as np
 
 from mechdesign.formats.digests import Content, Hashes
-from mechdesign.jobs.bare_records import BareContent, Likeness, likeness, share_of
+from mechdesign.jobs.bare_records import BareContent
 from mechdesign.jobs.entries import Drawn, Entry
-from mechdesign.jobs.job import UNCERTAIN
 from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.likeness import Likeness, likeness, share_of
+from mechdesign.jobs.same_records import SHARE_ERROR
 
 
 def draws_apart(
     db: Connection, ledger: Ledger, entries: Sequence[Entry]
 ) -> list[Entry]:
     """Some releases in their order, in which no two draws of a record count as one."""
-    known = _KnownRecords(db, ledger, entries)
+    records = _ReleasedRecords(db, ledger, entries)
     apart: list[Entry] = []
     # By channel, job and number of the draw: the releases so far that count as this draw.
     earlier: dict[tuple[str, str, int], list[Entry]] = {}
     for entry in entries:
-        if not known.compares(entry):
+        if not records.compares(entry):
             apart.append(entry)
             continue
         draws: list[Drawn] = []
@@ -39,10 +47,11 @@ def draws_apart(
             before = earlier.setdefault((drawn.use.channel, drawn.job, drawn.draw), [])
             new = ledger.new_records(db, entry, drawn)
             # Where most records keep their draws, nothing is compared.
-            if new > UNCERTAIN * entry.records:
-                # At most 1 - share of the records can be new; more were known by other identifiers.
-                share = known.share_of(entry, before)
-                if new > (1 - share + UNCERTAIN) * entry.records:
+            if new > SHARE_ERROR * entry.records:
+                share = records.share_of(entry, before)
+                # More are new than can be, by more than the error of the estimate: the others came
+                # under other identifiers before.
+                if new > (1 - share + SHARE_ERROR) * entry.records:
                     drawn = drawn.model_copy(update={"job": f"{drawn.job}, {entry.id}"})
             before.append(entry)
             draws.append(drawn)
@@ -50,8 +59,12 @@ def draws_apart(
     return apart
 
 
-class _KnownRecords:
-    """What the ledger keeps of the records of some releases, and how they compare."""
+class _ReleasedRecords:
+    """What the ledger keeps of the records of some releases, and how they compare.
+
+    All samples are read when it is made, and sorted into groups without a common hash (`_groups`):
+    only releases of one group are compared.
+    """
 
     def __init__(
         self, db: Connection, ledger: Ledger, entries: Sequence[Entry]
@@ -78,6 +91,7 @@ class _KnownRecords:
         return bool(entry.identity) and entry.unordered is not None
 
     def _content(self, entry: Entry) -> Content:
+        """The records of a release, as far as its sample has them."""
         return Content.of_sample(
             self._samples[entry.id],
             records=entry.records,
@@ -93,6 +107,7 @@ class _KnownRecords:
         for old in before:
             if self._sample_groups[old.id] == group:
                 samples.append(self._samples[old.id])
+        # An equal sample is of the same records: all of them, even where a sample has too few.
         share = 1.0
         if self._samples[entry.id] not in samples:
             share = self._content(entry).share_in(samples)

@@ -31,7 +31,11 @@ Natural = Annotated[int, Field(ge=0)]
 
 
 class Use(Record):
-    """How a run uses a channel."""
+    """How a run uses a channel, given by its digest.
+
+    `columns` are the useful columns in the table, `form` is what is released of them, and the rest
+    are options: what becomes of unknown symbols, of empty cells (`null`) and of changed symbols.
+    """
 
     channel: Digest
     columns: tuple[str, ...]
@@ -79,7 +83,7 @@ class Entry(Record):
     joint: dict[str, Any] | None = None
 
     def of(self, channel: str) -> Drawn | None:
-        """What it drew through a channel, given by its digest."""
+        """What it drew through a channel, given by its digest; at most once (`check_uses`)."""
         for drawn in self.drawn:
             if drawn.use.channel == channel:
                 return drawn
@@ -94,6 +98,7 @@ class Entry(Record):
 
     def same_release(self, other: Entry) -> bool:
         """Whether both write the same bytes."""
+        # The input, the random numbers, and whatever else decides which bytes are written.
         return (
             self.file == other.file
             and self._draws() == other._draws()

@@ -1,7 +1,16 @@
 """One file on its way through a release: opened, planned, drawn into a temporary place, and
 checked.
 
-A `FileRecipe` decides the order of these steps and what the ledger enters (`write_file`).
+`release_file` makes a `FileRun` when the input is open; making it plans the columns, so that what
+the header alone shows is refused before any work. A `FileRecipe` then decides the order of the next
+steps and what the ledger enters (`write_file`), with these methods of the run:
+
+1. `file_hash` and `settings` are what a job knows the release by.
+2. `opened_target` locks the output.
+3. `draw` writes the released records to the temporary file, and checks that the input did not
+   change meanwhile. With ``--shuffle`` they are written once in order, then shuffled.
+4. `refuse_disclosure` judges what was seen on the way, `add_notes` collects notes for the user.
+5. `applied` is the report.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -114,6 +123,7 @@ class FileRun:
     _notes: list[str] = field(init=False, default_factory=list[str])
 
     def __post_init__(self) -> None:
+        """Plan the columns, and refuse what the header and the schema alone show."""
         if self.sides.codebook is not None and self.recipe.codebook_note is not None:
             self._notes.append(self.recipe.codebook_note)
         schema = schema_of(self.table)
@@ -230,6 +240,7 @@ class FileRun:
         if self.table.cut:
             self._add_once(CUT)
         for release in drawer.releases:
+            # An unusual spelling and the plain one in one file would be one record with two draws.
             if release.seen.has_any(release.spellings.plain):
                 raise InputError(f"{self.table.name}: {TWO_SPELLINGS}")
             if release.seen.full or release.earlier.full:
@@ -247,6 +258,7 @@ class FileRun:
         """The same in random order, which follows from the key and the data: written once in
         order, then shuffled.
         """
+        # The same order whenever the same bytes are released, and another one for other bytes.
         unpacked = replace(self.format, packing=None)
         key = drawer.recipe.keys[0].derived("order", self.guarded.sha256)
         with closing(NamelessFile(self.folder)) as ordered:

@@ -1,5 +1,10 @@
 """The names of the files and folders of a folder that is released: they stay, but for their
 endings.
+
+`output_names` gives each file its output, and refuses two files with one output. With the format
+parquet, for example, ``dt=1/a.csv.gz`` becomes ``dt=1/a.parquet``. `name_notes` looks at what the
+names disclose: folders of Hive and Spark are called COLUMN=VALUE, and a value of a protected column
+must not be read from one.
 """
 
 from __future__ import annotations
@@ -17,8 +22,8 @@ from mechdesign.jobs.recipe import Recipe
 
 
 def output_names(names: Sequence[str], format: str | None) -> dict[str, str]:
-    """The source files by the names of their outputs, which end as the `format` does that is
-    asked for.
+    """The source files by the names of their outputs, which end as files of the `format` do; None
+    for the same format.
     """
     outputs: dict[str, str] = {}
     for name in names:
@@ -35,6 +40,7 @@ def output_names(names: Sequence[str], format: str | None) -> dict[str, str]:
 
 def _with_format(path: PurePath, format: str) -> PurePath:
     """A name that ends as files of this format do; one that does already stays as it is."""
+    # Two endings may go: that of the compression, then that of the other format.
     plain = path
     if compression_named(path):
         plain = path.with_suffix("")
@@ -52,24 +58,19 @@ def name_notes(
     """Notes on the names of folders and files, which stay; refuses partitions named like a
     protected column.
     """
-    folders = [part for name in names for part in PurePath(name).parts[:-1]]
-    # The folders of Hive and Spark are called COLUMN=VALUE, in the escapes of URLs.
-    columns: dict[str, None] = {}
-    for folder in folders:
-        column, equals, _ = folder.partition("=")
-        if equals:
-            columns[unquote(column)] = None
+    columns = _partition_columns(names)
     protected = [*recipe.useful_columns, *recipe.private_columns]
-    for name, like in lookalikes(list(columns), protected, exempt=()):
+    for name, like in lookalikes(columns, protected, exempt=()):
         raise InputError(
             f"the names of folders hold {quoted(name)}, which looks like the column "
             f"{quoted(like)}, and would stay: arrange the files in another way"
         )
     if not columns and len(names) == 1:
         return ()
+
     which = ""
     if columns:
-        which = f", with {listed(list(columns))}"
+        which = f", with {listed(columns)}"
     note = (
         f"names of folders and files stay{which}: see that they, and who shares one, "
         "tell nothing"
@@ -77,3 +78,16 @@ def name_notes(
     if strict:
         raise InputError(f"a note, which --strict makes an error: {note}")
     return (note,)
+
+
+def _partition_columns(names: Sequence[str]) -> list[str]:
+    """The columns that the folders of some files are named by: COLUMN=VALUE, in the escapes of
+    URLs.
+    """
+    columns: dict[str, None] = {}
+    for name in names:
+        for folder in PurePath(name).parts[:-1]:
+            column, equals, _ = folder.partition("=")
+            if equals:
+                columns[unquote(column)] = None
+    return list(columns)

@@ -2,7 +2,12 @@
 
 Each file was tested when it was released. Together they can disclose more: files that were split by
 what is protected, an order that goes on from file to file, a copy of which each file has too few
-records. So all files are read once more, one after the other, by one set of checks.
+records. So all files are read once more, one after the other, by one set of checks
+(`refuse_as_one_table`).
+
+The files are the input, and a drawer reads them as if it released them; what it draws is thrown
+away. Files with the same header are one `_JoinedTable`. Beside the checks of a single file it tests
+whether the file of a record tells its symbol, by the counts of symbols in each file.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -73,7 +78,7 @@ def _without_identity(recipe: FileRecipe) -> FileRecipe:
 
 
 class _JoinedTable:
-    """Files of the same columns, one after the other."""
+    """Files of the same columns, one after the other: `add` reads each, then `refuse` is called."""
 
     def __init__(self, drawer: Drawer) -> None:
         self._drawer = drawer
@@ -84,6 +89,7 @@ class _JoinedTable:
         """Read the next file."""
         drawer = self._drawer
         header = drawer.header
+        # The drawer counts all files together; what it adds here are the symbols of this one.
         before = [counts.copy() for counts in drawer.counts]
         encoded, stored = drawer.reads(schema_of(table))
         for batch in table.batches(encode=encoded, read=stored):
@@ -119,6 +125,7 @@ class _JoinedTable:
             return
         useful = self._drawer.plan.inputs
         for number, places in enumerate(useful):
+            # A contingency table with a row for each file and a column for each symbol.
             table = np.array([counts[number] for counts in self._symbol_counts])
             files, symbols = np.nonzero(table)
             evidence = log_evidence(files, symbols, table[files, symbols])

@@ -2,48 +2,34 @@
 not at all.
 
 To the ledger every file is a data set. So by row number each has a key of its own, and one that
-comes again the next night gets the draws that it had; by identifier all share one key. They are
-written to a folder beside the target, ``.NAME.part``, which takes its name when all are complete.
-The ledger knows them by their last names meanwhile, and forgets them if it comes to nothing.
+comes again the next night gets the draws that it had; by identifier all share one key. The ledger
+knows the files by their last names from the first entry on, and forgets them if the folder comes to
+nothing (`ProvisionalLedger`).
 
-`sanitise_path` releases one file, or hands a folder to `_FolderRelease.write`: make and lock the
-temporary folder, release file after file into it, test all files together, and rename. For the
-target ``out``::
-
-    .out.part/a.csv, b.csv                 one release a file, each entered in the ledger
-    .out.part/_manifests/a.csv.json, ...   its manifest
-    .out.part/_SUCCESS                     the lock; at last the marker, with hashes of the files
-    out        -> .out.old                 an older release steps aside
-    .out.part  -> out                      and is removed when the new one has its name
+`sanitise_path` releases one file, or hands a folder to `_FolderRelease.write`. In this order that
+locks the temporary folder (`FolderStage`), releases file after file into it, tests all files
+together, and publishes the folder under its name. Whatever fails before the last step removes the
+temporary folder and withdraws the entries; what the target held stays.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.documents import FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
-from mechdesign.core.file_locks import open_locked
 from mechdesign.core.files import (
     EXISTS,
     PathLike,
-    part_file,
     real_path,
-    reason,
-    sync_folder,
 )
 from mechdesign.core.progress import Progress
-from mechdesign.core.records import Digest
 from mechdesign.core.undoing import on_failure
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded, encode
@@ -55,6 +41,12 @@ from mechdesign.formats.urls import is_url, local
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.folder_names import name_notes, output_names
+from mechdesign.jobs.folder_stage import (
+    MARKER,
+    FolderStage,
+    ReleasedFolder,
+    manifest_of,
+)
 from mechdesign.jobs.folder_table import refuse_as_one_table
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
@@ -62,36 +54,9 @@ from mechdesign.jobs.provisional_ledger import ProvisionalLedger, opened_ledger
 from mechdesign.jobs.release_file import release_file
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
-from mechdesign.jobs.stopping import keep_stoppable, uninterrupted
+from mechdesign.jobs.stopping import keep_stoppable
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.release.draws import Key
-
-REPLACED = ".{}.old"
-"""The name of the folder that is being replaced, for the moment between two renames."""
-
-MARKER = "_SUCCESS"
-MANIFESTS = "_manifests"
-"""What a released folder holds beside its data, by names that are no data to Spark and Hive."""
-
-
-class ReleasedFolder(FileDocument):
-    """The marker of a complete folder: its data files with hashes, and what voids the promise."""
-
-    FORMAT: ClassVar[str] = "mechdesign.folder"
-    WHAT: ClassVar[str] = "marker of a released folder"
-
-    files: dict[str, Digest]
-    voids: tuple[str, ...]
-
-    @property
-    def names(self) -> set[str]:
-        """All files of the folder."""
-        return {MARKER, *self.files, *(_manifest(name) for name in self.files)}
-
-
-def _manifest(name: str) -> str:
-    """The place of a file's manifest in the folder."""
-    return f"{MANIFESTS}/{name}.json"
 
 
 def sanitise_path(
@@ -139,6 +104,7 @@ def sanitise_path(
         progress=progress,
         warn=warn,
     )
+    # A folder opens its own ledger, which knows the files by their last names.
     if is_folder(source):
         folder = _folder_release(
             recipe, source, target, ledger, key_from, sides, files, dry_run
@@ -166,6 +132,7 @@ def _folder_release(
     dry_run: bool,
 ) -> _FolderRelease:
     """The release of a folder; refuses options that only single files have."""
+    # A store of objects has no renames of folders.
     if is_url(target):
         raise InputError(
             f"{target}: of URLs, single files are written; release the files one by one"
@@ -204,8 +171,8 @@ class _FolderRelease:
     ----------
     base, names
         The source folder, and the files in it by their paths from there.
-    final, stage
-        The target folder, and the temporary one beside it in which it is written.
+    stage : FolderStage
+        The temporary folder, in which the target is written.
     outputs : mapping
         The source file of each output file, both by their paths in their folders.
     """
@@ -230,10 +197,10 @@ class _FolderRelease:
         self.files = files
         self.dry_run = dry_run
         self.base, self.names = files_of(source)
-        self.final = real_path(target)
-        self.stage = part_file(self.final)
+        self.stage = FolderStage(target)
         inside = real_path(self.base)
-        if self.final in (inside, *inside.parents) or inside in self.final.parents:
+        final = self.stage.final
+        if final in (inside, *inside.parents) or inside in final.parents:
             raise InputError(
                 f"{target} and {self.base} lie in each other: what one run wrote, the next would "
                 "read"
@@ -243,42 +210,40 @@ class _FolderRelease:
     def write(self) -> Released:
         """Release all files, or see that it can be done."""
         notes = name_notes(self.recipe, self.names, strict=self.files.strict)
-        results: dict[str, Released] = {}
-        with self._staged() as (ledger, held):
-            if held and not self.files.force and {*self.outputs} != {*held}:
-                raise self._exists()
-            leaving = self._leaving_notes(held)
-
-            # Every file is a whole release into the temporary folder, entered in the ledger.
-            for output, name in self.outputs.items():
-                self._link_held(output)
-                results[output] = self._write_one(output, name, ledger, held)
-                keep_stoppable()
-
-            digests = {name: result.sha256 or "" for name, result in results.items()}
-            marker = ReleasedFolder(files=digests, voids=notes)
-            already = marker.files == held and all(
-                result.already for result in results.values()
+        mode = self.base.stat().st_mode & 0o777 | 0o700
+        with self.stage.locked(mode, mend=not self.dry_run) as held:
+            ledger = ProvisionalLedger(
+                self.ledger,
+                self.stage.path,
+                self.stage.final,
+                rehearsal=self.dry_run,
+                key=self.key,
             )
-            # Before the folder has its name, for a disclosure that was published is not undone.
-            if not (already or self.dry_run):
-                self._refuse_disclosure(ledger, results)
-            if not already:
-                refuse_as_one_table(
-                    self._file_recipe,
-                    [self.base / name for name in self.outputs.values()],
-                    self.files.text,
-                )
-            if not (already or self.dry_run):
-                # On file systems without links, the same files have been drawn once more.
-                if held and not self.files.force:
+            with on_failure(ledger.withdraw):
+                if held and not self.files.force and {*self.outputs} != {*held}:
                     raise self._exists()
-                self._publish(ledger, marker)
+                notices = [*notes, *self._leaving_notes(held)]
+                results = self._release_files(ledger, held)
+                digests = {name: made.sha256 or "" for name, made in results.items()}
+                marker = ReleasedFolder(files=digests, voids=notes)
+                already = marker.files == held and all(
+                    result.already for result in results.values()
+                )
+                if not already:
+                    self._test_together(ledger, results)
+                if not (already or self.dry_run):
+                    # On file systems without links, the same files have been drawn once more.
+                    if held and not self.files.force:
+                        raise self._exists()
+                    # The files can be seen as soon as the folder has its name: their entries must
+                    # not be withdrawn from then on.
+                    self.stage.publish(marker, named=ledger.entered.clear)
 
         digest = ""
         if not self.dry_run:
-            digest = hashlib.sha256((self.final / MARKER).read_bytes()).hexdigest()
-        notices = [*notes, *leaving]
+            digest = hashlib.sha256(
+                (self.stage.final / MARKER).read_bytes()
+            ).hexdigest()
         for result in results.values():
             notices += result.notices
         return self.recipe.folder_result(
@@ -286,6 +251,45 @@ class _FolderRelease:
             digest,
             already=already,
             notices=tuple(dict.fromkeys(notices)),
+        )
+
+    def _release_files(
+        self, ledger: ProvisionalLedger, held: Mapping[str, str]
+    ) -> dict[str, Released]:
+        """Release every file into the temporary folder, entered in the ledger; by output."""
+        files = replace(self.files, force=self.files.force or not held)
+        results: dict[str, Released] = {}
+        for output, name in self.outputs.items():
+            self.stage.link_held(output)
+            sides = Sides(
+                manifest=self.stage.path / manifest_of(output),
+                channel_files=self.channel_files,
+            )
+            results[output] = _released(
+                self.recipe,
+                self.base / name,
+                self.stage.path / output,
+                ledger,
+                sides,
+                files,
+            )
+            keep_stoppable()
+        return results
+
+    def _test_together(
+        self, ledger: ProvisionalLedger, results: Mapping[str, Released]
+    ) -> None:
+        """Refuse files that disclose together what is protected.
+
+        Before the folder has its name, for a disclosure that was published is not undone.
+        """
+        # A rehearsal has written no files to read.
+        if not self.dry_run:
+            self._refuse_disclosure(ledger, results)
+        refuse_as_one_table(
+            self._file_recipe,
+            [self.base / name for name in self.outputs.values()],
+            self.files.text,
         )
 
     def _leaving_notes(self, held: Mapping[str, str]) -> tuple[str, ...]:
@@ -308,35 +312,8 @@ class _FolderRelease:
         return (note,)
 
     def _exists(self) -> InputError:
+        """The error that the target is there already, and may not be replaced."""
         return InputError(EXISTS.format(self.target))
-
-    def _link_held(self, output: str) -> None:
-        """Have what an earlier release wrote at hand, so that a job that is done already need not
-        write it again.
-        """
-        for name in (output, _manifest(output)):
-            here = self.stage / name
-            there = self.final / name
-            here.parent.mkdir(parents=True, exist_ok=True)
-            if there.is_file() and not here.exists():
-                # A file system without links: then it is written once more.
-                with suppress(OSError):
-                    os.link(there, here)
-
-    def _write_one(
-        self,
-        output: str,
-        name: str,
-        ledger: ProvisionalLedger,
-        held: Mapping[str, str],
-    ) -> Released:
-        sides = Sides(
-            manifest=self.stage / _manifest(output), channel_files=self.channel_files
-        )
-        files = replace(self.files, force=self.files.force or not held)
-        return _released(
-            self.recipe, self.base / name, self.stage / output, ledger, sides, files
-        )
 
     def _refuse_disclosure(
         self, ledger: ProvisionalLedger, results: Mapping[str, Released]
@@ -366,118 +343,12 @@ class _FolderRelease:
         # The empty text counts, too.
         crossing = Crossing(limit=len(self.outputs) + 1)
         for name in self.outputs:
-            with open_source(self.stage / name, self.files.text) as table:
+            with open_source(self.stage.path / name, self.files.text) as table:
                 for batch in table.batches(encode=[column], whole=False):
                     cells = encode(batch.column(column), column)
                     file = Encoded(np.zeros(len(cells), np.int64), (name,))
                     crossing.add(file, cells)
         return crossing
-
-    @contextmanager
-    def _staged(self) -> Generator[tuple[ProvisionalLedger, Mapping[str, str]]]:
-        """The ledger for the folder that will be the target, and what the target holds.
-
-        At the end the folder with what was not published is removed.
-        """
-        mode = self.base.stat().st_mode & 0o777 | 0o700
-        try:
-            self.stage.mkdir(mode=mode, exist_ok=True)
-            lock = open_locked(
-                self.stage / MARKER,
-                busy=f"another job is writing {self.target}; wait until it finishes",
-            )
-        except OSError as error:
-            raise InputError(
-                f"{self.target} cannot be written: {reason(error)}"
-            ) from None
-        try:
-            # Only under the lock: a run at work renames the same folders.
-            if not self.dry_run:
-                self._mend()
-            held = _held_files(self.final, self.target)
-            ledger = ProvisionalLedger(
-                self.ledger,
-                self.stage,
-                self.final,
-                rehearsal=self.dry_run,
-                key=self.key,
-            )
-            with on_failure(ledger.withdraw):
-                yield ledger, held
-        except InputError as error:
-            text = str(error).replace(os.fspath(self.stage), os.fspath(self.target))
-            raise InputError(text) from None
-        finally:
-            # The lock lasts until its folder is gone, so that no other run writes to it meanwhile.
-            shutil.rmtree(self.stage, ignore_errors=True)
-            os.close(lock)
-
-    @property
-    def _aside(self) -> Path:
-        """Where the folder that is replaced waits until the new one has its name."""
-        return self.final.with_name(REPLACED.format(self.final.name))
-
-    def _mend(self) -> None:
-        """Finish what a run began that was killed while folders changed their names."""
-        if not self._aside.exists():
-            return
-        if self.final.exists():
-            shutil.rmtree(self._aside)
-        else:
-            self._aside.rename(self.final)
-
-    def _put_back(self) -> None:
-        """Give the replaced folder its name back, if the new one could not take it."""
-        if self._aside.exists():
-            self._aside.rename(self.final)
-
-    def _publish(self, ledger: ProvisionalLedger, marker: ReleasedFolder) -> None:
-        """Give the folder its name; a crash leaves the old one, the new one, or none until the
-        next run.
-        """
-        # In reverse order what is in a folder comes before the folder itself.
-        for path in sorted(self.stage.rglob("*"), reverse=True):
-            if path.is_dir():
-                sync_folder(path)
-            elif path.relative_to(self.stage).as_posix() not in marker.names:
-                # Left by a run that was killed.
-                path.unlink()
-        # The marker comes last: a folder that has it is complete.
-        write_document(self.stage / MARKER, marker, overwrite=True)
-        with uninterrupted():
-            # A folder cannot replace one that holds files, so there are two renames. A kill between
-            # them leaves the old release aside, where `_mend` finds it.
-            try:
-                if self.final.exists():
-                    self.final.rename(self._aside)
-                with on_failure(self._put_back):
-                    self.stage.rename(self.final)
-            except OSError as error:
-                raise InputError(
-                    f"{self.final} cannot be given its name: {reason(error)}"
-                ) from None
-            # The files can be seen from here on: their entries must not be withdrawn any more.
-            ledger.entered.clear()
-            sync_folder(self.final.parent)
-        # Only when the new name is on disk: until then a power cut may bring the old folder back.
-        shutil.rmtree(self._aside, ignore_errors=True)
-
-
-def _held_files(final: Path, target: PathLike) -> Mapping[str, str]:
-    """The data files that an earlier release wrote to the folder; refuses one that holds anything
-    else.
-    """
-    if final.exists() and not final.is_dir():
-        raise InputError(f"{target} is a file; give the name of a folder")
-    marker = ReleasedFolder(files={}, voids=())
-    with suppress(InputError):
-        marker = read_document(final / MARKER, ReleasedFolder)
-    for path in sorted(final.rglob("*")):
-        if not path.is_dir() and path.relative_to(final).as_posix() not in marker.names:
-            raise InputError(
-                f"{target} holds {path.name}, which no release to it wrote; name another folder"
-            )
-    return marker.files
 
 
 def _refuse_copies(ledger: ProvisionalLedger, names: Sequence[str]) -> None:

@@ -1,12 +1,10 @@
-"""A job: which draws a release uses, so that no record is drawn twice by mistake.
+"""A job: the release of one data set in the ledger, from the choice of its keys to its last name.
 
 The draw of a record is a function of the key, the channel and what identifies the record, so a job
-gives the same draws as often as it runs, whatever interrupted it. It refuses a second independent
-draw of a record, and one random number for two symbols of a record: the two outputs would depend on
-each other through it, and could tell more of the symbols than both promise.
-
-The ledger tells jobs apart: with an identity by columns, all data sets share one job; else every
-data set, in its order, has its own.
+gives the same draws as often as it runs, whatever interrupted it. This file keeps the order of the
+steps; what each of them decides is next door: which draw it is (`draw_choice`), whether the records
+have another one already (`earlier_releases`, `renewed_identifiers`), and what becomes of the
+symbols of identified records (`identified_symbols`).
 
 `KeyedRecipe.write_file` makes a job for each file and calls its methods in this order:
 
@@ -20,7 +18,8 @@ data set, in its order, has its own.
 
 A kill before step 6 leaves no release in the ledger. A kill within step 6 leaves the entry
 `FINISHING`: the next run draws the same bytes and takes the entry over, or finds the output
-complete and only marks it as done.
+complete and only marks it as done. A frame in memory has no files: `finish` and `done` stand in the
+place of step 6.
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-import numpy as np
-
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
@@ -45,81 +42,25 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256, real_path
 from mechdesign.core.json_values import canonical
 from mechdesign.core.undoing import on_failure
-from mechdesign.core.wording import listed
 from mechdesign.formats.census import Content
 from mechdesign.formats.urls import STANDARD, Remote, is_url, place_of
 from mechdesign.jobs.bare_records import BareRecords
-from mechdesign.jobs.counted_outputs import drawn_uses
-from mechdesign.jobs.earlier import (
-    FIRST_DRAW,
-    OTHER_CHANNELS,
-    RELEASED_MEANWHILE,
-    SYMBOLS_UNKNOWN,
-    Earlier,
-    LedgerView,
+from mechdesign.jobs.draw_choice import DrawChoice, check_uses
+from mechdesign.jobs.earlier_releases import (
+    EarlierReleases,
     Relation,
-    other_draws,
-    redraw_notice,
+    find_earlier_releases,
     relation,
-    renamed_records_refusal,
-    second_draw_refusal,
-    shared_records_notice,
+    with_joint_budget,
 )
 from mechdesign.jobs.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
-from mechdesign.jobs.joint_budget import joint_budget
+from mechdesign.jobs.identified_symbols import IdentifiedRecords
 from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.jobs.renewed_identifiers import Wanted, notices_of_renewed
-from mechdesign.jobs.same_records import is_same, releases_of
 from mechdesign.jobs.target import Target
 from mechdesign.release.draws import Key
-from mechdesign.release.first_symbols import FirstSymbols
-from mechdesign.release.policies import REFUSE
-from mechdesign.release.spellings import OTHER_SPELLING
-
-UNCERTAIN = 0.1
-"""The error that is allowed for of an estimated share of records: ten times its standard error."""
-
-KNOWN = 0.5
-"""From this share on, records that are unique in both count as the same: by chance alone it is at
-most 1/e.
-"""
-
-
-def check_uses(uses: Sequence[Use]) -> None:
-    """Refuse a channel that is applied to two columns of one data set."""
-    by_channel: dict[str, Use] = {}
-    for use in uses:
-        first = by_channel.setdefault(use.channel, use)
-        if first is not use:
-            raise InputError(
-                f"the same channel cannot be applied to {listed(first.columns)} and to "
-                f"{listed(use.columns)} in one job: both would get the same random numbers; "
-                "release them in two jobs (--ledger)"
-            )
-
-
-def check_treatment(old: Use, use: Use) -> None:
-    """Refuse to read the same channel's symbols in another way than before.
-
-    What is published for a record without a symbol may change: its random number meets no second
-    symbol then.
-    """
-    if old.columns != use.columns:
-        raise InputError(
-            f"this channel was applied to {listed(old.columns)} before; on {listed(use.columns)} "
-            "it would use the same random numbers again: draw anew (--fresh-draw) if that is "
-            "another column"
-        )
-    # If unknown symbols were refused then and are now, all symbols are known to both
-    # normalisations.
-    both_refuse = old.unknown == REFUSE and use.unknown == REFUSE
-    if old.normalise != use.normalise and not both_refuse:
-        raise InputError(
-            f"{listed(use.columns)} was released with the normalisation {old.normalise} before, "
-            f"not {use.normalise}, which gives some records another symbol; keep it, or draw anew "
-            "(--fresh-draw)"
-        )
 
 
 class Job:
@@ -165,107 +106,55 @@ class Job:
         check_uses(uses)
         for path in channel_files:
             _refuse_old_jobs(path)
+        files: list[str | None] = [None] * len(uses)
+        for k, path in enumerate(channel_files[: len(uses)]):
+            files[k] = os.fspath(real_path(path))
         self.ledger = ledger
         self.identity = identity
         self.drawn: tuple[Drawn, ...] = ()
         self.keys: tuple[Key, ...] = ()
-        self._uses = uses
-        self._file = file
-        self._fresh_draw = fresh_draw
+        self._choice = DrawChoice(
+            uses=uses,
+            channel_files=files,
+            identity=identity,
+            file=file,
+            fresh_draw=fresh_draw,
+        )
         # As they come back from the ledger, to be compared with those there: lists for tuples.
         self._settings: Settings = json.loads(canonical(settings or {}))
         self._source = source
         self._channels = channels
-        self._channel_files: list[str | None] = [None] * len(uses)
-        for k, path in enumerate(channel_files[: len(uses)]):
-            self._channel_files[k] = os.fspath(real_path(path))
         self._started = _now()
         # The entry of a killed run that this job takes over in `finish`.
         self._continued: Entry | None = None
-        self._choose_draws(content)
+        with ledger.reading() as db:
+            entries = ledger.releases(db)
+        self._take_on(self._choice.draws(entries, content))
 
-    def _choose_draws(self, content: Content | None) -> None:
-        """Choose the draws of this data set, which the ledger knows by its bytes or else by its
-        content.
-        """
-        with self.ledger.reading() as db:
-            self.drawn = self._draws_of(db, content)
-        self.keys = tuple(self.ledger.key_of(drawn) for drawn in self.drawn)
-
-    def _draws_of(self, db: Connection, content: Content | None) -> tuple[Drawn, ...]:
-        entries = self.ledger.releases(db)
-        released = [entry for entry in entries if self._is_of_this_job(entry, content)]
-        draws: list[Drawn] = []
-        for use, file in zip(self._uses, self._channel_files, strict=True):
-            draws.append(self._draw_of(use, file, released, content))
-        return tuple(draws)
-
-    def _is_of_this_job(self, entry: Entry, content: Content | None) -> bool:
-        """Whether a release has the keys of this data set."""
-        if self.identity or entry.identity:
-            return entry.identity == self.identity
-        if content is not None:
-            for reading in content.readings:
-                if entry.ordered == reading.ordered:
-                    return True
-        return self._file is not None and entry.file == self._file
-
-    def _draw_of(
-        self,
-        use: Use,
-        channel_file: str | None,
-        released: Sequence[Entry],
-        content: Content | None,
-    ) -> Drawn:
-        """The draw of one channel: that of the last release through it, or a first or further
-        one.
-        """
-        last: Entry | None = None
-        earlier: list[Drawn] = []
-        for entry in released:
-            old = entry.of(use.channel)
-            if old is not None:
-                earlier.append(old)
-                last = entry
-        if last is None:
-            return Drawn(
-                use=use, job=self._new_job(content), draw=0, channel_file=channel_file
-            )
-        job = earlier[-1].job
-        # Draws are numbered from 0 within a job; without a fresh draw the latest one is repeated.
-        draw = max(old.draw for old in earlier if old.job == job)
-        # A run that was killed on the way to a fresh draw is finished first, with that draw.
-        finishing_fresh = last.fresh and last.state == FINISHING
-        if self._fresh_draw and not finishing_fresh:
-            draw += 1
-        for old in earlier:
-            if old.job == job and old.draw == draw:
-                check_treatment(old.use, use)
-        return Drawn(use=use, job=job, draw=draw, channel_file=channel_file)
-
-    def _new_job(self, content: Content | None) -> str:
-        """The name of a job that the ledger does not have yet; keys are derived from it."""
-        if self.identity:
-            return f"id {canonical(self.identity)}"
-        rows = self._file
-        if rows is None and content is not None:
-            rows = content.ordered
-        return f"rows {rows}"
+    def _take_on(self, drawn: tuple[Drawn, ...]) -> None:
+        """Use these draws from here on."""
+        self.drawn = drawn
+        self.keys = tuple(self.ledger.key_of(one) for one in drawn)
 
     def prepare(self, releases: Sequence[RecordedDraws]) -> None:
         """Give the draws, one for each use, the symbols that identified records were released
         with before.
         """
-        if not self.identity:
+        identified = self._identified(releases)
+        if not identified:
             return
         with self.ledger.reading() as db:
-            for release, drawn, key in zip(
-                releases, self.drawn, self.keys, strict=True
-            ):
-                known = self.ledger.known(db, drawn, key)
-                release.earlier.reserve(sum(len(hashes) for hashes, _ in known))
-                for hashes, codes in known:
-                    release.earlier.look(hashes, codes)
+            for records in identified:
+                records.recall(db)
+
+    def _identified(self, releases: Sequence[RecordedDraws]) -> list[IdentifiedRecords]:
+        """The identified records of each draw; none where row numbers identify the records."""
+        if not self.identity or not releases:
+            return []
+        identified: list[IdentifiedRecords] = []
+        for drawn, key, release in zip(self.drawn, self.keys, releases, strict=True):
+            identified.append(IdentifiedRecords(self.ledger, drawn, key, release))
+        return identified
 
     def finished(
         self, target: PathLike, sides: Sequence[PathLike] = ()
@@ -279,12 +168,13 @@ class Job:
         run = self._last_run(target)
         if run is None or not run.same_release(self.entry(target, None, 0)):
             return None
+        # The ledger says what was about to be there; only the bytes say that they still are.
         if is_url(target):
-            if not Remote(target).holds(run.output):
-                return None
-        elif not has_sha256(run.target, run.output) or not all(
-            Path(path).is_file() for path in sides
-        ):
+            is_there = Remote(target).holds(run.output)
+        else:
+            is_there = has_sha256(run.target, run.output)
+            is_there = is_there and all(Path(path).is_file() for path in sides)
+        if not is_there:
             return None
         if run.state == FINISHING:
             self.done(run)
@@ -296,6 +186,7 @@ class Job:
         return run is not None and run.state == FINISHING
 
     def _last_run(self, target: PathLike) -> Entry | None:
+        """The last release to a target; None for standard output, of which every one is another."""
         if os.fspath(target) == STANDARD:
             return None
         with self.ledger.reading() as db:
@@ -326,20 +217,20 @@ class Job:
             identity=self.identity,
             drawn=self.drawn,
             settings=self._settings,
-            fresh=self._fresh_draw,
+            fresh=self._choice.fresh_draw,
             versions=versions(),
-            file=self._file,
+            file=self._choice.file,
             ordered=ordered,
             unordered=unordered,
             joint=None if joint is None else dict(joint),
         )
 
-    def met(self, content: Content) -> Earlier | None:
+    def met(self, content: Content) -> EarlierReleases | None:
         """The earlier releases of these records.
 
         Returns
         -------
-        Earlier or None
+        EarlierReleases or None
             None if the records, now that they are known, belong to another job: its draws are taken
             on.
 
@@ -349,85 +240,46 @@ class Job:
             If the records would be drawn a second time, and `fresh_draw` did not ask for that.
         """
         with self.ledger.reading() as db:
-            earlier = self._met(db, content)
-        # Choosing draws opens the ledger anew, so this connection is closed first.
-        if earlier is None:
-            self._choose_draws(content)
+            entries = self.ledger.releases(db)
+            draws = self._draws_of_another_job(entries, content)
+            if draws is not None:
+                self._take_on(draws)
+                return None
+            earlier = self._earlier(db, entries, content)
+        # A budget is only owed where the user asked for a further draw of known records.
+        if self._choice.fresh_draw and earlier.draws:
+            return with_joint_budget(earlier, self.drawn, self._channels)
         return earlier
 
-    def _met(
-        self, db: Connection, content: Content, *, budget: bool = True
-    ) -> Earlier | None:
-        """What `met` returns, in the transaction of `db`; without the joint budget, which takes
-        long, if `budget` is false.
+    def _draws_of_another_job(
+        self, entries: Sequence[Entry], content: Content
+    ) -> tuple[Drawn, ...] | None:
+        """The draws that these records have in another job, which knows them by their content;
+        None if this job has the right ones.
+
+        A file with other bytes was a new job when it was opened, and turns out to hold records that
+        were released before: the same table in another packing, for example.
         """
-        drawn = {mine.use.channel: mine for mine in self.drawn}
-        view = LedgerView()
-        for entry in self.ledger.releases(db):
-            view.add(entry, drawn)
-            # Of two jobs that know these records, one of them of an earlier version, the last one
-            # counts.
-            if (
-                relation(entry, drawn) is Relation.FOREIGN
-                and not self.identity
-                and self._is_of_this_job(entry, content)
-                and self._draws_of(db, content) != self.drawn
-            ):
-                return None
+        if self.identity:
+            return None
+        by_channel = {mine.use.channel: mine for mine in self.drawn}
+        for entry in entries:
+            if relation(entry, by_channel) is not Relation.FOREIGN:
+                continue
+            if self._choice.is_of_data_set(entry, content):
+                # Of two jobs that know these records, one of them of an earlier version, the last
+                # one counts, which may be this one.
+                draws = self._choice.draws(entries, content)
+                return None if draws == self.drawn else draws
+        return None
 
-        # Other keys for the same records are a second draw of them.
-        foreign = releases_of(db, view.foreign, content, self._file)
-        before = [*view.redrawn]
-        if foreign.share >= KNOWN:
-            if not self._fresh_draw and not self._repeats(view, content):
-                raise self._second_draw(foreign.share, foreign.entries, content)
-            before += foreign.entries
-
-        beside = releases_of(db, view.others, content, self._file)
-        other_channels = beside.share >= KNOWN
-        draws = other_draws(before, drawn)
-        notices: list[str] = []
-        if draws:
-            notices.append(redraw_notice(draws))
-        if 0 < foreign.share < KNOWN:
-            notices.append(shared_records_notice(foreign.share))
-        if self._fresh_draw and not draws:
-            notices.append(FIRST_DRAW)
-        if other_channels:
-            notices.append(OTHER_CHANNELS)
-        if self.identity and any(self._has_no_symbols(entry) for entry in view.own):
-            notices.append(SYMBOLS_UNKNOWN)
-
-        # A budget is only owed where the user asked for a further draw of known records.
-        joint = None
-        if self._fresh_draw and draws and budget:
-            met = [*before]
-            if other_channels:
-                met += beside.entries
-            total = joint_budget([*self.drawn, *drawn_uses(met)], self._channels)
-            joint = total.budget
-            notices.append(total.sentence)
-        return Earlier(draws, tuple(before), other_channels, joint, tuple(notices))
-
-    def _repeats(self, view: LedgerView, content: Content) -> bool:
-        """Whether these very records were released by this job with these draws."""
-        redrawn = {entry.id for entry in view.redrawn}
-        same_draws = [entry for entry in view.own if entry.id not in redrawn]
-        return any(is_same(entry, content, self._file) for entry in same_draws)
-
-    def _second_draw(
-        self, share: float, entries: Sequence[Entry], content: Content
-    ) -> InputError:
-        """The error that the records were released by another job; names the last release of all
-        of them.
+    def _earlier(
+        self, db: Connection, entries: Sequence[Entry], content: Content
+    ) -> EarlierReleases:
+        """The earlier releases of these records, in the transaction of `db`; refuses a second
+        draw.
         """
-        whole = [entry for entry in entries if is_same(entry, content, self._file)]
-        last = (whole or entries)[-1]
-        return InputError(second_draw_refusal(share, last, self.identity))
-
-    def _has_no_symbols(self, entry: Entry) -> bool:
-        """Whether the ledger has no symbols of the records of a release, which it did not see."""
-        return entry.unordered is None and entry.file != self._file
+        return find_earlier_releases(db, entries, self._choice, self.drawn, content)
 
     def renewed(
         self, content: Content, bare: BareRecords, releases: Sequence[RecordedDraws]
@@ -449,16 +301,19 @@ class Job:
         bare: BareRecords,
         releases: Sequence[RecordedDraws],
     ) -> tuple[str, ...]:
-        if self._fresh_draw:
+        """What `renewed` returns, in the transaction of `db`."""
+        # A fresh draw is a second one of all records, whatever identifies them.
+        if self._choice.fresh_draw:
             return ()
         notices: dict[str, None] = {}
         for k, (release, drawn) in enumerate(zip(releases, self.drawn, strict=True)):
             # What was forgotten of so many identifiers would count as new.
             if release.earlier.full:
                 continue
-            wanted = Wanted(drawn, self.identity, content, self._file)
-            found = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
-            notices |= dict.fromkeys(found)
+            wanted = Wanted(drawn, self.identity, content, self._choice.file)
+            of_channel = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
+            # Several channels may give the same notice.
+            notices |= dict.fromkeys(of_channel)
         return tuple(notices)
 
     def finish(
@@ -478,10 +333,17 @@ class Job:
             # Another process may have released something since this job looked. From here to the
             # end of the transaction no other process can, so the checks of `met` and `renewed` are
             # made once more before anything is entered.
-            if content is not None and self._met(db, content, budget=False) is None:
-                raise InputError(RELEASED_MEANWHILE)
-            if self.identity and releases:
-                self._refuse_other_identifiers(db, content, releases)
+            entries = self.ledger.releases(db)
+            if content is not None:
+                if self._draws_of_another_job(entries, content) is not None:
+                    raise InputError(RELEASED_MEANWHILE)
+                self._earlier(db, entries, content)
+            identified = self._identified(releases)
+            for records in identified:
+                records.refuse_other_spellings(db)
+            if content is not None and not self._choice.fresh_draw:
+                for records in identified:
+                    records.refuse_renamed(db, entries, content, self._choice)
             if content is not None and bare is not None:
                 self._refuse_renewed_meanwhile(db, content, bare, releases)
             last = self.ledger.last_of(db, entry.target)
@@ -498,8 +360,8 @@ class Job:
             self.ledger.enter(db, entry, content)
             if bare is not None:
                 self.ledger.remember_bare(db, entry, bare.content.to_bytes())
-            if self.identity and releases:
-                self._remember_symbols(db, entry, releases)
+            for records in identified:
+                records.remember(db, entry)
 
     def _refuse_renewed_meanwhile(
         self,
@@ -516,83 +378,10 @@ class Job:
         try:
             self._renewed(db, content, bare, releases)
         except InputError:
-            for release, drawn, key in zip(
-                releases, self.drawn, self.keys, strict=True
-            ):
-                for hashes, codes in self.ledger.known(db, drawn, key):
-                    seen = ~release.seen.find(hashes, codes)[0]
-                    if release.earlier.find(hashes[seen], codes[seen])[0].any():
-                        raise InputError(RELEASED_MEANWHILE) from None
+            for records in self._identified(releases):
+                if records.are_released_meanwhile(db):
+                    raise InputError(RELEASED_MEANWHILE) from None
             raise
-
-    def _refuse_other_identifiers(
-        self,
-        db: Connection,
-        content: Content | None,
-        releases: Sequence[RecordedDraws],
-    ) -> None:
-        """Refuse records that were released before under other identifiers.
-
-        Identifiers that differ in their spelling alone are compared one by one. All others show
-        where the content of the records is known, and too many of their identifiers are not.
-        """
-        # Spellings: one identifier in two ways of writing would get two draws.
-        for release, drawn in zip(releases, self.drawn, strict=True):
-            spellings = release.spellings
-            plain, written = self.ledger.spellings(db, drawn)
-            if (
-                spellings.differ(plain, written)
-                or release.earlier.has_any(spellings.plain)
-                or release.seen.has_any(plain)
-            ):
-                raise InputError(OTHER_SPELLING)
-        if content is None or self._fresh_draw:
-            return
-
-        # Content: if a share s of the records was released before, at most 1 - s of the
-        # identifiers can be new; `UNCERTAIN` allows for the error of the estimate of s.
-        for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
-            earlier: list[Entry] = []
-            for entry in self.ledger.releases(db):
-                old = entry.of(drawn.use.channel)
-                if old is not None and (old.job, old.draw) == (drawn.job, drawn.draw):
-                    earlier.append(entry)
-            same = releases_of(db, earlier, content, self._file)
-            if not same.entries or release.seen.full:
-                continue
-            known = FirstSymbols()
-            for hashes, codes in self.ledger.known(db, drawn, key):
-                known.look(hashes, codes)
-            records = 0
-            new = 0
-            for hashes, codes in release.seen.entries():
-                records += len(hashes)
-                new += int(np.count_nonzero(known.find(hashes, codes)[0]))
-            if new > (1 - same.share + UNCERTAIN) * records:
-                last = same.entries[-1]
-                raise InputError(
-                    renamed_records_refusal(same.share, last, self.identity)
-                )
-
-    def _remember_symbols(
-        self, db: Connection, entry: Entry, releases: Sequence[RecordedDraws]
-    ) -> None:
-        """Keep the symbols of identified records; refuse if another process released one with
-        another symbol.
-        """
-        for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
-            for hashes, codes in self.ledger.known(db, drawn, key):
-                _, seen = release.seen.find(hashes, codes)
-                changed = seen != codes
-                # A change that this job knew of was dealt with when it drew.
-                new, _ = release.earlier.find(hashes[changed], codes[changed])
-                if new.any():
-                    raise InputError(RELEASED_MEANWHILE)
-            for hashes, codes in release.new_records():
-                self.ledger.remember(db, entry, drawn, key, hashes, codes)
-            known, _ = self.ledger.spellings(db, drawn)
-            plain, written = release.spellings.new_pairs(known)
-            self.ledger.remember_spellings(db, entry, drawn, plain, written)
 
     def done(self, entry: Entry) -> None:
         """Enter that a release has been made."""
@@ -638,6 +427,9 @@ class Job:
 
 
 def _refuse_old_jobs(channel_file: PathLike) -> None:
+    """Refuse a channel file with a folder of keys beside it, in which draws were kept before there
+    were ledgers.
+    """
     folder = real_path(f"{os.fspath(real_path(channel_file))}.jobs")
     if folder.is_dir():
         raise InputError(
@@ -647,4 +439,5 @@ def _refuse_old_jobs(channel_file: PathLike) -> None:
 
 
 def _now() -> str:
+    """The time in UTC, in ISO format."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -6,7 +6,10 @@ audit.
 
 `joint_budget` counts the different draws, looks for their channels by digest, at hand or in the
 files that the ledger names, and composes them. Whatever prevents that is no error: the budget is
-None, and the sentence gives the reason.
+None, and the sentence gives the reason. Three releases of which two repeated one draw, for example,
+are two draws, and have the joint leakage of the channel with itself.
+
+`local_budget` is another bound, by the channel alone: what one draw tells at most of anything.
 """
 
 from __future__ import annotations
@@ -59,24 +62,6 @@ class JointBudget:
     sentence: str
 
 
-def local_budget(rows: Sequence[Sequence[int]]) -> float:
-    """The largest log W(y|x) / W(y|x') in nats, rounded up: what one draw tells at most of
-    anything.
-
-    A record that is drawn independently k times tells at most k times as much.
-    """
-    # Exact logarithms take as long to import as a small job.
-    from mechdesign.auditing.extremes import log_upper
-
-    largest = 0.0
-    for column in zip(*rows, strict=True):
-        # An output that some symbol never has excludes that symbol.
-        if min(column) == 0:
-            return math.inf
-        largest = max(largest, log_upper(max(column), min(column)))
-    return largest
-
-
 def joint_budget(
     draws: Sequence[Drawn],
     channels: Sequence[Channel | RowChannel | BoxChannel],
@@ -96,6 +81,7 @@ def joint_budget(
     # The audit takes as long to import as a small job.
     from mechdesign.auditing.joint_leakage import compose
 
+    # Whoever has one draw twice has learnt nothing more.
     different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
     if len(different) == 1 and draws[0].use.form == ROW:
         return _row_channel_budget(draws, channels)
@@ -116,7 +102,7 @@ def joint_budget(
     except InputError as error:
         return JointBudget(None, f"{unknown}: {error}")
     sides, given = _with_given(leakage.achieved, leakage.given)
-    budget = _record(len(different), sides)
+    budget = _budget_of(len(different), sides)
     verb = "has" if len(different) == 1 else "together have"
     sentence = (
         f"{subject} of a record {verb} the budget eps_l {at_most(sides.eps_l)}, eps_u "
@@ -142,15 +128,15 @@ def _with_given(sides: Achieved, given: Achieved | None) -> tuple[Achieved, str]
         sum_above([sides.eps_u, given.eps_u]),
         sum_above([sides.eps_ldp, given.eps_ldp]),
     )
-    told = (
+    addition = (
         f", of which the given columns tell eps_l {at_most(given.eps_l)}, eps_u "
         f"{at_most(given.eps_u)} by themselves"
     )
-    return total, told
+    return total, addition
 
 
-def _record(draws: int, sides: Achieved) -> Budget:
-    """The budget of so many draws."""
+def _budget_of(draws: int, sides: Achieved) -> Budget:
+    """The budget of so many draws, as entries and reports hold it."""
     return {
         "draws": draws,
         "eps_l": sides.eps_l,
@@ -190,7 +176,7 @@ def _row_channel_budget(
         f"the one draw of a record, of its whole row, has the budget eps_l {at_most(sides.eps_l)}, "
         f"eps_u {at_most(sides.eps_u)}, eps_ldp {at_most(sides.eps_ldp)} on {secret}{given}"
     )
-    return JointBudget(_record(1, sides), sentence + _redrawn(draws))
+    return JointBudget(_budget_of(1, sides), sentence + _redrawn(draws))
 
 
 def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBudget:
@@ -200,7 +186,7 @@ def _box_channel_budget(draws: Sequence[Drawn], channel: BoxChannel) -> JointBud
 
     sides = audit_boxes(channel).achieved
     given = ""
-    budget: Budget | None = _record(1, sides)
+    budget: Budget | None = _budget_of(1, sides)
     if channel.given:
         # What the given columns tell by themselves is not in the file.
         names = [name for variable in channel.given for name in variable.columns]
@@ -255,3 +241,21 @@ def _loaded(file: str) -> Any:
     with suppress(InputError):
         return load(file)
     return None
+
+
+def local_budget(rows: Sequence[Sequence[int]]) -> float:
+    """The largest log W(y|x) / W(y|x') in nats, rounded up: what one draw tells at most of
+    anything.
+
+    A record that is drawn independently k times tells at most k times as much.
+    """
+    # Exact logarithms take as long to import as a small job.
+    from mechdesign.auditing.extremes import log_upper
+
+    largest = 0.0
+    for column in zip(*rows, strict=True):
+        # An output that some symbol never has excludes that symbol.
+        if min(column) == 0:
+            return math.inf
+        largest = max(largest, log_upper(max(column), min(column)))
+    return largest

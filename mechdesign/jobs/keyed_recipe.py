@@ -2,10 +2,21 @@
 forgotten.
 
 Whatever draws from keys (channels of one column or of several, one draw a record or many) shares
-this way of releasing a file, a table at hand and a lazy table.
+this way of releasing a file (`write_file`), a table at hand (`release_table`) and a lazy table
+(`for_lazy_table`). Each is a job (`jobs.job`), and this file keeps the order of its steps with
+those of the output. For a file:
+
+1. The job chooses its keys. If an earlier run wrote all of this, nothing is left to do.
+2. The target is locked, and the file is drawn into a temporary file; again if its records turn out
+   to belong to another job (`_drawn_by_job`).
+3. Disclosures are refused, the output is synced and hashed, and the side files are written to
+   their temporary places (`_seal`).
+4. The ledger gets the entry, the files get their names, and the entry is marked as done
+   (`Job.commit`).
+
+A kill before step 4 leaves temporary files that the next run takes over, and nothing in the ledger.
 """
 
-# pyright: basic
 from __future__ import annotations
 
 import os
@@ -26,78 +37,20 @@ from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
-from mechdesign.jobs.earlier import Earlier, change_notices
+from mechdesign.jobs.earlier_releases import EarlierReleases
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
-from mechdesign.jobs.keys import key_at
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.manifest import Manifest, ReleasedColumn
-from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.ledger_notices import change_notices
+from mechdesign.jobs.manifest import Manifest
+from mechdesign.jobs.manifest_columns import ReleasedColumn
 from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
-from mechdesign.release.drawing import key_of
 from mechdesign.release.draws import Key
-
-
-def key_in_options(options: ReleaseOptions) -> tuple[Key, bool]:
-    """The key of a release without a job, and whether nothing fixes it: nobody keeps it then."""
-    key = options.key
-    if isinstance(key, (str, os.PathLike)):
-        key = key_at(key)
-    keyless = key is None and options.insecure_seed is None and options.ledger is None
-    return key_of(key, options.insecure_seed), keyless
-
-
-def key_for_columns(key: Key, columns: Sequence[str], options: ReleaseOptions) -> Key:
-    """The key of a channel whose columns may have other names in the table.
-
-    A draw is a function of key, channel, column and record. Under the channel's own names the
-    column is in the channel. In a ledger a job has a key and one column for each channel; seeds
-    draw for tests, where names do not matter.
-    """
-    named = tuple(options.renamed.get(name, name) for name in columns)
-    if named == tuple(columns):
-        return key
-    if options.ledger is not None or options.insecure_seed is not None:
-        return key
-    labels: list[str] = []
-    for name in named:
-        # The number 1 and the text "1" can name two columns of a frame.
-        labels += ["text" if isinstance(name, str) else "other", str(name)]
-    return key.derived("columns", *labels)
-
-
-@dataclass(frozen=True)
-class _DrawnFile:
-    """A file that was drawn by a job: its records, and what the ledger knows of them."""
-
-    drawer: Drawer
-    records: int
-    content: Content
-    bare: BareRecords
-    earlier: Earlier
-
-
-def _inspection(
-    hasher: RowHasher,
-    identity: Sequence[str],
-    census: RecordCensus,
-    bare: BareRecords,
-) -> Callable[[Batch], None]:
-    """Shows every batch that was drawn to a census of its records, with and without
-    identifiers.
-    """
-
-    def inspect(batch: Batch) -> None:
-        as_text, by_value, without = hasher.readings(batch, identity)
-        census.add_readings(as_text, by_value)
-        bare.add(without)
-
-    return inspect
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,25 +165,26 @@ class KeyedRecipe(FileRecipe):
         ) as out:
             drawn = self._drawn_by_job(run, job, out)
             drawer = drawn.drawer
-            # The complete output is hashed before the ledger holds the hash, and the ledger holds
-            # it before the file has its name.
+            # In this order: the complete output is hashed, the ledger holds the hash, the file gets
+            # its name. Records of a file that the ledger does not know could be drawn twice.
             sha256 = self._seal(run, out, drawer, drawn.records, drawn.earlier)
             entry = job.entry(
                 run.target, sha256, drawn.records, drawn.content, drawn.earlier.joint
             )
             job.commit(out, entry, drawn.content, drawer.releases, drawn.bare)
-        records = drawn.records
-        return run.applied(records, sha256, place)
+        return run.applied(drawn.records, sha256, place)
 
     def _write_unrecorded(self, run: FileRun) -> Applied:
+        """Release a file without a ledger."""
         with run.opened_target() as out:
             drawer = self.drawer(run.table.header)
             records = run.draw(out, drawer)
-            sha256 = self._seal(run, out, drawer, records, Earlier())
+            sha256 = self._seal(run, out, drawer, records, EarlierReleases())
             out.commit()
         return run.applied(records, sha256, None)
 
     def _file_job(self, run: FileRun, ledger: Ledger) -> Job:
+        """The job of a file, known by its bytes before it is read."""
         return Job(
             ledger,
             self.uses(run.table.header),
@@ -272,9 +226,11 @@ class KeyedRecipe(FileRecipe):
         out: Target,
         drawer: Drawer,
         records: int,
-        earlier: Earlier,
+        earlier: EarlierReleases,
     ) -> str:
-        """The hash of the complete output; the side files are written to their temporary places."""
+        """Refuse what the output discloses, and write the side files to their temporary places;
+        the hash of the output, which is complete and on disk.
+        """
         run.refuse_disclosure(drawer)
         changes = change_notices(drawer.releases)
         run.add_notes((*earlier.notices, *changes))
@@ -293,7 +249,7 @@ class KeyedRecipe(FileRecipe):
                 identity=self.options.identifiers,
                 draw=earlier.draws,
                 earlier=earlier.runs,
-                other_channels=earlier.other_channels,
+                other_channels=bool(earlier.beside),
                 insecure_seed=self.options.insecure_seed is not None,
                 shuffled=self.options.shuffle,
                 notes=public_notes,
@@ -332,6 +288,7 @@ class KeyedRecipe(FileRecipe):
         if self.options.ledger is None:
             return release(self.drawer(header)), ()
         ledger = Ledger(self.options.ledger)
+        # Of a table at hand the content is known before it is drawn, so it is drawn once.
         hashed, hashes = content(ledger.hasher, self.options.identifiers)
         job = Job(
             ledger,
@@ -342,6 +299,7 @@ class KeyedRecipe(FileRecipe):
             source=FRAME,
             channels=self.releasables,
         )
+        # None: another process released these records meanwhile, and the job has its keys now.
         earlier = job.met(hashed)
         while earlier is None:
             earlier = job.met(hashed)
@@ -385,3 +343,32 @@ class KeyedRecipe(FileRecipe):
         job.finish(entry)
         job.done(entry)
         return replace(lean, keys=job.keys)
+
+
+@dataclass(frozen=True)
+class _DrawnFile:
+    """A file that was drawn by a job: its records, and what the ledger knows of them."""
+
+    drawer: Drawer
+    records: int
+    content: Content
+    bare: BareRecords
+    earlier: EarlierReleases
+
+
+def _inspection(
+    hasher: RowHasher,
+    identity: Sequence[str],
+    census: RecordCensus,
+    bare: BareRecords,
+) -> Callable[[Batch], None]:
+    """Shows every batch that was drawn to a census of its records, with and without
+    identifiers.
+    """
+
+    def inspect(batch: Batch) -> None:
+        as_text, by_value, without = hasher.readings(batch, identity)
+        census.add_readings(as_text, by_value)
+        bare.add(without)
+
+    return inspect

@@ -1,4 +1,14 @@
-"""The file of a job's key: one line of text that only its owner can read."""
+"""Keys as users hold them: in a key file, an environment variable or an open descriptor.
+
+Without its key a ledger cannot give a record its old draw, and whoever has the key can undo
+releases. So a key file is never lost and never read by others. `create_key` writes one line, `TAG`
+and 64 hexadecimal digits, to ``.NAME.part``, which its owner alone can read; syncs it; renames it;
+and syncs the folder. `read_key` refuses a file that others can read. No message repeats what a file
+or variable holds.
+
+From a key follow others by names: `key_of_draw` gives those of further draws, and `check_of` a
+fingerprint that discloses nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +28,9 @@ from mechdesign.release.draws import KEY_BYTES, Key
 
 TAG = "mechdesign-key-1:"
 """The beginning of a key file; the key follows in hexadecimal digits."""
+
+DESCRIPTOR = "fd:"
+"""What a place begins with that is an open file descriptor."""
 
 _LINE = re.compile(rf"{TAG}([0-9a-f]{{{2 * KEY_BYTES}}})\n?")
 
@@ -46,13 +59,16 @@ def create_key(path: PathLike, key: Key) -> None:
             raise InputError(
                 f"the key file {target} exists, and a key is never overwritten"
             )
+        # A killed process may have left one, with a key that nobody used.
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE)
         try:
             with open(descriptor, "w", encoding="ascii", newline="\n") as out:
+                # Whatever the user's umask: it could close the file to its owner as well.
                 if sys.platform != "win32":
                     os.fchmod(out.fileno(), MODE)
                 out.write(f"{TAG}{key.secret.hex()}\n")
+                # First the bytes, then the name: an empty key file would be a lost key.
                 out.flush()
                 os.fsync(out.fileno())
             part.rename(target)
@@ -98,20 +114,6 @@ def read_key(path: PathLike) -> Key:
     return Key(bytes.fromhex(line[1]))
 
 
-def check_of(key: Key) -> str:
-    """A fingerprint of a key, which discloses nothing of the key."""
-    return key.derived("job file", "check").secret.hex()[:32]
-
-
-def key_of_draw(key: Key, draw: int) -> Key:
-    """The key of a draw: the first draw (0) has the key of the job, further ones have keys
-    derived from it.
-    """
-    if draw == 0:
-        return key
-    return key.derived("draw", str(draw))
-
-
 def key_at(path: PathLike) -> Key:
     """Read a key file; refuses a key that is given in place of its path, without repeating it."""
     if _SECRET.fullmatch(os.fspath(path)) and not os.path.lexists(path):
@@ -130,23 +132,10 @@ def key_from(where: str) -> Key:
     if not colon or kind not in ("env", "fd"):
         return key_at(where)
     if kind == "env":
-        return _parsed(where, _of_environment(where, name))
-    return _parsed(where, _of_descriptor(where, name))
-
-
-def _parsed(where: str, text: str) -> Key:
-    digits = _HEX.fullmatch(text)
-    if digits is None:
-        raise InputError(
-            f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, lower case)"
-        )
-    return Key(bytes.fromhex(digits[1]))
-
-
-def _of_environment(where: str, name: str) -> str:
-    if name not in os.environ:
-        raise InputError(f"--key-from {where}: there is no environment variable {name}")
-    return os.environ[name]
+        text = _of_environment(where, name)
+    else:
+        text = _of_descriptor(where, name)
+    return _parsed(where, text)
 
 
 @contextmanager
@@ -164,13 +153,26 @@ def read_once(where: str | None) -> Generator[str | None]:
         yield f"{DESCRIPTOR}{spool.fileno()}"
 
 
-DESCRIPTOR = "fd:"
-"""What a place begins with that is an open file descriptor."""
+def _parsed(where: str, text: str) -> Key:
+    """The key in a text that came from `where`."""
+    digits = _HEX.fullmatch(text)
+    if digits is None:
+        raise InputError(
+            f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, lower case)"
+        )
+    return Key(bytes.fromhex(digits[1]))
+
+
+def _of_environment(where: str, name: str) -> str:
+    if name not in os.environ:
+        raise InputError(f"--key-from {where}: there is no environment variable {name}")
+    return os.environ[name]
 
 
 def _of_descriptor(where: str, number: str) -> str:
     try:
         with open(int(number), "rb", closefd=False) as stream:
+            # Two releases may read one descriptor of a file, each from its beginning.
             if stream.seekable():
                 stream.seek(0)
             return stream.read(_LARGEST).decode("latin-1")
@@ -178,3 +180,17 @@ def _of_descriptor(where: str, number: str) -> str:
         raise InputError(
             f"--key-from {where}: there is no open file descriptor to read from"
         ) from None
+
+
+def check_of(key: Key) -> str:
+    """A fingerprint of a key, which discloses nothing of the key."""
+    return key.derived("job file", "check").secret.hex()[:32]
+
+
+def key_of_draw(key: Key, draw: int) -> Key:
+    """The key of a draw: the first draw (0) has the key of the job, further ones have keys
+    derived from it.
+    """
+    if draw == 0:
+        return key
+    return key.derived("draw", str(draw))

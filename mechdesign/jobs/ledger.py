@@ -1,92 +1,40 @@
-"""The ledger: one SQLite file that knows which data were released through which channels, and the
-key beside it.
+"""The ledger: which data were released through which channels, and what is known of their records.
 
 It holds no value of anybody. Data sets and records stand in it as hashes under the key, which lies
 in a file of its own (``LEDGER.key``, mode 0600). Whoever has the ledger alone learns how many
 records were released where and when, and can test no guess; whoever has the key as well can undo
 releases, and test guesses of records.
 
-Every change is one transaction with a rollback journal (write-ahead logging needs shared memory,
-which no network drive has), on disk when it is over. Several processes take turns.
+`Ledger` reads and writes the tables of the file (`ledger_file.TABLES`). It gives the keys of draws,
+and for each release it holds, in the order in which a job enters them:
+
+- its entry, with a sample of the hashes of its records (`enter`);
+- a sample of the records without their identifiers (`remember_bare`);
+- for each draw, the hashes of identified records with their encrypted symbols (`remember`), and the
+  identifiers that were not in their plain spelling (`remember_spellings`).
+
+Its methods get the connection `db` of a block ``with ledger.changing() as db:`` from the caller, so
+that the caller decides what is one transaction. Those that only read take that of `reading` too.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 import sqlite3
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 
-from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, real_path, reason
+from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
-from mechdesign.core.nameless_file import MODE
-from mechdesign.core.undoing import on_failure
 from mechdesign.formats.census import Content, Hashes
 from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs.entries import Drawn, Entry
-from mechdesign.jobs.keys import check_of, create_key, key_of_draw, read_key
+from mechdesign.jobs.keys import key_of_draw
+from mechdesign.jobs.ledger_file import LedgerFile
 from mechdesign.release.draws import Key
-
-NAME = "ledger.db"
-
-FOLDER_MODE = 0o700
-"""The mode of the folder of the default ledger."""
-
-PATIENCE = 30.0
-"""Seconds to wait for other processes, each of which has the ledger for milliseconds."""
-
-APPLICATION = 0x6D64_6C67
-"""The application in SQLite's own header: the letters mdlg."""
-
-VERSION = 1
-"""The version of the tables, in the same header."""
-
-MAGIC = b"SQLite format 3\x00"
-"""The first bytes of every SQLite file."""
-
-DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-"""SQLite's errors for a file, or for tables, that are damaged."""
-
-TABLES = """
-CREATE TABLE releases (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL,
-                       target TEXT NOT NULL, entry TEXT NOT NULL);
-CREATE TABLE samples (unordered TEXT PRIMARY KEY, sample BLOB NOT NULL);
-CREATE TABLE keys (job TEXT PRIMARY KEY, path TEXT NOT NULL, fingerprint TEXT NOT NULL);
-CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT NULL,
-                    release TEXT NOT NULL, nonce BLOB NOT NULL, records BLOB NOT NULL,
-                    symbols BLOB NOT NULL);
-"""
-"""`releases` has the entries as JSON; `samples` a sample of the hashes of each data set; `keys`
-where the key of the ledger lies; `known` the hashes of identified records and, encrypted, the
-numbers of their symbols."""
 
 HASH_BYTES = 8
 """Bytes of the hash of a record."""
-
-SELECT_FINGERPRINT = "SELECT fingerprint FROM keys WHERE job = ''"
-
-
-def default_path() -> Path:
-    """The ledger in the user's data folder."""
-    return _data_folder() / "mechdesign" / NAME
-
-
-def _data_folder() -> Path:
-    if "XDG_DATA_HOME" in os.environ:
-        return Path(os.environ["XDG_DATA_HOME"])
-    if sys.platform == "win32":
-        local = Path.home() / "AppData" / "Local"
-        return Path(os.environ.get("LOCALAPPDATA", local))
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Application Support"
-    return Path.home() / ".local/share"
 
 
 class Rehearsed(Exception):
@@ -95,199 +43,15 @@ class Rehearsed(Exception):
     """
 
 
-class Ledger:
-    """A ledger and its key; opening it creates both if they do not exist.
+class Ledger(LedgerFile):
+    """A ledger that is open: its file and its key are there, and fit.
 
-    Parameters
-    ----------
-    path : path, optional
-        By default `default_path`.
-    key : Key, optional
-        The key of the ledger if it is kept elsewhere, and not in a file beside it.
-
-    Raises
-    ------
-    InputError
-        If the file is no ledger, is damaged or cannot be written, or its key is missing or another
-        one.
+    Parameters are those of `LedgerFile`; `hasher` gives the hashes of records under the key.
     """
 
     def __init__(self, path: PathLike | None = None, *, key: Key | None = None) -> None:
-        given_path = default_path() if path is None else Path(path)
-        self.path = real_path(given_path)
-        if self.path.is_dir() or not self.path.name:
-            raise InputError(
-                f"{given_path} is a folder; give the name of a file for the ledger (--ledger)"
-            )
-        self.key_path = self.path.with_name(self.path.name + ".key")
-        self._external_key = key
-        try:
-            self._create_file()
-        except OSError as error:
-            raise self._not_writable(reason(error)) from None
-        ready_key = self._key_if_ready()
-        if ready_key is None:
-            ready_key = self._set_up()
-        self.key = ready_key
+        super().__init__(path, key=key)
         self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
-
-    def _create_file(self) -> None:
-        """Create an empty file if there is none; refuse a file that is no ledger."""
-        if self.path == real_path(default_path()):
-            self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        # Looked for before the ledger, for another process creates the ledger first and its key
-        # last.
-        key_exists = os.path.lexists(self.key_path)
-        if not self.path.exists():
-            if key_exists:
-                raise InputError(
-                    f"there is no ledger {self.path}, but its key {self.key_path.name} is there: "
-                    "put the ledger back, or remove the key if nothing was ever released with it"
-                )
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, MODE))
-        elif self.path.stat().st_size and not begins(self.path, MAGIC):
-            raise InputError(
-                f"{self.path} is not a ledger (no SQLite file); name another (--ledger)"
-            )
-
-    def _lacks_key_file(self) -> bool:
-        """Whether the key should lie beside the ledger, and does not."""
-        return self._external_key is None and not os.path.lexists(self.key_path)
-
-    def _key_if_ready(self) -> Key | None:
-        """The key, if the ledger has its tables and this key, so that nothing need be written."""
-        if not self.path.stat().st_size:
-            return None
-        if self._lacks_key_file():
-            return None
-        with self.reading() as db:
-            if not self._has_tables(db):
-                return None
-            row = db.execute(SELECT_FINGERPRINT).fetchone()
-            if row is None:
-                return None
-            key = self._checked_key(row[0], used=self._is_used(db))
-        if check_of(key) != row[0]:
-            return None
-        return key
-
-    def _set_up(self) -> Key:
-        """Create what is missing of tables and key."""
-        with self.changing() as db:
-            if not self._has_tables(db):
-                for statement in TABLES.split(";"):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id = {APPLICATION}")
-                db.execute(f"PRAGMA user_version = {VERSION}")
-            row = db.execute(SELECT_FINGERPRINT).fetchone()
-            used = self._is_used(db)
-            if self._lacks_key_file() and not used:
-                # The key last: after a crash in between, the ledger gets another one as long as
-                # nothing was released.
-                key = Key.fresh()
-                create_key(self.key_path, key)
-            else:
-                key = self._checked_key(row[0] if row else None, used=used)
-            place = ("", os.fspath(self.key_path), check_of(key))
-            db.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", place)
-        return key
-
-    def _has_tables(self, db: sqlite3.Connection) -> bool:
-        """Whether the file is a ledger, and not empty; refuses the file of another program or
-        version.
-        """
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables:
-            return False
-        if (application, version) != (APPLICATION, VERSION):
-            origin = "of another program"
-            if application == APPLICATION:
-                origin = f"of version {version}"
-            raise InputError(
-                f"{self.path} is a file {origin}, and no ledger of version {VERSION}"
-            )
-        return True
-
-    @staticmethod
-    def _is_used(db: sqlite3.Connection) -> bool:
-        """Whether anything was released with the ledger."""
-        (releases,) = db.execute("SELECT count(*) FROM releases").fetchone()
-        return releases > 0
-
-    def _checked_key(self, fingerprint: str | None, *, used: bool) -> Key:
-        """The key, which must be the one of the fingerprint if it was used."""
-        if self._external_key is not None:
-            key = self._external_key
-            name = "the key of --key-from"
-        else:
-            if used and not os.path.lexists(self.key_path):
-                raise InputError(
-                    f"the key file {self.key_path} of the ledger is gone, and without it nobody "
-                    "can tell which data have been released: put it back, say where the key is "
-                    "(--key-from), or begin another ledger (--ledger FILE), which forgets them all"
-                )
-            key = read_key(self.key_path)
-            name = f"the key file {self.key_path}"
-        if used and check_of(key) != fingerprint:
-            raise InputError(
-                f"{name} is not the one of the ledger {self.path}; another key would draw the same "
-                "records a second time: give the right one"
-            )
-        return key
-
-    @contextmanager
-    def changing(self) -> Generator[sqlite3.Connection]:
-        """A transaction: all of it is on disk at the end of the block, or nothing of it if the
-        block fails.
-        """
-        with self.reading() as db:
-            db.execute("BEGIN IMMEDIATE")
-            # If the commit itself fails, the transaction may have ended: then there is nothing to
-            # roll back.
-            with on_failure(db.rollback):
-                yield db
-                db.execute("COMMIT")
-
-    @contextmanager
-    def reading(self) -> Generator[sqlite3.Connection]:
-        """A connection for reading, which also works in read-only places."""
-        try:
-            place = f"file:{quote(os.fspath(self.path))}?mode=rw"
-            db = sqlite3.connect(
-                place, uri=True, timeout=PATIENCE, isolation_level=None
-            )
-            try:
-                # The folder is written, too, before a journal counts as gone.
-                db.execute("PRAGMA synchronous = EXTRA")
-                yield db
-            finally:
-                db.close()
-        except sqlite3.DatabaseError as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: sqlite3.DatabaseError) -> InputError:
-        """An error of SQLite in words."""
-        # Errors that Python's own module raises have no code. The low byte is the class of the
-        # error.
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return InputError(
-                f"another process keeps the ledger {self.path} busy; try again"
-            )
-        if code in DAMAGE:
-            return InputError(
-                f"the ledger {self.path} is damaged ({error}); put a copy of it back"
-            )
-        if code == sqlite3.SQLITE_READONLY:
-            return self._not_writable("read-only file system")
-        return self._not_writable(str(error))
-
-    def _not_writable(self, why: str) -> InputError:
-        return InputError(
-            f"the ledger {self.path} cannot be written: {why}; name another place (--ledger)"
-        )
 
     def file_hash(self, sha256: str, reading: str = "") -> str:
         """A data set's bytes, and how they are read, as the ledger knows them."""
@@ -300,6 +64,7 @@ class Ledger:
     @staticmethod
     def releases(db: sqlite3.Connection) -> list[Entry]:
         """All releases in their order."""
+        # By number and not by time, which two processes may read from different clocks.
         rows = db.execute("SELECT entry FROM releases ORDER BY number")
         return [Entry.model_validate_json(text) for (text,) in rows]
 
@@ -317,11 +82,13 @@ class Ledger:
         self, db: sqlite3.Connection, entry: Entry, content: Content | None = None
     ) -> None:
         """Enter a release, or a later state of it."""
+        # A later state replaces the entry, and keeps its number: the order is that of the first.
         db.execute(
             "INSERT INTO releases (id, target, entry) VALUES (?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET entry = excluded.entry",
             (entry.id, entry.target, entry.model_dump_json()),
         )
+        # Equal data sets share one sample, which is a function of their records.
         if content is not None:
             db.execute(
                 "INSERT OR IGNORE INTO samples VALUES (?, ?)",
@@ -330,13 +97,17 @@ class Ledger:
 
     @staticmethod
     def remove(db: sqlite3.Connection, entry: Entry) -> None:
-        """Take back a release that was not made."""
+        """Take back a release that was not made.
+
+        Its sample stays: other releases may have the same records.
+        """
         db.execute("DELETE FROM releases WHERE id = ?", (entry.id,))
         db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
         db.execute("DELETE FROM samples WHERE unordered = ?", (_bare_of(entry),))
 
     def take_over(self, db: sqlite3.Connection, old: Entry, new: Entry) -> None:
         """Remove a release for another one that has its records."""
+        # The symbols stay known throughout, since the records may have been seen.
         db.execute("UPDATE known SET release = ? WHERE release = ?", (new.id, old.id))
         db.execute("DELETE FROM releases WHERE id = ?", (old.id,))
 
@@ -371,6 +142,7 @@ class Ledger:
         """
         if not len(hashes):
             return
+        # A new one for each row: two texts under one key and nonce would tell their difference.
         nonce = secrets.token_bytes(16)
         symbols = codes.astype("<i4", copy=False).tobytes()
         row = (
@@ -398,6 +170,7 @@ class Ledger:
         for plain_bytes, written_bytes in rows:
             plain.append(np.frombuffer(plain_bytes, "<u8"))
             written.append(np.frombuffer(written_bytes, "<u8"))
+        # Of several texts with one plain spelling, the first that was entered counts.
         hashes, first = np.unique(np.concatenate(plain), return_index=True)
         return hashes, np.concatenate(written)[first]
 
@@ -472,16 +245,3 @@ def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
 
     cipher = algorithms.AES(key.derived("known symbols").secret)
     return Cipher(cipher, modes.CTR(nonce)).encryptor().update(data)
-
-
-def begins(path: Path, start: bytes) -> bool:
-    """Whether a file begins with these bytes."""
-    # Opening a pipe would wait for somebody to write to it.
-    if not path.is_file():
-        return False
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(len(start)) == start
-    except OSError:
-        # Whoever opens the file for its data reports the error.
-        return False

@@ -1,4 +1,15 @@
-"""What stands in a manifest file."""
+"""What stands in a manifest file, for readers of the data and for the data holder.
+
+Each kind of record has a public form and an internal one, which inherits it and adds what must stay
+inside: counts of symbols and outputs, achieved budgets, and hashes of data set and channel file.
+`manifest.Manifest` fills them, and `read_manifest` checks a file against them. ::
+
+    PublicManifest      ManifestDocument and, for each channel, PublicColumn or PublicRows
+    InternalManifest    ManifestDocument and, for each channel, InternalColumn or InternalRows
+
+The fields of these classes are the format of the files. Of a channel, `columns` are the useful
+columns in the table, `names` those that it released, and `notion` is the promise.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,13 @@
-"""The sentences of manifests: what the guarantee covers, and what voids it (macros of
-``manifest.jinja``).
+"""The sentences of manifests: what the guarantee covers, and what voids it.
+
+The wording is in ``manifest.jinja``, one macro for each kind of statement and one sentence a line.
+The functions here compute what the macros depend on, call one, and split its text into lines.
+`covers` is about one channel: against whom the promise holds, for the table or for the population.
+`voids` is about the release as a whole: what of it is the case already (a sensitive column that
+was left, a seed, a second draw), and what a reader must see to.
+
+Sentences in the public manifest depend on the channel and the options alone. With `internal` they
+may have figures that were computed from the table.
 """
 
 # The macros of a template have no types.
@@ -30,29 +38,6 @@ from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
 
-@cache
-def _template() -> Any:
-    """The template, each macro of which gives sentences, one a line."""
-    from jinja2 import Environment, StrictUndefined
-
-    folder = files("mechdesign.jobs")
-    text = folder.joinpath("manifest.jinja").read_text(encoding="utf-8")
-    environment: Any = Environment(undefined=StrictUndefined, trim_blocks=True)
-    environment.filters |= {
-        "listed": listed,
-        "quoted": quoted,
-        "at_most": factor_at_most,
-        "at_least": factor_at_least,
-    }
-    environment.globals |= {
-        "changes": identified_draws,
-        "policies": policies,
-        "values": released_values,
-    }
-    # A line that begins with blanks goes on with the line before it.
-    return environment.from_string(re.sub(r"\n +", " ", text)).module
-
-
 def covers(
     column: InternalColumn | InternalRows,
     channel: Channel | RowChannel | BoxChannel,
@@ -64,6 +49,8 @@ def covers(
         return box_sentences(column, channel, internal=internal)
     if isinstance(channel, RowChannel):
         return str(_template().covers_rows(column, internal)).splitlines()
+    # A design for the population says so itself. Of one for the table alone, insiders read what is
+    # left of its promise for the population that the table is a sample of.
     confidence = channel.record.confidence
     scope: Sequence[str] = []
     population = None
@@ -73,7 +60,6 @@ def covers(
             records = channel.joint.records
         scope = scope_of(confidence, records)
     elif internal and channel.joint is not None:
-        # What is left of the promise of a plain design for the population of its counts.
         joint = channel.joint
         if joint.is_counts and not joint.sensitive.protects_columns:
             population = population_promise(channel, joint)
@@ -170,7 +156,31 @@ def voids(
     beside = [
         name for name in useful if name in manifest.columns and name not in released
     ]
+    # Nothing is promised about what is left.
     protected = {*released, *manifest.kept_private, *beside}
     others = [name for name in manifest.columns if name not in protected]
     text = _template().voids(manifest, uses, [*useful], beside, others)
     return str(text).splitlines()
+
+
+@cache
+def _template() -> Any:
+    """The template, each macro of which gives sentences, one a line."""
+    from jinja2 import Environment, StrictUndefined
+
+    folder = files("mechdesign.jobs")
+    text = folder.joinpath("manifest.jinja").read_text(encoding="utf-8")
+    environment: Any = Environment(undefined=StrictUndefined, trim_blocks=True)
+    environment.filters |= {
+        "listed": listed,
+        "quoted": quoted,
+        "at_most": factor_at_most,
+        "at_least": factor_at_least,
+    }
+    environment.globals |= {
+        "changes": identified_draws,
+        "policies": policies,
+        "values": released_values,
+    }
+    # A line that begins with blanks goes on with the line before it.
+    return environment.from_string(re.sub(r"\n +", " ", text)).module

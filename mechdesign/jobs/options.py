@@ -1,7 +1,12 @@
 """What a user asks of a release: of a file, a frame, a cluster or a pipeline.
 
-`ReleaseOptions` declares, explains and checks every option. The public functions take its fields as
-keyword arguments, which the TypedDicts declare to type checkers.
+`ReleaseOptions` declares, explains and checks every option of what is released; `FileOptions` has
+those of how files are read and written. Both are frozen and travel through all functions as one
+value. The public functions take their fields as keyword arguments, which the TypedDicts declare to
+type checkers, and `options_of` turns these into a `ReleaseOptions`.
+
+The checks need nothing but the options: types, values, and which of them contradict each other.
+Whether a column exists is asked when the header is known (`column_plan`).
 """
 
 from __future__ import annotations
@@ -171,16 +176,8 @@ class ReleaseOptions:
     fresh_draw: bool = False
 
     def __post_init__(self) -> None:
-        if self.columns is None:
-            object.__setattr__(self, "columns", {})
-        elif isinstance(self.columns, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            object.__setattr__(self, "columns", dict(self.columns))
-        else:
-            raise _wrong(
-                "columns",
-                self.columns,
-                "a mapping from the channel's names of columns to the table's",
-            )
+        # The one moment at which a frozen value is set: one form for what users give in several.
+        object.__setattr__(self, "columns", self._checked_columns())
         self._check_values()
         for name in ("identity", "correlated", "drop", "keep"):
             names = _as_names(name, vars(self)[name])
@@ -191,6 +188,19 @@ class ReleaseOptions:
             raise InputError(
                 "the order of the records is shuffled or kept: give --shuffle or --keep-order"
             )
+
+    def _checked_columns(self) -> dict[str, str]:
+        """The mapping of names, empty if there is none."""
+        columns: Any = self.columns
+        if columns is None:
+            return {}
+        if not isinstance(columns, Mapping):
+            raise _wrong(
+                "columns",
+                columns,
+                "a mapping from the channel's names of columns to the table's",
+            )
+        return dict(cast("Mapping[str, str]", columns))
 
     def _check_values(self) -> None:
         """Refuse values of another type, or out of range."""
@@ -208,18 +218,16 @@ class ReleaseOptions:
             raise InputError(
                 f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}"
             )
-        flags = {
-            "keep_sensitive": self.keep_sensitive,
-            "shuffle": self.shuffle,
-            "keep_order": self.keep_order,
-            "fresh_draw": self.fresh_draw,
-        }
-        for name, value in flags.items():
-            if not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        for name in ("keep_sensitive", "shuffle", "keep_order", "fresh_draw"):
+            value = vars(self)[name]
+            # Any other value would count as True or False without a word, "no" as True.
+            if not isinstance(value, bool):
                 raise _wrong(name, value, "True or False")
 
     def _check_identity(self) -> None:
         """Refuse options of identified records that contradict each other."""
+        # A record that one release knows by an identifier and the next by its number would have
+        # two draws.
         if self.identity and self.row_numbers is not None:
             raise InputError(
                 "identity and row_numbers both identify records; give one of them (a job keeps to "
@@ -233,6 +241,7 @@ class ReleaseOptions:
     def _check_ledger(self) -> None:
         """Refuse options that do not go with a ledger, or need one."""
         if self.ledger is None:
+            # Nothing could be released before that anybody knows of.
             if self.fresh_draw:
                 raise InputError(
                     "without a ledger every draw is fresh; give the ledger, or leave fresh_draw out"
@@ -283,6 +292,8 @@ class ReleaseOptions:
             return None
         if isinstance(into, str):
             return ((into,),)
+        # The names of one channel need no list of lists; of several channels each item has one name
+        # or several.
         if channels == 1 and all(isinstance(name, str) for name in into):
             return (tuple(cast("Sequence[str]", into)),)
         added: list[tuple[str, ...]] = []
@@ -307,6 +318,7 @@ def options_of(
     TypeError
         At an option that is none of the `keywords`.
     """
+    # The dataclass would refuse them as well, but in the name of its constructor.
     for name in options:
         if name in keywords.__annotations__:
             continue
@@ -324,10 +336,12 @@ def _is(kind: type, value: Any) -> bool:
 
 
 def _wrong(name: str, value: Any, kind: str) -> InputError:
+    """The error that a value is not of the right kind."""
     return InputError(f"{name} ({quoted(value)}) must be {kind}")
 
 
 def _as_names(name: str, value: Any) -> tuple[str, ...]:
+    """The names that an option has, of which a user may give one, several or none."""
     if value is None:
         return ()
     if isinstance(value, str):

@@ -3,7 +3,8 @@
 `history_of` reads the file once for the hashes of its records, with and without the columns that
 identify them in some release. It finds the releases that share records by either hash, takes draws
 apart that only look like one (`draws_apart`), and adds up what all of them tell: the joint budget
-of the draws, and the counted outputs of each column.
+of the draws, and the counted outputs of each column. It answers "what could somebody know who has
+all that was released of these records?", and changes nothing.
 """
 
 from __future__ import annotations
@@ -24,18 +25,13 @@ from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.bare_records import (
-    BareContent,
-    BareRecords,
-    Likeness,
-    likeness,
-    share_of,
-)
+from mechdesign.jobs.bare_records import BareContent, BareRecords
 from mechdesign.jobs.counted_outputs import column_totals, drawn_uses
 from mechdesign.jobs.draws_apart import draws_apart
 from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import Budget, TableOf, joint_budget
 from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.likeness import Likeness, likeness, share_of
 from mechdesign.jobs.same_records import SharedReleases, releases_of
 
 
@@ -84,6 +80,7 @@ def history_of(
     reading = text or TextOptions()
     with ledger.reading() as db:
         entries = ledger.releases(db)
+    # Every way in which some release identified its records; this file may be of any of them.
     identities = {entry.identity for entry in entries}
     with GuardedInput(data, progress=progress) as guarded:
         with open_source(guarded.path, reading, name=guarded.name) as records:
@@ -134,7 +131,10 @@ def _renamed(
     entries: Sequence[Entry],
     bare: Mapping[tuple[str, ...], BareContent],
 ) -> SharedReleases:
-    """The releases that have some of these records under other identifiers, or maybe all."""
+    """The releases that have some of these records under other identifiers, or maybe all.
+
+    `bare` has the content of the file without the columns of each identity.
+    """
     alike: list[Likeness] = []
     shared: list[Entry] = []
     for entry in entries:
@@ -142,18 +142,16 @@ def _renamed(
         if stored is None:
             continue
         old = BareContent.from_bytes(stored)
-        # What was released without identifiers may have got some since.
+        # What was released without identifiers may have got some since, in any of the columns.
         variants = [*bare.values()]
         if entry.identity:
             variants = [bare[entry.identity]]
-        likenesses: list[Likeness] = []
-        for new in variants:
-            one = likeness(new, old)
-            if one.whole or one.certain:
-                likenesses.append(one)
-        if likenesses:
+        comparisons = [likeness(new, old) for new in variants]
+        sharing = [one for one in comparisons if one.whole or one.certain]
+        if sharing:
             shared.append(entry)
-            alike += likenesses
+            alike += sharing
+    # The columns that identify the records now are one of these sets; which one is not known.
     share = 0.0
     for new in bare.values():
         share = max(share, share_of(new, alike))

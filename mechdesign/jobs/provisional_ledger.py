@@ -18,7 +18,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.census import Content
 from mechdesign.jobs.entries import Entry
-from mechdesign.jobs.ledger import NAME, Ledger, Rehearsed
+from mechdesign.jobs.ledger import Ledger, Rehearsed
+from mechdesign.jobs.ledger_file import NAME
 from mechdesign.release.draws import Key
 
 
@@ -84,6 +85,7 @@ class ProvisionalLedger(Ledger):
         with suppress(InputError), self.changing() as db:
             ours = [entry.id for entry in self.entered]
             all_ids = [entry.id for entry in self.releases(db)]
+            # All that was entered from the first of ours on: nothing else must be among it.
             since = all_ids[all_ids.index(ours[0]) :]
             if set(since) <= set(ours):
                 for entry in self.entered:

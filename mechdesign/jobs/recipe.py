@@ -7,7 +7,14 @@ cluster or a whole frame: each record gets the same output.
 
 A recipe is made of channels and options, and gets its keys from a job. For a table it makes a plan
 of the header, and a drawer with that plan; the drawer then draws part after part, and counts on the
-way what the checks at the end need.
+way what the checks at the end need. In outline, for the parts of a file::
+
+    drawer = recipe.drawer(header)
+    for part in parts:
+        columns = drawer.draw(part.column, len(part), first_row=..)    codes and labels
+        drawer.checks.add(len(part), ..)                               what may disclose X or S
+    drawer.checks.refuse()
+    drawer.counts, drawer.releases                                     for manifest and ledger
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -92,12 +99,17 @@ class RecordedDraws(Protocol):
         ...
 
     digest: str
+    """The digest of the channel."""
     changed: str
+    """What becomes of a record whose symbol has changed."""
     changes: int
+    """How many records have another symbol than in an earlier release."""
     seen: FirstSymbols
     earlier: FirstSymbols
     are_new: NDArray[np.bool_]
+    """Which records of the part drawn last no earlier release had."""
     spellings: Spellings
+    """The identifiers that were not in their plain spelling."""
 
     def new_records(self) -> Iterator[tuple[Hashes, Integers]]:
         """Hashes and symbols of the records that no earlier release had."""
@@ -178,7 +190,11 @@ class Recipe(ABC):
 
 
 class Drawer(ABC):
-    """A recipe made ready for the parts of a table with this header."""
+    """A recipe made ready for the parts of a table with this header.
+
+    It is made for one table and draws its parts in their order. `draw` leaves behind which records
+    of the part are `dropped`; `counts` and `releases` add up over all parts.
+    """
 
     def __init__(
         self,

@@ -1,5 +1,15 @@
-"""What identifies the records of a part of a table: their place, a column of row numbers, or
-identifiers.
+"""What identifies the records of a part of a table, so that the same record gets the same draw.
+
+A draw follows from the key, the channel and the identity of the record, which has one of three
+forms:
+
+- its columns of identifiers, as text (`Identifiers`), wherever the record stands;
+- a column of row numbers (`NumberedRecords`), in any order;
+- else its place in the table (`RowNumbers`): the number of the first row of the part, and on.
+
+`identified_records` chooses by the options and refuses what would identify two records as one or
+one as two: an empty identifier, a float (which has more than one text), a row number that comes
+twice. `record_name` names a record in a message in the same terms.
 """
 
 # pyarrow and narwhals tell too little of their types for the strict mode.
@@ -68,6 +78,7 @@ def _identifiers(column: Any, name: str) -> Any:
             )
     # An arrow scalar: for "" itself pyarrow would load pandas.
     texts = texts.fill_null(arrow_texts([""])[0])
+    # The text of row i lies between ends[i] and ends[i + 1] in the buffer: an empty one has none.
     ends, _ = arrow_offsets(texts)
     missing = np.flatnonzero(ends[1:] == ends[:-1])
     if len(missing):
@@ -100,6 +111,7 @@ def _numbered(column: Any, name: str) -> NumberedRecords:
         )
     # By way of arrow: to_numpy would load pandas.
     records = NumberedRecords(integers_of(series.to_arrow()))
+    # Usually they ascend, and then none can come twice: sorting them would take longer.
     ascending = (records.numbers[1:] > records.numbers[:-1]).all()
     if not ascending:
         values, times = np.unique(records.numbers, return_counts=True)

@@ -3,8 +3,10 @@ nothing.
 
 `release_file` opens the input, guarded against changes while it is read, and the ledger, and hands
 both to the recipe as a `FileRun`; the recipe draws, enters and renames (`KeyedRecipe.write_file`).
-`sanitise_file` is the public function for channels. `keep_apart` and `keep_off_ledger` refuse
-outputs that would replace a file that is still needed.
+`sanitise_file` is the public function for channels.
+
+The input is read twice: once to hash it, so that the ledger can tell whether it was released
+before, and once to draw. Where the output is a file, temporary files lie in its folder.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Unpack
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, part_file, real_path
+from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import GuardedInput
@@ -25,61 +27,12 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
 from mechdesign.jobs.file_run import FileRecipe, FileRun
-from mechdesign.jobs.keys import TAG
-from mechdesign.jobs.ledger import Ledger, Rehearsed, begins
+from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.results import Released
 from mechdesign.jobs.side_files import Sides
+from mechdesign.jobs.vital_files import keep_off_ledger
 from mechdesign.jobs.writing import FileFormat
-
-SQLITE_FILES = ("-journal", "-wal", "-shm")
-"""The endings of the files that SQLite keeps beside a database."""
-
-
-def keep_apart(
-    outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]]
-) -> None:
-    """Refuse outputs that would replace a file that is still needed, whatever the user forces.
-
-    `vital` are such files, with what messages call them; any file with a key is one, too.
-    """
-    for output in outputs:
-        if os.fspath(output) == STANDARD:
-            continue
-        place = real_path(output)
-        if begins(place, TAG.encode()):
-            raise InputError(
-                f"{os.fspath(output)} holds the key of a job, which is never overwritten; name "
-                "another"
-            )
-        for description, path in vital:
-            same = real_path(path) in (place, part_file(place))
-            if not same and place.exists() and Path(path).exists():
-                # Two names of one file.
-                same = place.samefile(path)
-            if same:
-                raise InputError(
-                    f"{os.fspath(output)} would overwrite {description} {os.fspath(path)}, which "
-                    "is still needed; give another name"
-                )
-
-
-def keep_off_ledger(outputs: Sequence[PathLike], ledger: Ledger) -> None:
-    """Refuse outputs that would replace a ledger or its key, or that SQLite would take for its own
-    files beside the ledger, and remove.
-    """
-    keep_apart(
-        outputs, [("the ledger", ledger.path), ("the key file", ledger.key_path)]
-    )
-    own_files = [
-        real_path(f"{os.fspath(ledger.path)}{ending}") for ending in SQLITE_FILES
-    ]
-    for output in outputs:
-        if os.fspath(output) != STANDARD and real_path(output) in own_files:
-            raise InputError(
-                f"{os.fspath(output)} is the name of a file that SQLite keeps beside the ledger, "
-                "and removes; give another name"
-            )
 
 
 def sanitise_file(
@@ -200,6 +153,7 @@ def release_file(
     target = local(target)
     if is_url(target) and is_url(source) and place_of(source) == place_of(target):
         raise InputError(f"{target} is the input file itself; write to another file")
+    # Temporary files lie beside the output: there is room for it, and a rename is atomic.
     folder = None
     if not (os.fspath(target) == STANDARD or is_url(target)):
         folder = Path(target).absolute().parent

@@ -1,9 +1,15 @@
 """Whether the records of a job were released before under other identifiers, or under none.
 
-Each release in the ledger left its records without their identifiers (`bare_records`). The records
-whose identifiers are new in this job are compared with those of every release that they may have
-been in (`Wanted.compared_with`). Records that are the same for certain are refused from half of the
-new ones on (`KNOWN`), and noticed below; those that only look alike are noticed.
+New identifiers give the records of an old release new draws, a second one each. Each release in
+the ledger left its records without their identifiers (`bare_records`). The records whose
+identifiers are new in this job are compared with those of every release that they may have been in
+(`Wanted.compared_with`), by `likeness`. Then `notices_of_renewed` decides:
+
+- the same for certain, and at least half of the new ones (`SAME_FROM`): an error;
+- the same for certain, but fewer: a notice;
+- equal numbers of every row, which may be chance: a notice.
+
+It is asked twice: when the records were drawn, and in the transaction that enters the release.
 """
 
 from __future__ import annotations
@@ -14,25 +20,17 @@ from sqlite3 import Connection
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.census import Content
-from mechdesign.jobs.bare_records import (
-    NOTABLE,
-    BareContent,
-    Likeness,
-    likeness,
-    share_of,
-)
-from mechdesign.jobs.earlier import (
+from mechdesign.jobs.bare_records import BareContent
+from mechdesign.jobs.entries import Drawn, Entry
+from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger_notices import (
     alike_records_notice,
     renamed_records_notice,
     renamed_records_refusal,
     second_draw_refusal,
 )
-from mechdesign.jobs.entries import Drawn, Entry
-from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.same_records import is_same, releases_of
-
-KNOWN = 0.5
-"""From this share on, a release of records that are known under other identifiers is refused."""
+from mechdesign.jobs.likeness import NOTABLE, Likeness, likeness, share_of
+from mechdesign.jobs.same_records import SAME_FROM, is_same, releases_of
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,7 @@ def notices_of_renewed(
         if not wanted.compared_with(db, entry):
             continue
         stored = ledger.bare(db, entry)
+        # A release on a cluster, or of an earlier version, left none.
         if stored is None:
             continue
         alike = likeness(new, BareContent.from_bytes(stored))
@@ -101,10 +100,11 @@ def notices_of_renewed(
             certain.append((entry, alike))
         elif alike.whole and alike.bits >= NOTABLE:
             notable.append(entry)
+    # What is certain counts together: each release may have had another part of the records.
     if certain:
         last = certain[-1][0]
         share = share_of(new, [alike for _, alike in certain])
-        if share < KNOWN:
+        if share < SAME_FROM:
             return (renamed_records_notice(share, last),)
         raise InputError(_refusal(share, last, wanted.identity))
     if notable:

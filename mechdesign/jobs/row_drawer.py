@@ -2,7 +2,9 @@
 
 For each part `RowDrawer.draw` encodes the given columns and those of the levels, finds what
 identifies each record, and lets `RowRelease` or `BoxRelease` draw. A released column is codes into
-one tuple of texts for the whole table.
+one tuple of texts for the whole table. There is one release and one key for all columns, so the
+number of the releasable in a `Place` is always 0. What a kept column must not copy, and the order
+of which symbols is checked, leaves the given columns out: they are released as they are.
 """
 
 # pyarrow and narwhals tell too little of their types for the strict mode.
@@ -38,6 +40,7 @@ class RowDrawer(Drawer):
     ) -> None:
         plan = recipe.plan(header)
         options = recipe.options
+        # One channel for all columns, so one key.
         (key,) = recipe.keys
         self.release = _draws(channel, key, options)
         self._channel = channel

@@ -1,36 +1,43 @@
 """A channel of rows or of boxes as a recipe: it replaces several columns of a record by one draw.
 
-The given and the released columns are one group with one key. Given columns count as released ones:
-they are always in the output, as they are.
+`RowRecipe.of` refuses the options that are for channels of one column, and takes the key. Given the
+header of a table, `groups` says which columns are replaced: the given and the released columns are
+one group with one key, and given columns count as released ones, for they are always in the output,
+as they are. `drawer` then draws (`row_drawer`), and `described` gives the manifest its counts.
+
+How many columns the output has depends on the channel. A level with free outputs has one label for
+all of its columns; a channel of boxes that does not fill them has one label for all columns; others
+release each column under its own name.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.row_channel import INFORMATION, RowChannel
 from mechdesign.core.errors import InputError
-from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.jobs.column_plan import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
-from mechdesign.jobs.keyed_recipe import KeyedRecipe, key_for_columns, key_in_options
-from mechdesign.jobs.manifest import ReleasedColumn, released_boxes, released_rows
+from mechdesign.jobs.keyed_recipe import KeyedRecipe
+from mechdesign.jobs.manifest_columns import (
+    ReleasedColumn,
+    released_boxes,
+    released_rows,
+)
+from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.row_codebook import box_codebook_text, row_codebook_text
 from mechdesign.jobs.row_drawer import RowDrawer
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.box_drawing import box_channel_digest
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.released_values import LABEL
 from mechdesign.release.row_drawing import row_channel_digest
-from mechdesign.tables.row_boxes import BOX, NOTHING
+from mechdesign.tables.row_boxes import BOX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +82,19 @@ class RowRecipe(KeyedRecipe):
     def groups(self) -> list[ColumnGroup]:
         """One group: given columns, then those of the levels."""
         channel = self.channel
-        given = tuple(name for part in channel.given for name in part.columns)
+        given: list[str] = []
+        for variable in channel.given:
+            given += variable.columns
+        # Without parts, every column is released by itself.
         parts: tuple[tuple[str, ...], ...] = ()
         names: tuple[str, ...] = ()
         if isinstance(channel, BoxChannel):
+            # Filled boxes give each column a value of its own.
             if not channel.fills:
-                boxed = tuple(name for part in channel.columns for name in part.columns)
-                parts = (*((name,) for name in given), boxed)
+                boxed: list[str] = []
+                for variable in channel.columns:
+                    boxed += variable.columns
+                parts = (*((name,) for name in given), tuple(boxed))
                 names = (*given, BOX)
         elif channel.record.objective == INFORMATION:
             # A level with free outputs has one label for all of its columns.
@@ -92,7 +105,7 @@ class RowRecipe(KeyedRecipe):
             channel.sensitive.columns,
             merged_parts=parts,
             names=names,
-            given=given,
+            given=tuple(given),
         )
         return [group]
 
@@ -130,14 +143,14 @@ class RowRecipe(KeyedRecipe):
         if channel_files:
             channel_file = channel_files[0]
         names = self.released_names(drawer.plan, 0)
-        how: dict[str, Any] = {
+        roles: dict[str, Any] = {
             "sensitive": self.sensitive_in_table(0),
             "given": tuple(given),
             "channel_file": channel_file,
         }
         if isinstance(self.channel, BoxChannel):
-            return [released_boxes(self.channel, drawer.release, use, names, **how)]
-        return [released_rows(self.channel, drawer.release, use, names, **how)]
+            return [released_boxes(self.channel, drawer.release, use, names, **roles)]
+        return [released_rows(self.channel, drawer.release, use, names, **roles)]
 
     def without_tables(self) -> RowRecipe:
         """The recipe as far as draws need it: the table goes along for marginals alone."""
@@ -179,73 +192,3 @@ def digest_of_rows(channel: RowChannel | BoxChannel) -> str:
     if isinstance(channel, BoxChannel):
         return box_channel_digest(channel)
     return row_channel_digest(channel)
-
-
-def box_codebook_text(channel: BoxChannel) -> str:
-    """One line for each stratum, output and box that the output can stand for."""
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["given", "output", "box", "rows", "p_output_given_box"])
-    for part in channel.parts:
-        given: list[str] = []
-        for variable, code in zip(channel.given, part.stratum, strict=True):
-            given += variable.symbols[code]
-        own = part.channel
-        if own is None:
-            writer.writerow([", ".join(given), NOTHING, "any", "every row", repr(1.0)])
-            continue
-        words = dict(text.split(": ", 1) for text in channel.box_texts(part))
-        for y, output in enumerate(own.outputs):
-            for name, row in zip(own.useful.names, own.rows, strict=True):
-                if row[y]:
-                    share = repr(row[y] / own.denominator)
-                    writer.writerow(
-                        [", ".join(given), output, name, words[name], share]
-                    )
-    return stream.getvalue()
-
-
-def row_codebook_text(channel: RowChannel) -> str:
-    """One line for each level, node, output and symbol that the output can stand for there.
-
-    A node is what a row has released so far, `given_and_released` (texts joined with ``", "``).
-    """
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(
-        ["level", "given_and_released", "output", "symbol", "p_output_given_symbol"]
-    )
-    # Several strata may share a constant node, so a node may have several prefixes.
-    waiting: list[tuple[int, tuple[str, ...]]] = []
-    for root, stratum in zip(channel.tree.roots.tolist(), channel.strata, strict=True):
-        texts: tuple[str, ...] = ()
-        for variable, code in zip(channel.given, stratum, strict=True):
-            texts += variable.symbols[code]
-        waiting.append((root, texts))
-    for level, table in enumerate(channel.tree.levels):
-        names = channel.levels[level].names
-        labels = channel.labels[level]
-        columns = ",".join(channel.levels[level].columns)
-        following: list[tuple[int, tuple[str, ...]]] = []
-        for node, texts in waiting:
-            first, end = np.searchsorted(table.slot_nodes, [node, node + 1]).tolist()
-            for slot in range(first, end):
-                output = labels[int(table.slot_outputs[slot])]
-                following.append((int(table.slot_children[slot]), (*texts, output)))
-                prefix = ", ".join(texts)
-                if table.constant[node]:
-                    writer.writerow([columns, prefix, output, "any", repr(1.0)])
-            first, end = np.searchsorted(table.pair_nodes, [node, node + 1]).tolist()
-            for pair in range(first, end):
-                symbol = names[int(table.pair_inputs[pair])]
-                span = slice(
-                    int(table.rows.indptr[pair]), int(table.rows.indptr[pair + 1])
-                )
-                slots = table.rows.indices[span].tolist()
-                values = table.rows.values[span].tolist()
-                for slot, value in zip(slots, values, strict=True):
-                    output = labels[int(table.slot_outputs[slot])]
-                    share = repr(value / DENOMINATOR)
-                    writer.writerow([columns, ", ".join(texts), output, symbol, share])
-        waiting = following
-    return stream.getvalue()

@@ -15,6 +15,14 @@ from mechdesign.formats.census import Content
 from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.ledger import Ledger
 
+SAME_FROM = 0.5
+"""From this share on, records that are unique in both data sets count as the same: by chance alone
+it is at most 1/e.
+"""
+
+SHARE_ERROR = 0.1
+"""The error that is allowed for of an estimated share of records: ten times its standard error."""
+
 
 @dataclass(frozen=True)
 class SharedReleases:
@@ -39,12 +47,25 @@ def is_same(entry: Entry, content: Content, file: str | None) -> bool:
 def releases_of(
     db: Connection, entries: Sequence[Entry], content: Content, file: str | None
 ) -> SharedReleases:
-    """Those of some releases that were of all or some of these records."""
+    """Those of some releases that were of all or some of these records.
+
+    Parameters
+    ----------
+    db : Connection
+        The ledger, for the samples.
+    entries : sequence of Entry
+        Releases in it.
+    content : Content
+        The records at hand.
+    file : str or None
+        The hash of their bytes.
+    """
     equal = {entry.id for entry in entries if is_same(entry, content, file)}
     samples: dict[str, bytes] = {}
     for entry in entries:
         if entry.unordered is not None and entry.unordered not in samples:
             samples[entry.unordered] = Ledger.sample(db, entry.unordered)
+    # The samples that share a record at all: equal data sets have one sample, looked at once.
     sharing = {
         name for name, sample in samples.items() if content.share_in([sample]) > 0
     }

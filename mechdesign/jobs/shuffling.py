@@ -59,6 +59,7 @@ def shuffle_file(
     """
     with open_source(source, text) as table, open(target, "wb") as stream:
         size = table.size
+        # About the bytes of the records in memory, from which the number of buckets follows.
         if isinstance(table, ParquetSource):
             # The size of a Parquet source is in rows.
             groups = [
@@ -85,6 +86,7 @@ def _shuffled(
 
     store = NamelessFile(folder)
     with closing(store):
+        # Everything is spread before the first record is given: the last one may come first.
         places = _spread(parts, key, buckets, store.path)
         with open(store.path, "rb") as stored:
             for starts in places:

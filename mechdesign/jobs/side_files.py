@@ -47,6 +47,7 @@ class Sides:
         return [sha256_of(path) for path in self.channel_files]
 
     def _codebook_bytes(self) -> bytes:
+        """What the codebook holds, none if it is not asked for."""
         if self.codebook is None:
             return b""
         return Path(self.codebook).read_bytes()
@@ -59,10 +60,10 @@ class Sides:
         try:
             if codebook is not None and self._codebook_bytes() != codebook.encode():
                 return False
-            return all(
-                read_manifest(path, audience).output == output
-                for path, audience in self.manifests
-            )
+            for path, audience in self.manifests:
+                if read_manifest(path, audience).output != output:
+                    return False
+            return True
         except (InputError, OSError):
             # Another file has the name, or none has.
             return False

@@ -1,5 +1,18 @@
 """Being asked to stop: a program leaves in good order, and not between two renames that belong
 together.
+
+A signal raises an exception where the program is, and all that is open clears itself away on the
+way out. Two blocks decide when it may. ::
+
+    with stoppable():               a signal raises `Stopped` (Ctrl-C: KeyboardInterrupt) ...
+        write the output
+        with uninterrupted():       ... but in here it waits for the end of the block
+            rename all files
+        report                      nothing is left to stop: signals are dropped
+
+So a release that is stopped before the renames leaves nothing, and one that is stopped among them
+is complete. A program that goes on to another release calls `keep_stoppable` first. Output that was
+sent in part cannot be cleared away: that ends in `CutOff`.
 """
 
 from __future__ import annotations
@@ -58,7 +71,11 @@ def _cause(signum: int) -> str:
 
 
 class _StopHandler:
-    """Raises an exception at every signal until the work is done."""
+    """Raises an exception at every signal until the work is done.
+
+    `stoppable` installs it. `uninterrupted` recognises it by its type among the handlers that were
+    there before, and sets `done`.
+    """
 
     def __init__(self) -> None:
         self.done = False
@@ -97,9 +114,11 @@ def uninterrupted(*, last: bool = True) -> Generator[None]:
 
     with _handled_by(put_off) as before:
         yield
+        # Before the old handlers are back: a signal that comes right then must find `done` set.
         for handler in before.values():
             if isinstance(handler, _StopHandler):
                 handler.done = last
+    # A handler that may raise comes last, when everything is as it was.
     for signum, frame in late:
         handler = before[signum]
         if callable(handler):

@@ -4,6 +4,20 @@ name.
 The temporary file ``.NAME.part`` is both the place to write to and the lock of the target, so that
 two jobs never write one output, and a job that was killed leaves nothing that the next one would
 not take over.
+
+This file keeps the promise that an output appears whole or not at all. The order of its steps is::
+
+    with Target(..)     names checked, then every temporary file opened, locked and emptied
+    seal                the output synced, and hashed
+    commit              the sides synced;
+      before()              the ledger enters the release, with the hash;
+      rename                each side, then its folder synced; at last the output, then its folder;
+      after()               the ledger marks the release as done
+    end of the block    temporary files that are left removed, and their locks released
+
+Contents are on disk before names, and sides before the output: after a power cut the output has all
+that belongs to it, or is not there. Signals are put off from `before` to `after`. Standard output
+and URLs have no name to give: the bytes are sent in the place of the last rename.
 """
 
 from __future__ import annotations
@@ -45,8 +59,9 @@ class Target:
     """``with Target(path) as target:`` write to `target.part`, then call `target.commit`.
 
     Leaving the block in any other way removes the temporary files and leaves what was there before.
-    Standard output and URLs get the bytes in one go, when all is well and complete; a URL before
-    the sides have their names.
+    Standard output and URLs get the bytes in one go, when all is well and complete: a URL before
+    the sides have their names, since it may refuse them; standard output after, since nothing can
+    be called back.
 
     Parameters
     ----------
@@ -217,6 +232,7 @@ class Target:
             ) from None
 
     def _rename_all(self, written: dict[Path, Path]) -> None:
+        """Give the sides that were written their names, and the output if it is a file."""
         for side, part in written.items():
             self._rename(part, real_path(side))
             # The output must not reach the disk before what belongs to it.
@@ -234,6 +250,7 @@ class Target:
         try:
             with self._refusals(), open(self.part, "rb", buffering=0) as stream:
                 while block := stream.read(BLOCK):
+                    # A pipe takes as much as it has room for.
                     rest = memoryview(block)
                     while rest:
                         sent = os.write(sink, rest)
@@ -247,6 +264,8 @@ class Target:
         self, kind: object, error: BaseException | None, trace: object
     ) -> None:
         self._discard()
+        # An error of the operating system is about the target if it names one of its files, or if
+        # only writing can cause it. Any other is about the data, and keeps its own words.
         if not isinstance(error, OSError):
             return
         ours = error.filename in [os.fspath(part) for part in self._parts()]
@@ -268,6 +287,7 @@ class Target:
             check_target(self._asked_path, force=force, sources=self._sources)
 
     def _check_names(self) -> None:
+        """Refuse names that are taken, or that two of the files would have."""
         self._check_free()
         places = {self._path}
         for side in self._side_names:
@@ -307,6 +327,7 @@ class Target:
         return mode
 
     def _rename(self, part: Path, path: Path) -> None:
+        """Give one file its name; a file that is replaced passes its permissions on."""
         if part not in self._private_parts:
             keep_mode(part, path)
         # Windows renames no open file.
@@ -340,6 +361,7 @@ class Target:
             raise InputError(self._refused(error)) from error
 
     def _refused(self, error: OSError) -> str:
+        """The sentence that the target cannot be written."""
         if isinstance(error, BrokenPipeError):
             return "standard output was closed by its reader, who has not got all of the release"
         why = " ".join(str(error).split())

@@ -23,7 +23,7 @@ from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv import CsvBatch
 from mechdesign.formats.csv_sinks import CsvSink
 from mechdesign.formats.formulas import as_text
-from mechdesign.formats.opening import Batch, Kind, Source, sink_for
+from mechdesign.formats.opening import Batch, Kind, Sink, Source, sink_for
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.formats.parquet import ParquetSource
 from mechdesign.formats.parquet_sink import ParquetSink
@@ -105,10 +105,7 @@ def write_release(
                 format.escape,
             ) as sink,
         ):
-            if isinstance(sink, ParquetSink):
-                _close(sink, drawer)
-            elif isinstance(sink, CsvSink) and not drawer.recipe.options.keeps_all:
-                sink.even_lines()
+            _withhold_layout(sink, drawer)
             for batch in table.batches(encode=encoded, read=stored):
                 kept, written = columns.of_batch(batch, first_row)
                 first_row += batch.num_rows
@@ -128,12 +125,19 @@ def write_release(
     return sink.records
 
 
-def _close(sink: ParquetSink, drawer: Drawer) -> None:
-    """Keep out of a Parquet file what nobody asked for, and what records left out would show in."""
-    if drawer.may_drop:
-        sink.merge_groups()
-    if not drawer.recipe.options.keeps_all:
-        sink.leave_out_notes()
+def _withhold_layout(sink: Sink, drawer: Drawer) -> None:
+    """Keep the layout of the source out of the output, as far as it shows what was left out."""
+    keeps_all = drawer.recipe.options.keeps_all
+    if isinstance(sink, ParquetSink):
+        # Records are gone: the row groups would show how many of each are missing.
+        if drawer.may_drop:
+            sink.merge_groups()
+        # The notes of the file describe columns that do not stay.
+        if not keeps_all:
+            sink.leave_out_notes()
+    elif isinstance(sink, CsvSink) and not keeps_all:
+        # Line breaks of two kinds would tell records apart that have equal cells now.
+        sink.even_lines()
 
 
 class _ReleasedColumns:
@@ -175,6 +179,7 @@ class _ReleasedColumns:
         import pyarrow as pa
 
         header = self._table.header
+        # A bad record is known by its place in the part; the caller needs that in the table.
         try:
             drawn = self._drawer.draw(
                 lambda at: batch.column(header[at]),

@@ -32,8 +32,8 @@ from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.provisional_ledger import opened_ledger
-from mechdesign.jobs.release_file import keep_off_ledger
 from mechdesign.jobs.target import Target
+from mechdesign.jobs.vital_files import keep_off_ledger
 from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.nonstochastic.ledger_entries import charged
 from mechdesign.nonstochastic.mechanism_document import Outside

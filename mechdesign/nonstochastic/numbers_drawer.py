@@ -5,9 +5,19 @@ unless the mechanism has another number for it. With the cells [0, 10) and [10, 
 12 and 19 are answered with 5, 15 and 15. Nothing is random, so a number has the same answer in
 every part and every reading.
 
-`draw` finds the cells of the numbers of a part and counts the answers; the code of an answer is the
-number of its cell. Numbers outside the range are refused, moved into it, left out, or answered with
-an empty cell, as the mechanism says.
+`NumbersDrawer.draw` works on one part of the table at a time, in three steps:
+
+1. `_part` leaves out the records without a number, if the mechanism drops them, and codes the
+   numbers of the others: each distinct number once, and for each record which of them it has.
+2. Each distinct number is placed in a cell once, however many records have it; the code of an
+   answer is the number of its cell. Everything that is said of the whole table is added up, before
+   any record is left out for what it holds.
+3. Numbers outside the range were refused or moved into it in step 1; or the mechanism discloses
+   that they are outside, and the record is left out, or answered with the empty text.
+
+Say that outsiders and empty cells are left out, and a part has the numbers 3, 25, 12 and an empty
+cell. In use are 3, 25 and 12, in the cells 0, 1 and 1 (25 is moved to 20 to be placed). The first
+and the third record are answered, with 5 and 15.
 """
 
 from __future__ import annotations
@@ -123,38 +133,51 @@ class NumbersDrawer(Drawer):
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
     ) -> dict[tuple[int, int], DrawnColumn]:
         """As `Drawer.draw`; the records in `dropped` have no code."""
-        tally = self.tally
         part = self._part(column, count, first_row)
-        numbers = part.numbers
-        rows = part.rows
-        # Each distinct number is placed once, however many records have it.
         cell_of_value = self._quantizer.cells(part.values).astype(np.int32)
-        codes = cell_of_value[numbers.codes]
+        self._add_to_totals(part, cell_of_value)
+        rows, codes = self._answers(part, cell_of_value)
+        self.dropped = None
+        if len(rows) < count:
+            self.dropped = np.isin(np.arange(count), rows, invert=True)
+        self.tally.answers += len(codes)
+        self._counts[0] += np.bincount(codes, minlength=len(self._labels))
+        return {(0, 0): DrawnColumn(codes, self._labels)}
 
-        # What is said of the whole table: records, individuals, errors, and the order.
-        tally.records += len(codes)
+    def _answers(
+        self, part: _Part, cell_of_value: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The places of the records that have an answer, and the codes of their answers."""
+        rows = part.rows
+        codes = cell_of_value[part.numbers.codes]
+        if part.outside is None:
+            return rows, codes
+        if self.tally.mechanism.outside == "drop":
+            return rows[~part.outside], codes[~part.outside]
+        # The last label, which is empty.
+        codes[part.outside] = self._middles.size
+        return rows, codes
+
+    def _add_to_totals(self, part: _Part, cell_of_value: NDArray[np.int32]) -> None:
+        """Add to what is said of the whole table: records, individuals, errors, and the order."""
+        numbers = part.numbers
+        records = len(numbers.codes)
+        self.tally.records += records
         if part.person is not None:
-            self._add_people(part.person, len(codes))
+            self._add_people(part.person, records)
         self._add_errors(part, cell_of_value)
         for order in self.checks.orders.values():
             order.add(numbers.values[numbers.codes])
 
-        # Numbers outside are left out, or get the last label, which is empty.
-        if part.outside is not None and tally.mechanism.outside == "drop":
-            rows = rows[~part.outside]
-            codes = codes[~part.outside]
-        elif part.outside is not None:
-            codes[part.outside] = self._middles.size
-
-        self.dropped = None
-        if len(rows) < count:
-            self.dropped = np.isin(np.arange(count), rows, invert=True)
-        tally.answers += len(codes)
-        self._counts[0] += np.bincount(codes, minlength=len(self._labels))
-        return {(0, 0): DrawnColumn(codes, self._labels)}
-
     def _part(self, column: Callable[[int], Any], count: int, first_row: int) -> _Part:
-        """The numbers of the records of a part that are in use."""
+        """The numbers of the records of a part that are in use: all but those with an empty cell
+        that the mechanism leaves out.
+
+        Raises
+        ------
+        BadRecord
+            At the first cell that is no number, or a number outside the range that is refused.
+        """
         rows = np.arange(count)
         cells, names = self._cells(column)
         try:
@@ -165,6 +188,7 @@ class NumbersDrawer(Drawer):
             numbers = numbers_of(cells[0], names[0])
             values, outside = self.tally.inside(numbers)
         except BadCell as error:
+            # The position counts the records in use alone.
             row = int(rows[error.position])
             raise BadRecord(
                 row, error.what, f"row number {first_row + row} (counted from 0)"

@@ -8,7 +8,8 @@ import pytest
 from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.release_file import keep_apart, sanitise_file
+from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.jobs.vital_files import keep_apart
 from mechdesign.tables.variable import Variable
 
 D = 2**53

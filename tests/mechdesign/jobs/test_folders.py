@@ -19,8 +19,9 @@ import pytest
 from mechdesign.core.documents import read_document
 from mechdesign.core.errors import InputError
 from mechdesign.formats.folders import files_of, is_folder
-from mechdesign.jobs import folders
-from mechdesign.jobs.folders import MARKER, ReleasedFolder, sanitise_path
+from mechdesign.jobs import folder_stage, folders
+from mechdesign.jobs.folder_stage import MARKER, ReleasedFolder
+from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.released_records import mixing_channel, people
@@ -505,10 +506,10 @@ def test_a_release_that_is_killed_anywhere_is_completed_by_the_next_run(place):
         (os, "replace"),
         (os, "rename"),
         (Path, "rename"),
-        (folders, "write_document"),
+        (folder_stage, "write_document"),
         (os, "link"),
     ]
-    points.append((folders.shutil, "rmtree"))
+    points.append((folder_stage.shutil, "rmtree"))
     shutil.rmtree("in/dt=2")
     Path("in/dt=1/b.csv").unlink()
     release()

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.job import Job
+from mechdesign.jobs.identified_symbols import IdentifiedRecords
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
@@ -143,7 +143,8 @@ def test_two_draws_of_an_earlier_version_are_not_counted_as_one(tmp_path, monkey
 
     ledger = Ledger(tmp_path / "l.db")
     with monkeypatch.context() as patch:
-        patch.setattr(Job, "_refuse_other_identifiers", accepted)
+        patch.setattr(IdentifiedRecords, "refuse_other_spellings", accepted)
+        patch.setattr(IdentifiedRecords, "refuse_renamed", accepted)
         patch.setattr(Ledger, "bare", accepted)
         released(tmp_path, PADDED, "1.csv")
         assert "the one draw" in history_of(ledger, tmp_path / "in.csv").sentence

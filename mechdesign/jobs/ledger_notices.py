@@ -1,111 +1,22 @@
-"""What the ledger knows of the records of a job, and what the user must know of it.
+"""The sentences on records that the ledger knows already: refusals and notices.
 
-`Job.met` sorts all releases in the ledger by their relation to the job (`LedgerView`), and returns
-what it found as an `Earlier`. The rest of the module are the sentences: a refusal is the text of an
-error, a notice goes out with the release.
+A refusal is the text of an error: nothing is released. A notice goes out with the release. Which of
+them is due is decided elsewhere: in `earlier_releases` for records with other draws, in
+`renewed_identifiers` for the same records under other identifiers, in `identified_symbols` for
+symbols. A `share` is that of the records at hand that an earlier release had, between 0 and 1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any
+from collections.abc import Sequence
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import at_most, listed
-from mechdesign.jobs.entries import Drawn, Entry
+from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.joint_budget import local_budget
 from mechdesign.jobs.recipe import RecordedDraws
 from mechdesign.release.identified_draws import REDRAW
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """The earlier releases of the same records.
-
-    Attributes
-    ----------
-    draws : int
-        The number of other draws through the channels of the job.
-    runs : tuple of Entry
-        Their releases.
-    other_channels : bool
-        Whether the records were released through other channels, too.
-    joint : mapping, optional
-        The budget of all draws together, where a further draw was asked for.
-    notices : tuple of str
-        What the user should know.
-    """
-
-    draws: int = 0
-    runs: tuple[Entry, ...] = ()
-    other_channels: bool = False
-    joint: Mapping[str, Any] | None = None
-    notices: tuple[str, ...] = ()
-
-
-class Relation(Enum):
-    """How a release in the ledger is related to a job."""
-
-    OWN = "through its channels, with the keys of this job"
-    FOREIGN = "through one of its channels, with the keys of another job"
-    OTHER = "through other channels alone"
-
-
-def relation(entry: Entry, drawn: Mapping[str, Drawn]) -> Relation:
-    """How a release is related to the job that draws `drawn`, by the digests of the channels."""
-    shared = [old for old in entry.drawn if old.use.channel in drawn]
-    if not shared:
-        return Relation.OTHER
-    if all(old.job == drawn[old.use.channel].job for old in shared):
-        return Relation.OWN
-    return Relation.FOREIGN
-
-
-def is_redrawn(entry: Entry, drawn: Mapping[str, Drawn]) -> bool:
-    """Whether a release of the same job has another draw of one of its channels."""
-    for old in entry.drawn:
-        mine = drawn.get(old.use.channel)
-        if mine is not None and old.draw != mine.draw:
-            return True
-    return False
-
-
-@dataclass
-class LedgerView:
-    """The releases in a ledger by their relation to a job; `redrawn` are those of `own` with
-    another draw.
-    """
-
-    own: list[Entry] = field(default_factory=list[Entry])
-    foreign: list[Entry] = field(default_factory=list[Entry])
-    others: list[Entry] = field(default_factory=list[Entry])
-    redrawn: list[Entry] = field(default_factory=list[Entry])
-
-    def add(self, entry: Entry, drawn: Mapping[str, Drawn]) -> None:
-        """Sort one release in."""
-        match relation(entry, drawn):
-            case Relation.OWN:
-                self.own.append(entry)
-                if is_redrawn(entry, drawn):
-                    self.redrawn.append(entry)
-            case Relation.FOREIGN:
-                self.foreign.append(entry)
-            case Relation.OTHER:
-                self.others.append(entry)
-
-
-def other_draws(runs: Sequence[Entry], drawn: Mapping[str, Drawn]) -> int:
-    """How many draws some runs have, through the channels of a job, beside the job's own."""
-    draws: set[tuple[str, int]] = set()
-    for entry in runs:
-        for old in entry.drawn:
-            if old.use.channel in drawn:
-                draws.add((old.job, old.draw))
-    own = {(mine.job, mine.draw) for mine in drawn.values()}
-    return len(draws - own)
 
 
 def second_draw_refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
@@ -205,6 +116,8 @@ def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
     for release in releases:
         if not release.changes:
             continue
+        # A record that keeps its output adds nothing to what its releases tell. One that is drawn
+        # anew adds the local budget of the channel at most, the leakage of one draw of anything.
         outcome = "kept their old output"
         if release.changed == REDRAW:
             bound = "any amount"

@@ -1,0 +1,299 @@
+"""The file of a ledger: an SQLite file and the key beside it, created, checked, read and changed.
+
+A ledger is only of use with its key: another key would draw the same records a second time. So the
+two are set up and checked together, and nothing is released until both fit (`LedgerFile`):
+
+1. An empty file is created if there is none (`_create_file`). A key file without its ledger, or a
+   file that is no ledger, is refused.
+2. If the tables are there, and the fingerprint in them is that of the key, nothing is written
+   (`_key_if_ready`).
+3. Else one transaction creates what is missing: the tables, the key file, and last the fingerprint
+   of the key (`_set_up`). A crash before its end leaves a file without tables, and perhaps a key,
+   which the next run takes. Once anything was released, a missing or another key is an error.
+
+Every change is one transaction (`changing`) with a rollback journal, on disk when it is over.
+Write-ahead logging needs shared memory, which no network drive has. Several processes take turns.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, real_path, reason
+from mechdesign.core.nameless_file import MODE
+from mechdesign.core.undoing import on_failure
+from mechdesign.jobs.keys import check_of, create_key, read_key
+from mechdesign.release.draws import Key
+
+NAME = "ledger.db"
+
+FOLDER_MODE = 0o700
+"""The mode of the folder of the default ledger."""
+
+PATIENCE = 30.0
+"""Seconds to wait for other processes, each of which has the ledger for milliseconds."""
+
+APPLICATION = 0x6D64_6C67
+"""The application in SQLite's own header: the letters mdlg."""
+
+VERSION = 1
+"""The version of the tables, in the same header."""
+
+MAGIC = b"SQLite format 3\x00"
+"""The first bytes of every SQLite file."""
+
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""SQLite's errors for a file, or for tables, that are damaged."""
+
+TABLES = """
+CREATE TABLE releases (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL,
+                       target TEXT NOT NULL, entry TEXT NOT NULL);
+CREATE TABLE samples (unordered TEXT PRIMARY KEY, sample BLOB NOT NULL);
+CREATE TABLE keys (job TEXT PRIMARY KEY, path TEXT NOT NULL, fingerprint TEXT NOT NULL);
+CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT NULL,
+                    release TEXT NOT NULL, nonce BLOB NOT NULL, records BLOB NOT NULL,
+                    symbols BLOB NOT NULL);
+"""
+"""The tables, two of which hold two kinds of rows, told apart by a prefix:
+
+- `releases`: the entries as JSON, numbered in their order;
+- `samples`: a sample of the hashes of each data set, by its hash; and by ``bare ID`` what is known
+  of the records of the release ID without their identifiers;
+- `keys`: one row, without a job: where the key of the ledger lies, and its fingerprint;
+- `known`: for a draw (job, channel, number) the hashes of identified records and, encrypted, the
+  numbers of their symbols; and by the job ``spellings JOB`` two hashes of each identifier that was
+  not in its plain spelling.
+"""
+
+SELECT_FINGERPRINT = "SELECT fingerprint FROM keys WHERE job = ''"
+
+
+class LedgerFile:
+    """A ledger's file and its key; opening it creates both if they do not exist.
+
+    Parameters
+    ----------
+    path : path, optional
+        By default `default_path`.
+    key : Key, optional
+        The key of the ledger if it is kept elsewhere, and not in a file beside it.
+
+    Raises
+    ------
+    InputError
+        If the file is no ledger, is damaged or cannot be written, or its key is missing or another
+        one.
+    """
+
+    def __init__(self, path: PathLike | None = None, *, key: Key | None = None) -> None:
+        given_path = default_path() if path is None else Path(path)
+        self.path = real_path(given_path)
+        if self.path.is_dir() or not self.path.name:
+            raise InputError(
+                f"{given_path} is a folder; give the name of a file for the ledger (--ledger)"
+            )
+        self.key_path = self.path.with_name(self.path.name + ".key")
+        self._external_key = key
+        try:
+            self._create_file()
+        except OSError as error:
+            raise self._not_writable(reason(error)) from None
+        # Read first: most runs find a ledger that is ready, perhaps in a read-only place.
+        ready_key = self._key_if_ready()
+        if ready_key is None:
+            ready_key = self._set_up()
+        self.key = ready_key
+
+    @contextmanager
+    def changing(self) -> Generator[sqlite3.Connection]:
+        """A transaction: all of it is on disk at the end of the block, or nothing of it if the
+        block fails.
+        """
+        with self.reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            # If the commit itself fails, the transaction may have ended: then there is nothing to
+            # roll back.
+            with on_failure(db.rollback):
+                yield db
+                db.execute("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """A connection for reading, which also works in read-only places."""
+        try:
+            place = f"file:{quote(os.fspath(self.path))}?mode=rw"
+            db = sqlite3.connect(
+                place, uri=True, timeout=PATIENCE, isolation_level=None
+            )
+            try:
+                # The folder is written, too, before a journal counts as gone.
+                db.execute("PRAGMA synchronous = EXTRA")
+                yield db
+            finally:
+                db.close()
+        except sqlite3.DatabaseError as error:
+            raise self._failure(error) from None
+
+    def _create_file(self) -> None:
+        """Create an empty file if there is none; refuse a file that is no ledger."""
+        if self.path == real_path(default_path()):
+            self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        # Looked for before the ledger, for another process creates the ledger first and its key
+        # last.
+        key_exists = os.path.lexists(self.key_path)
+        if not self.path.exists():
+            if key_exists:
+                raise InputError(
+                    f"there is no ledger {self.path}, but its key {self.key_path.name} is there: "
+                    "put the ledger back, or remove the key if nothing was ever released with it"
+                )
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, MODE))
+        elif self.path.stat().st_size and not begins(self.path, MAGIC):
+            raise InputError(
+                f"{self.path} is not a ledger (no SQLite file); name another (--ledger)"
+            )
+
+    def _lacks_key_file(self) -> bool:
+        """Whether the key should lie beside the ledger, and does not."""
+        return self._external_key is None and not os.path.lexists(self.key_path)
+
+    def _key_if_ready(self) -> Key | None:
+        """The key, if the ledger has its tables and this key, so that nothing need be written."""
+        if not self.path.stat().st_size:
+            return None
+        if self._lacks_key_file():
+            return None
+        with self.reading() as db:
+            if not self._has_tables(db):
+                return None
+            row = db.execute(SELECT_FINGERPRINT).fetchone()
+            if row is None:
+                return None
+            key = self._checked_key(row[0], used=self._is_used(db))
+        if check_of(key) != row[0]:
+            return None
+        return key
+
+    def _set_up(self) -> Key:
+        """Create what is missing of tables and key."""
+        with self.changing() as db:
+            if not self._has_tables(db):
+                for statement in TABLES.split(";"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
+            row = db.execute(SELECT_FINGERPRINT).fetchone()
+            used = self._is_used(db)
+            if self._lacks_key_file() and not used:
+                # On disk before the transaction ends: no release can be entered under a key that a
+                # crash would lose.
+                key = Key.fresh()
+                create_key(self.key_path, key)
+            else:
+                key = self._checked_key(row[0] if row else None, used=used)
+            place = ("", os.fspath(self.key_path), check_of(key))
+            db.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", place)
+        return key
+
+    def _has_tables(self, db: sqlite3.Connection) -> bool:
+        """Whether the file is a ledger, and not empty; refuses the file of another program or
+        version.
+        """
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            return False
+        if (application, version) != (APPLICATION, VERSION):
+            origin = "of another program"
+            if application == APPLICATION:
+                origin = f"of version {version}"
+            raise InputError(
+                f"{self.path} is a file {origin}, and no ledger of version {VERSION}"
+            )
+        return True
+
+    @staticmethod
+    def _is_used(db: sqlite3.Connection) -> bool:
+        """Whether anything was released with the ledger."""
+        (releases,) = db.execute("SELECT count(*) FROM releases").fetchone()
+        return releases > 0
+
+    def _checked_key(self, fingerprint: str | None, *, used: bool) -> Key:
+        """The key, which must be the one of the fingerprint if it was used."""
+        if self._external_key is not None:
+            key = self._external_key
+            name = "the key of --key-from"
+        else:
+            if used and not os.path.lexists(self.key_path):
+                raise InputError(
+                    f"the key file {self.key_path} of the ledger is gone, and without it nobody "
+                    "can tell which data have been released: put it back, say where the key is "
+                    "(--key-from), or begin another ledger (--ledger FILE), which forgets them all"
+                )
+            key = read_key(self.key_path)
+            name = f"the key file {self.key_path}"
+        if used and check_of(key) != fingerprint:
+            raise InputError(
+                f"{name} is not the one of the ledger {self.path}; another key would draw the same "
+                "records a second time: give the right one"
+            )
+        return key
+
+    def _failure(self, error: sqlite3.DatabaseError) -> InputError:
+        """An error of SQLite in words."""
+        # Errors that Python's own module raises have no code. The low byte is the class of the
+        # error.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return InputError(
+                f"another process keeps the ledger {self.path} busy; try again"
+            )
+        if code in DAMAGE:
+            return InputError(
+                f"the ledger {self.path} is damaged ({error}); put a copy of it back"
+            )
+        if code == sqlite3.SQLITE_READONLY:
+            return self._not_writable("read-only file system")
+        return self._not_writable(str(error))
+
+    def _not_writable(self, why: str) -> InputError:
+        return InputError(
+            f"the ledger {self.path} cannot be written: {why}; name another place (--ledger)"
+        )
+
+
+def default_path() -> Path:
+    """The ledger in the user's data folder."""
+    return _data_folder() / "mechdesign" / NAME
+
+
+def _data_folder() -> Path:
+    if "XDG_DATA_HOME" in os.environ:
+        return Path(os.environ["XDG_DATA_HOME"])
+    if sys.platform == "win32":
+        local = Path.home() / "AppData" / "Local"
+        return Path(os.environ.get("LOCALAPPDATA", local))
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Application Support"
+    return Path.home() / ".local/share"
+
+
+def begins(path: Path, start: bytes) -> bool:
+    """Whether a file begins with these bytes."""
+    # Opening a pipe would wait for somebody to write to it.
+    if not path.is_file():
+        return False
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(len(start)) == start
+    except OSError:
+        # Whoever opens the file for its data reports the error.
+        return False

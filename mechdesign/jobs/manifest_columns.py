@@ -1,0 +1,228 @@
+"""What manifests say of each channel of a release, counted when all records have been drawn.
+
+There is one function for each kind of channel: `released_column` for one of a column or crossed
+columns, `released_rows` for one of rows, `released_boxes` for one of boxes. Each gives a
+`ReleasedColumn`, whose description is that of the internal manifest; the public one has a part of
+it (`manifest.Manifest`).
+
+All counts come from the drawer's release. The symbols of X are counted as they were read, and two
+counts more: of empty cells and of unknown symbols. The outputs are counted as they were released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.row_channel import RELATIVE, TOTAL, RowChannel
+from mechdesign.core.json_values import without_infinities
+from mechdesign.jobs.entries import Use
+from mechdesign.jobs.manifest_records import (
+    InternalColumn,
+    InternalRows,
+    LevelCounts,
+    SymbolCount,
+    ValueCount,
+)
+from mechdesign.release.drawing import Release
+from mechdesign.release.released_values import OF_SYMBOLS
+from mechdesign.release.row_draws import RowDraws
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedColumn:
+    """What the internal manifest says of one channel, and the channel, for the sentences on it."""
+
+    description: InternalColumn | InternalRows
+    channel: Channel | RowChannel | BoxChannel
+
+
+def released_column(
+    channel: Channel,
+    release: Release,
+    use: Use,
+    names: tuple[str, ...],
+    *,
+    sensitive: tuple[str, ...] | None,
+    channel_file: str | None = None,
+) -> ReleasedColumn:
+    """What a manifest says of one channel, when all records have been drawn.
+
+    Parameters
+    ----------
+    channel : Channel
+    release : Release
+        With its counts.
+    use : Use
+        How the channel was used.
+    names : tuple of str
+        The released columns.
+    sensitive : tuple of str or None
+        The sensitive columns, by their names in the table.
+    channel_file : str, optional
+        The hash of the channel file.
+    """
+    joint = channel.joint
+    # A channel file may be without its table.
+    table_records = None
+    zero_cells = None
+    if joint is not None:
+        table_records = joint.records
+        zero_cells = sum(row.count(0) for row in joint.counts)
+    # Behind the counts of the symbols stand those of the cells without one.
+    *symbol_counts, missing, unknown = release.symbol_counts.tolist()
+    values = [(label,) for label in channel.outputs]
+    if release.form in OF_SYMBOLS:
+        values = channel.useful.symbols
+    description = InternalColumn(
+        **use.model_dump(),
+        names=names,
+        sensitive=sensitive,
+        notion=without_infinities(channel.record.notion),
+        channel_file=channel_file,
+        achieved=without_infinities(channel.record.achieved),
+        table_records=table_records,
+        zero_cells=zero_cells,
+        symbols=_symbol_counts(channel.useful.symbols, symbol_counts),
+        missing=missing,
+        unknown_symbols=unknown,
+        changes=release.changes,
+        outputs=_value_counts(values, release.output_counts.tolist()),
+    )
+    return ReleasedColumn(description=description, channel=channel)
+
+
+def released_rows(
+    channel: RowChannel,
+    release: RowDraws,
+    use: Use,
+    names: tuple[str, ...],
+    *,
+    sensitive: tuple[str, ...] | None,
+    given: tuple[str, ...],
+    channel_file: str | None = None,
+) -> ReleasedColumn:
+    """What a manifest says of a channel of rows, when all records have been drawn.
+
+    Parameters are those of `released_column`; `given` are the given columns by their names in the
+    table.
+    """
+    table_records = None
+    if channel.table is not None and channel.table.is_counts:
+        table_records = channel.table.total
+    description = InternalRows(
+        **use.model_dump(),
+        names=names,
+        sensitive=sensitive,
+        notion=without_infinities(channel.record.notion),
+        promise=channel.record.promise,
+        given=given,
+        channel_file=channel_file,
+        achieved=without_infinities(channel.record.achieved),
+        table_records=table_records,
+        levels=_level_counts(channel, release),
+        changes=release.changes,
+    )
+    return ReleasedColumn(description=description, channel=channel)
+
+
+def released_boxes(
+    channel: BoxChannel,
+    release: RowDraws,
+    use: Use,
+    names: tuple[str, ...],
+    *,
+    sensitive: tuple[str, ...] | None,
+    given: tuple[str, ...],
+    channel_file: str | None = None,
+) -> ReleasedColumn:
+    """What a manifest says of a channel of boxes, when all records have been drawn.
+
+    Parameters are those of `released_rows`. The outputs are counted with the last column: without
+    filling they are those of all columns together.
+    """
+    # All strata are designed for one notion; the records of the proof are those of all of them.
+    notion: dict[str, Any] | None = None
+    records = 0
+    for part in channel.parts:
+        if part.channel is None:
+            continue
+        notion = part.channel.record.notion
+        if part.channel.joint is not None:
+            records += part.channel.joint.records or 0
+    description = InternalRows(
+        **use.model_dump(),
+        names=names,
+        sensitive=sensitive,
+        notion=without_infinities(notion),
+        promise=RELATIVE if channel.given else TOTAL,
+        given=given,
+        channel_file=channel_file,
+        # The budgets of boxes hold for the population, with a confidence: a sentence has them.
+        achieved=None,
+        table_records=records or None,
+        levels=_level_counts(channel, release),
+        changes=release.changes,
+    )
+    return ReleasedColumn(description=description, channel=channel)
+
+
+def _symbol_counts(
+    symbols: Sequence[tuple[str, ...]], counts: Sequence[int]
+) -> tuple[SymbolCount, ...]:
+    """The symbols of X, each with its records."""
+    pairs = zip(symbols, counts, strict=True)
+    return tuple(SymbolCount(symbol=symbol, records=count) for symbol, count in pairs)
+
+
+def _value_counts(
+    values: Sequence[tuple[str, ...]], counts: Sequence[int]
+) -> tuple[ValueCount, ...]:
+    """The released values, each with its records."""
+    pairs = zip(values, counts, strict=True)
+    return tuple(ValueCount(value=value, records=count) for value, count in pairs)
+
+
+def _level_counts(
+    channel: RowChannel | BoxChannel, release: RowDraws
+) -> tuple[LevelCounts, ...]:
+    """Records of every symbol and every output, for each group of columns: those of the given
+    columns, then those of the levels.
+    """
+    levels: list[LevelCounts] = []
+    for k, variable in enumerate(channel.groups):
+        # Behind the counts of the symbols stand those of the cells without one.
+        *symbol_counts, missing, unknown = release.symbol_counts[k].tolist()
+        levels.append(
+            LevelCounts(
+                columns=variable.columns,
+                symbols=_symbol_counts(variable.symbols, symbol_counts),
+                missing=missing,
+                unknown_symbols=unknown,
+                outputs=_outputs_of(channel, release, k),
+            )
+        )
+    return tuple(levels)
+
+
+def _outputs_of(
+    channel: RowChannel | BoxChannel, release: RowDraws, k: int
+) -> tuple[ValueCount, ...]:
+    """The released values of the group k of columns, each with its records."""
+    given = len(channel.given)
+    # Given columns are released as they are.
+    if k < given:
+        counts = release.output_counts[k].tolist()
+        return _value_counts(channel.given[k].symbols, counts)
+    group = k
+    if isinstance(channel, BoxChannel) and not channel.fills:
+        # All columns have one label together, which stands with the last of them.
+        if k + 1 < len(channel.groups):
+            return ()
+        group = given
+    counts = release.output_counts[group].tolist()
+    values = [channel.texts_of(group - given, place) for place in range(len(counts))]
+    return _value_counts(values, counts)
