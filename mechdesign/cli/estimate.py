@@ -173,7 +173,7 @@ def _estimate_boxes(
     from mechdesign.analysis.box_frequencies import box_question
     from mechdesign.analysis.files import estimate_file
     from mechdesign.analysis.joint_frequencies import JointFrequencies
-    from mechdesign.report.rows import (
+    from mechdesign.report.row_estimates import (
         box_estimate_note,
         row_frequencies_record,
         row_frequencies_text,
@@ -237,7 +237,10 @@ def _estimate_rows(
     from mechdesign.analysis.row_frequencies import estimate_rows
     from mechdesign.formats.cells import Encoded
     from mechdesign.leaks.coded_table import coded_table
-    from mechdesign.report.rows import row_frequencies_record, row_frequencies_text
+    from mechdesign.report.row_estimates import (
+        row_frequencies_record,
+        row_frequencies_text,
+    )
 
     if asked.method != "unbiased" or asked.target != "population":
         raise InputError(

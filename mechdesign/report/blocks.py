@@ -8,7 +8,7 @@ large for a page are cut or joined here (`grid`, `blocked`), with a remark that 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,6 +40,11 @@ class Text(NamedTuple):
     """A paragraph."""
 
     text: str
+
+
+def paragraphs(texts: Iterable[str]) -> tuple[Text, ...]:
+    """A paragraph for each text."""
+    return tuple(map(Text, texts))
 
 
 class Remark(NamedTuple):

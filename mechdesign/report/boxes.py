@@ -4,6 +4,11 @@ The functions `.._lines` and `scope_items` write sentences; the terminal (`box_d
 `box_audit_text`, `box_channel_text`) and the pages (`boxes_page`, `public_boxes`) share them. The
 functions `.._record` are the JSON outputs of the same commands. An audit has bounds for the
 population, with confidence, and for the records that the proof uses; sentences name both.
+
+Where the numbers come from: promises from the exact audit (`audit_boxes`); what is kept from the
+file (`BoxUtility`), because the file has no counts of single columns; unchanged cells from
+`box_truth`. The bound on what is kept is about channels for the same boxes, not about every
+mechanism: what the boxes themselves lose is not in it.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from typing import Any
 
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.boxes import BoxAudit, audit_boxes
-from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import listed, percent_of
 from mechdesign.mechanisms.box_result import BoxDesign
@@ -66,7 +71,7 @@ def promise_lines(audit: BoxAudit) -> list[str]:
 
 def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     """What is kept of all columns and of each, with the bound for the boxes."""
-    columns = ", ".join(w.title(column.columns) for column in utility.columns)
+    columns = w.titles(utility.columns)
     beyond = ""
     if channel.given:
         beyond = ", beyond the given ones"
@@ -100,16 +105,20 @@ def unchanged_lines(channel: BoxChannel) -> list[str]:
 
 
 def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
-    """Which records the boxes come from, and which ones the proof uses."""
+    """Which records the boxes come from, and which ones the proof uses.
+
+    No record does both: boxes that are chosen by the records of the proof would void its
+    confidence.
+    """
     others = utility.records - channel.slice_records
     proof = 0
     for part in channel.parts:
         if part.channel is not None and part.channel.joint is not None:
             proof += sum(part.channel.joint.sensitive_counts)
-    # The records of strata where nothing is released prove nothing.
+    # The records of strata where nothing is released prove nothing, so they are not among these.
     used = f"the other {others:,}"
     if proof < others:
-        used = f"{proof:,} of the other {others:,}"
+        used = f"{proof:,} of {used}"
     boxes = w.count(channel.boxes, "box", "boxes")
     return (
         f"The {boxes} of rows were learned on {w.count(channel.slice_records, 'record')}; the "
@@ -158,6 +167,7 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
     lines: list[str] = []
     rarest = ", ".join(rarest_values(channel, MOST_RARE))
     if rarest:
+        # Few records leave a wide set of populations, in all of which the promise must hold.
         lines.append(
             f"The promised values with the fewest records in the proof are {rarest}. Little is "
             f"known of their population, which costs most; {remedy}."
@@ -173,6 +183,7 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
 def part_lines(channel: BoxChannel) -> list[str]:
     """Strata that release nothing, and sensitive values that are one value in the promise."""
     lines: list[str] = []
+    # A part is a stratum of the given columns; it is silent if it releases nothing else.
     silent = sum(part.channel is None for part in channel.parts)
     if silent == len(channel.parts):
         lines.append(NOTHING_RELEASED)
@@ -184,6 +195,7 @@ def part_lines(channel: BoxChannel) -> list[str]:
         )
     for part in channel.parts:
         for group in part.together:
+            # A group of one value is promised by itself, as every value is by default.
             if len(group) < 2:
                 continue
             names = ", ".join(w.label(channel.sensitive.names[s]) for s in group)
@@ -211,12 +223,16 @@ def scope_items(
     records = None
     if utility is not None:
         records = utility.records - channel.slice_records
+    # How rare an unseen value must be follows from the number of records of the proof.
     items.append(_covered(uncovered_sentence(channel.level, records)))
     return items
 
 
 def _covered(sentence: str) -> str:
-    """The sentence on values without a record, as an item of a list of what is not covered."""
+    """The sentence on values without a record, as an item of a list of what is not covered.
+
+    The heading of the list has its first words, "The promise does not cover", already.
+    """
     start = "The promise does not cover sensitive values"
     return sentence.replace(start, "Sensitive values", 1)
 
@@ -224,33 +240,32 @@ def _covered(sentence: str) -> str:
 def box_design_text(design: BoxDesign) -> str:
     """All sections of `design --release --confidence`, without a final newline."""
     channel = design.channel
-    lines = [lead(channel)]
-    for text in promise_lines(design.audit):
-        lines += w.lines_of(text)
-    lines.append("")
+    lines = [lead(channel), *w.all_lines(promise_lines(design.audit)), ""]
     sentences = [
         *kept_lines(design.utility, channel),
         *unchanged_lines(channel),
         slice_sentence(design.utility, channel),
         *part_lines(channel),
+        *rare_lines(channel, design.utility),
+        *message_lines(design),
     ]
-    sentences += rare_lines(channel, design.utility)
-    for text in (*sentences, *map(_sentence, design.messages)):
-        lines += w.lines_of(text)
-    lines += ["", "Not covered"]
-    for text in scope_items(channel, design.notion, design.utility):
-        lines += w.item(text).split("\n")
+    lines += w.all_lines(sentences)
+    limits = scope_items(channel, design.notion, design.utility)
+    lines += ["", "Not covered", *w.item_lines(limits)]
     return "\n".join(lines)
 
 
-def _sentence(text: str) -> str:
-    """A remark of a design with a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+def message_lines(design: BoxDesign) -> list[str]:
+    """The remarks of a search, each with a capital letter and a full stop."""
+    sentences: list[str] = []
+    for message in design.messages:
+        sentences.append(f"{message[:1].upper()}{message[1:].rstrip('.')}.")
+    return sentences
 
 
 def lead(channel: BoxChannel) -> str:
     """What is released, and what is protected, in a sentence."""
-    columns = ", ".join(w.title(variable.columns) for variable in channel.columns)
+    columns = w.titles(channel.columns)
     secret = w.title(channel.sensitive.columns)
     verb = "is released"
     if len(channel.columns) > 1:
@@ -260,13 +275,15 @@ def lead(channel: BoxChannel) -> str:
         form = "in boxes that are filled with symbols"
     given = ""
     if channel.given:
-        names = ", ".join(w.title(variable.columns) for variable in channel.given)
-        given = f", {names} as in the data"
+        given = f", {w.titles(channel.given)} as in the data"
     return f"{columns} {verb} {form}{given}; {secret} is protected."
 
 
 def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, Any]]:
-    """What each column keeps, as `levels` of the JSON outputs."""
+    """What each column keeps, as `levels` of the JSON outputs.
+
+    Boxes have no levels; the name is that of row channels, so that programs read both alike.
+    """
     truth = box_truth(channel)
     levels: list[dict[str, Any]] = []
     for place, column in enumerate(utility.columns):
@@ -298,6 +315,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "gap_nmi": design.upper_bound_nmi - design.nmi,
         "achieved": asdict(design.achieved),
         "confidence": channel.level,
+        # For boxes the promise is that for the population, so both have the same budgets.
         "population": {"level": channel.level, **asdict(design.achieved)},
         "table": asdict(design.audit.on_table),
         "levels": utility_record(design.utility, channel),
@@ -315,9 +333,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
 
 def box_audit_text(audit: BoxAudit) -> str:
     """The text of `audit` on a channel for boxes."""
-    lines: list[str] = []
-    for text in promise_lines(audit):
-        lines += w.lines_of(text)
+    lines = w.all_lines(promise_lines(audit))
     if audit.notion is not None:
         verdict = "satisfied" if audit.satisfied else "VIOLATED"
         lines.append(
@@ -368,19 +384,23 @@ def box_channel_text(channel: BoxChannel) -> str:
         sentences += kept_lines(channel.utility, channel)
         sentences += unchanged_lines(channel)
         sentences.append(slice_sentence(channel.utility, channel))
-    for text in (*sentences, *part_lines(channel)):
-        lines += w.lines_of(text)
+    lines += w.all_lines([*sentences, *part_lines(channel)])
     for part in channel.parts:
-        where = channel.stratum_text(part)
-        lines.append("")
-        if part.channel is None:
-            lines.append(f"{where}nothing but the given columns is released")
-            continue
-        boxes = w.count(len(part.boxes), "box", "boxes")
-        lines.append(f"{where}{boxes}, {w.count(len(part.channel.outputs), 'output')}")
-        for text in channel.box_texts(part):
-            lines.append(w.paragraph(text))
+        lines += ["", *_part_description(channel, part)]
     return "\n".join(lines)
+
+
+def _part_description(channel: BoxChannel, part: BoxPart) -> list[str]:
+    """The boxes of a stratum, under a line with their number and that of the outputs."""
+    stratum = channel.stratum_text(part)
+    if part.channel is None:
+        return [f"{stratum}nothing but the given columns is released"]
+    boxes = w.count(len(part.boxes), "box", "boxes")
+    outputs = w.count(len(part.channel.outputs), "output")
+    lines = [f"{stratum}{boxes}, {outputs}"]
+    for text in channel.box_texts(part):
+        lines.append(w.paragraph(text))
+    return lines
 
 
 def box_channel_record(channel: BoxChannel) -> dict[str, Any]:

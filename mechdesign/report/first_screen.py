@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING
 from fractions import Fraction
 
 from mechdesign.core.limits import LiftLimits
@@ -66,6 +65,20 @@ def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[
     shown = rows[: max(1, room - 1)]
     others = w.count(len(rows) - len(shown), hidden)
     return [*w.aligned(shown, left=(0,)), f"  and {others}:  --full"]
+
+
+def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) -> str:
+    """What is kept of released rows, rounded down, and the proven bound on it, rounded up.
+
+    `rivals` names the channels that the bound is about: ``mechanism with this promise``.
+    """
+    beyond = ""
+    if beyond_given:
+        beyond = " beyond the given ones"
+    return (
+        f"Kept: {w.tenths_at_least(nmi)} of the information in the released columns{beyond}; no "
+        f"{rivals} keeps more than {w.percent_at_most(bound, step=w.TENTH)} (proven)."
+    )
 
 
 def _promise_lines(design: Design, report: Report) -> list[str]:
@@ -145,7 +158,7 @@ def _belief_lines(report: Report, room: int) -> list[str]:
                     b.short(belief.symbol),
                     w.percent(belief.before, step=w.TENTH),
                     w.tenths_at_least(belief.lowest),
-                    w.percent(belief.highest, ROUND_CEILING, step=w.TENTH),
+                    w.percent_at_most(belief.highest, step=w.TENTH),
                 )
             )
     table = w.aligned(lines, left=(0,))
@@ -227,7 +240,4 @@ def _uncovered_lines(design: Design, report: Report) -> list[str]:
         items.append(
             "The population figure assumes independent records and categories fixed in advance."
         )
-    lines = ["Not covered"]
-    for text in items:
-        lines += w.item(text).split("\n")
-    return lines
+    return ["Not covered", *w.item_lines(items)]

@@ -35,7 +35,7 @@ def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> b.Documen
     channel = channel.public()
     notion = boxes.notion_of(channel)
     sensitive = w.title(channel.sensitive.columns)
-    released = ", ".join(w.title(variable.columns) for variable in channel.columns)
+    released = w.titles(channel.columns)
     scope = [*boxes.scope_items(channel, notion, None), WITHHELD]
     sections = (
         b.Section(
@@ -100,7 +100,7 @@ def _promise_blocks(
         verdict += ", with the counts that are not shown here."
     compared = "with its share in the population"
     if channel.given:
-        given = ", ".join(w.title(variable.columns) for variable in channel.given)
+        given = w.titles(channel.given)
         compared = f"with its share among people of the same {given}"
     texts = [
         f"A released row makes any value of {sensitive} {_factors(notion)}, compared {compared}. "
@@ -109,7 +109,7 @@ def _promise_blocks(
         f"This is {notion.text}. {verdict}",
         *boxes.part_lines(channel),
     ]
-    return tuple(b.Text(text) for text in texts)
+    return b.paragraphs(texts)
 
 
 def _box_blocks(channel: BoxChannel, *, fills: bool) -> tuple[b.Block, ...]:

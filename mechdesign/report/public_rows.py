@@ -36,7 +36,7 @@ def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Documen
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
     channel = channel.public()
     sensitive = w.title(channel.sensitive.columns)
-    released = ", ".join(w.title(variable.columns) for variable in channel.levels)
+    released = w.titles(channel.levels)
     covers = COVERS
     if channel.record.promise == RELATIVE:
         covers = COVERS_RELATIVE

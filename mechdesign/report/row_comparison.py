@@ -31,11 +31,11 @@ VERDICTS = {True: "kept", False: "BROKEN", None: "not known"}
 def row_comparison_text(comparison: RowComparison) -> str:
     """The table of the ways, and a sentence on each; without a final newline."""
     channel = comparison.design.channel
-    columns = ", ".join(w.title(variable.columns) for variable in channel.levels)
+    columns = w.titles(channel.levels)
     sensitive = w.title(channel.sensitive.columns)
     given = ""
     if channel.given:
-        names = ", ".join(w.title(variable.columns) for variable in channel.given)
+        names = w.titles(channel.given)
         given = f" {names} as they are, and"
     notion = comparison.design.audit.notion.text
     promise = comparison.design.audit.promise

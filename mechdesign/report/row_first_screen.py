@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING
 
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
-from mechdesign.report.first_screen import FULL, MOST_LINES, lines_within
+from mechdesign.report.first_screen import (
+    FULL,
+    MOST_LINES,
+    kept_sentence,
+    lines_within,
+)
 from mechdesign.report.rows import (
     RELATIVE,
     lead_text,
@@ -40,12 +44,20 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
     last : sequence of str
         Lines on the files that were written and the next command.
     """
+    utility = kept_sentence(
+        design.nmi,
+        design.upper_bound_nmi,
+        beyond_given=bool(design.channel.given),
+        rivals="mechanism with this promise",
+    )
+    # The promise and its limits are never cut: they are the lines before and after. The levels,
+    # then the remarks, share the room between.
     before = [*w.lines_of(lead_text(design.channel)), *_promise_lines(design), ""]
-    before += w.lines_of(_utility_text(design))
+    before += w.lines_of(utility)
     if design.purpose is not None:
         before += w.lines_of(task_text(design, design.purpose))
     after = ["", *_uncovered_lines(design), "", FULL, *last]
-    # The promise and its limits come whole; the levels, then the remarks, take what room is left.
+
     room = MOST_LINES - len(before) - len(after)
     levels = _level_lines(design, room)
     remarks = _remark_lines(design, room - len(levels))
@@ -65,19 +77,6 @@ def _promise_lines(design: RowDesign) -> list[str]:
             f"The given columns alone make any value of {sensitive} {given} as probable."
         )
     return lines
-
-
-def _utility_text(design: RowDesign) -> str:
-    """The information kept, and what no mechanism can exceed."""
-    beyond = ""
-    if design.channel.given:
-        beyond = " beyond the given ones"
-    kept = w.tenths_at_least(design.nmi)
-    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=w.TENTH)
-    return (
-        f"Kept: {kept} of the information in the released columns{beyond}; no mechanism with this "
-        f"promise keeps more than {bound} (proven)."
-    )
 
 
 def _level_lines(design: RowDesign, room: int) -> list[str]:
@@ -104,9 +103,7 @@ def _remark_lines(design: RowDesign, room: int) -> list[str]:
     texts = list(design.messages)
     if design.stopped > 0.0:
         texts.insert(0, stopped_text(design))
-    lines: list[str] = []
-    for text in texts:
-        lines += w.lines_of(text)
+    lines = w.all_lines(texts)
     if len(lines) <= room:
         return lines
     return ["Further remarks:  --full"][: max(0, room)]
@@ -136,7 +133,4 @@ def _uncovered_lines(design: RowDesign) -> list[str]:
             f"Other probabilities of {sensitive} than the table's: then the factor is at most "
             f"{factor}."
         )
-    lines = ["Not covered"]
-    for text in items:
-        lines += w.item(text).split("\n")
-    return lines
+    return ["Not covered", *w.item_lines(items)]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import (
@@ -118,6 +118,20 @@ def title(columns: tuple[str, ...], between: str = " x ") -> str:
     return between.join(isolated(label(column)) for column in columns)
 
 
+class Named(Protocol):
+    """A variable, or figures on one: it has the names of its columns."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """One name, or several of crossed columns."""
+        ...
+
+
+def titles(variables: Iterable[Named]) -> str:
+    """The names of several variables: ``age, city x sex``."""
+    return ", ".join(title(variable.columns) for variable in variables)
+
+
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """``1 record``, ``31,580 records``."""
     if number == 1:
@@ -214,9 +228,25 @@ def lines_of(text: str) -> list[str]:
     return paragraph(text, "").split("\n")
 
 
+def all_lines(texts: Iterable[str]) -> list[str]:
+    """Several sentences as lines that fit a terminal; each sentence starts a line."""
+    lines: list[str] = []
+    for text in texts:
+        lines += lines_of(text)
+    return lines
+
+
 def item(text: str) -> str:
     """`text` as an item of a list."""
     return paragraph(text, "  - ")
+
+
+def item_lines(texts: Iterable[str]) -> list[str]:
+    """The lines of a list that has an item for each text."""
+    lines: list[str] = []
+    for text in texts:
+        lines += item(text).split("\n")
+    return lines
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
