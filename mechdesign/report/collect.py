@@ -88,6 +88,7 @@ def write_report(
     if isinstance(design, RowChannel | BoxChannel):
         _write_row_report(design, path, public, curve, overwrite)
         return
+    # A design brings its bound and its remarks; of a channel alone they come from the file.
     result: Design | None = None
     if isinstance(design, Design):
         result = design
@@ -150,6 +151,7 @@ def internal_report(
             verdict=verdict,
             table=table,
         )
+    # The curve comes last: it takes the time that is left, and a report is complete without it.
     axis, reason = _curve_axis(design)
     curve: Curve | None = None
     if axis is not None:
@@ -179,6 +181,7 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
     objective = channel.record.objective
     figures = channel.record.least
     least: LeastCost | None = None
+    # A file without one of them says nothing that could be set beside a bound.
     if objective is not None and len(figures) >= LEAST_FIGURES:
         least = LeastCost(objective=objective, **figures)
     return replace(
@@ -234,6 +237,7 @@ def attributed(
     tool_version = origin_of(channel, "version")
     if tool is not None and tool_version is not None:
         facts.append(Fact("Channel made by", f"{tool} {tool_version}"))
+    # A digest of the integers, so that a copy of the channel with other remarks has the same one.
     facts.append(Fact("SHA-256 of what the channel does", channel_digest(channel)))
     facts.append(Fact("Report written", f"{written}, by mechdesign {__version__}"))
     if report.audience == "internal":

@@ -3,7 +3,12 @@
 A curve is a notion with its split lam. For each one there is a table with a line for every budget
 and a column for every mechanism: the share of the information kept, then proven bounds, then the
 records that stay true. Below are the curves that fall with the budget, the recommended budgets, and
-the beliefs that a released value can cause.
+the beliefs that a released value can cause. Such a table looks like this: ::
+
+    alip, lam 0.5: % of the information kept
+      epsilon  optimal  complete-merging  at most
+            1    10.52              8.31    10.53
+            2    31.07             22.64    31.08
 """
 
 from __future__ import annotations
@@ -126,6 +131,7 @@ def _notes(lines: Sequence[Sequence[str]], step: int) -> list[str]:
     notes: list[str] = []
     if step > 1:
         notes.append(f"one budget in {step}; the CSV has all")
+    # A mark is the last character of a cell (`_kept`).
     marks = "".join(cell[-1:] for line in lines for cell in line)
     if "*" in marks:
         notes.append("* repaired")
@@ -163,6 +169,7 @@ def _beliefs(advice: Recommendation) -> str:
     # The ranges at the largest budget, which are the widest; the widest first.
     last = advice.beliefs[-1].ranges
     by_width = sorted(range(len(last)), key=lambda s: last[s][0] - last[s][1])
+    # Back in the order of the table, which readers know.
     shown = sorted(by_width[:MOST_BELIEFS])
     header = ["epsilon", "kept"]
     before = ["before", ""]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.demands import allowed_sides
@@ -115,9 +116,9 @@ def public_report(
     if channel.record.averages:
         raise InputError(NO_PUBLIC_AVERAGE)
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
-    origin = {
-        key: channel.record.provenance.get(key) for key in ("mechanism", "method")
-    }
+    origin: dict[str, Any] = {}
+    for key in ("mechanism", "method"):
+        origin[key] = channel.record.provenance.get(key)
     record = ChannelRecord(provenance=origin, objective=channel.record.objective)
     bare = replace(channel, joint=None, record=record)
     asked = _request(bare, notion)
@@ -125,7 +126,8 @@ def public_report(
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the table that is not shown here."
-    # The level of confidence is public, so it is taken from the channel as it was.
+    # The level of confidence is public, so it is taken from the channel as it was. The budgets in
+    # use are not: the factor for other priors follows from the promise alone.
     confidence = channel.record.confidence
     scope = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
     covers = _coverage_texts(notion, sensitive, useful, promised_bounds(notion).eps_ldp)
@@ -288,10 +290,9 @@ def _request(
     """The request: columns, symbols, notion and mechanism, and the size of the table if known."""
     size: dict[str, int | None] = {}
     if joint is not None:
-        cells = [cell for row in joint.counts for cell in row]
         size["records"] = joint.records
-        size["cells"] = len(cells)
-        size["zero_cells"] = cells.count(0)
+        size["cells"] = joint.p.size
+        size["zero_cells"] = sum(row.count(0) for row in joint.counts)
     sensitive = channel.sensitive
     columns: tuple[str, ...] = ()
     symbols: list[str] = []
@@ -325,6 +326,7 @@ def _promise_on_table(
     """The promise with the budgets that the channel uses, and the beliefs before and after."""
     notion = design.notion
     sensitive = names_of(asked)[0]
+    # The audit on the table knows the worst cell; the design has the same budgets without it.
     judged = verdict or design
     texts = [
         f"{VERDICTS[design.verified]}.",
@@ -387,7 +389,10 @@ def _promise(
 
 def _beliefs(channel: Channel, joint: Joint, asked: r.Asked) -> tuple[r.Belief, ...]:
     """The probability of each sensitive symbol before, and its extremes after a released value."""
-    shares = [float(share) for secret in joint.secrets for share in secret.p_s]
+    # Several protected columns have a prior each: they stand one after the other, like the symbols.
+    shares: list[float] = []
+    for secret in joint.secrets:
+        shares += secret.p_s.tolist()
     ranges = belief_ranges(channel, joint)
     beliefs: list[r.Belief] = []
     rows = zip(asked.sensitive_symbols, shares, ranges, strict=True)
@@ -440,6 +445,8 @@ def _coverage_texts(
     texts = [COVERS]
     for side in notion.limits.free_sides:
         texts.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    # For a prior q the lift of s is P(y|s) / sum_s' q(s') P(y|s'). The denominator is a mean of
+    # numbers P(y|s') within a factor exp(eps_ldp) of the numerator, whatever q is.
     if math.isfinite(eps_ldp):
         factor = factor_at_most(eps_ldp)
         texts.append(
@@ -453,7 +460,9 @@ def _least(channel: Channel) -> r.LeastKept | None:
     objective = channel.record.objective
     if objective is None:
         return None
+    # W(x|x), the probability that symbol x is released as itself.
     shares = [entry / channel.denominator for entry in channel.own_entries]
+    # The file may come from anybody: what is no number is left out, as if it were not there.
     figures: dict[str, float] = {}
     for name, value in channel.record.least.items():
         if isinstance(value, float | int):

@@ -48,7 +48,9 @@ def document_of(report: Report) -> b.Document:
     useful = names_of(asked)[1]
     facts = [(fact.name, w.label(fact.text)) for fact in report.provenance]
     commands = [(command.purpose, command.line) for command in report.commands]
-    # A public report has neither curve nor lifts nor codebook, so their sections have no blocks.
+    # The order is that of the questions of readers: what is promised, what it costs, how it works,
+    # and last how to check it. A public report has neither curve nor lifts nor codebook, so these
+    # sections have no blocks.
     sections: list[b.Section] = [
         *summary_sections(report),
         *_section_of("curve", "Privacy against utility", _curve_blocks(report)),
@@ -77,7 +79,7 @@ def document_of(report: Report) -> b.Document:
 def summary_sections(report: Report) -> list[b.Section]:
     """How far a belief can move, what is kept, and where the promise ends."""
     sensitive, useful = names_of(report.asked)
-    kept: list[b.Block] = [b.Text(sentence) for sentence in report.purpose]
+    kept: list[b.Block] = [*b.paragraphs(report.purpose)]
     if report.least is not None:
         kept += least_blocks(report.least, useful)
     if report.kept is not None:
@@ -85,7 +87,7 @@ def summary_sections(report: Report) -> list[b.Section]:
 
     scope: list[b.Block] = []
     if report.population is not None:
-        scope += [b.Text(sentence) for sentence in report.population.sentences]
+        scope += b.paragraphs(report.population.sentences)
     scope.append(b.Bullets(report.holds_for))
 
     promise = _promise_blocks(report.promise, report.asked.notion_text, sensitive)
@@ -238,7 +240,7 @@ def _utility_blocks(kept: Kept, useful: str, *, needs_bound: bool) -> list[b.Blo
     elif needs_bound:
         texts.append("How much the best possible channel would keep was not computed.")
     texts += [w.label(remark) for remark in kept.remarks]
-    return [b.Text(text) for text in texts]
+    return [*b.paragraphs(texts)]
 
 
 def _optional_amount(bound: float | None, unit: str) -> str:

@@ -3,6 +3,10 @@
 The order is that of the questions people ask: how far can a belief move, for the table and for the
 population behind it; how much is kept; what is not covered; what comes next. Numbers are short, and
 still never more favourable than the proven ones: upper factors are rounded up, lower ones down.
+
+`first_screen` shares out the lines: the promise and its limits get what they need, then the
+utility, then as many beliefs as fit. `row_first_screen` and `box_first_screen` do the same for
+whole rows, with `kept_sentence` and `lines_within` of this file.
 """
 
 from __future__ import annotations
@@ -44,15 +48,15 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     """
     report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
     before = [lead_of(report.asked), *_promise_lines(design, report), ""]
-    kept = _utility_lines(design, report)
+    utility = _utility_lines(design, report)
     after = ["", *_uncovered_lines(design, report), "", FULL, *last]
     # The promise and its limits come whole; the utility, then the beliefs, take what room is left.
     room = MOST_LINES - len(before) - len(after)
-    if len(kept) > room:
+    if len(utility) > room:
         # Only remarks are cut: the utility comes first.
-        kept = [*kept[: room - 1], "Further remarks:  --full"]
-    beliefs = _belief_lines(report, room - len(kept))
-    return "\n".join([*before, *beliefs, *kept, *after])
+        utility = [*utility[: room - 1], "Further remarks:  --full"]
+    beliefs = _belief_lines(report, room - len(utility))
+    return "\n".join([*before, *beliefs, *utility, *after])
 
 
 def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[str]:

@@ -62,6 +62,7 @@ def percent(
     """
     # `Decimal` of a double is exact, so only `quantize` rounds, in the direction asked for.
     rounded = (Decimal(share) * 100).quantize(step, rounding=rounding)
+    # "0.000 %" of a share above 0, or "100.000 %" of one below 1, would claim a certainty.
     if rounded <= 0 < share:
         return ">0 %" if rounding == ROUND_FLOOR else f"<{step} %"
     if rounded >= 100 and share < 1:
@@ -165,7 +166,7 @@ def short_factor(nats: float, *, upper: bool) -> str:
         return "any" if upper else "0"
     if upper:
         return factor_at_most(nats, SPOKEN_DIGITS)
-    # Two digits below 1: 0.60 and not 0.606.
+    # Lower factors are below 1, where two digits are as fine as three above: 0.60 and not 0.606.
     return factor_at_least(nats, SPOKEN_DIGITS - 1)
 
 
@@ -201,6 +202,7 @@ def range_text(lower: float, upper: float) -> str:
 def change_text(achieved: Achieved, notion: Notion, secret: str) -> str:
     """The largest effects of a released row, on the sides that the notion bounds."""
     limits = notion.limits
+    # A notion on ratios of rows alone, such as ldp, bounds P(y|s) / P(y|s') and no change of P(s).
     if isinstance(limits, LiftLimits) and not limits.need_shares:
         factor = short_factor(achieved.eps_ldp, upper=True)
         return (
@@ -218,6 +220,7 @@ def paragraph(text: str, first: str = "  ") -> str:
         WIDTH,
         initial_indent=first,
         subsequent_indent=" " * len(first),
+        # A broken label could not be searched for, or copied into another command.
         break_long_words=False,
         break_on_hyphens=False,
     )
