@@ -261,33 +261,22 @@ def _write_row_report(
 ) -> None:
     """A report on a channel of whole rows, which has no curve."""
     # Collecting a report for another renderer needs none of these.
-    from mechdesign.auditing.boxes import audit_boxes
-    from mechdesign.auditing.rows import audit_rows
-    from mechdesign.report.boxes_page import save_box_report
-    from mechdesign.report.public_boxes import save_public_box_report
-    from mechdesign.report.public_rows import save_public_row_report
-    from mechdesign.report.rows_page import save_row_report
+    from mechdesign.report.row_reports import (
+        save_internal_report,
+        save_public_report,
+        verdict_on_rows,
+    )
     from mechdesign.report.writing import check_report
 
     if curve is not None:
         raise InputError("a channel of whole rows has no curve: leave curve out")
     check_report(path, force=overwrite)
     name = os.fspath(path)
-    # A public file lacks what its verdict is decided by, which is then not known.
-    if isinstance(channel, BoxChannel) and public:
-        satisfied = None
-        if channel.utility is not None:
-            satisfied = audit_boxes(channel).satisfied
-        save_public_box_report(channel, name, satisfied=satisfied, overwrite=overwrite)
-    elif isinstance(channel, BoxChannel):
-        save_box_report(channel, name, overwrite=overwrite)
-    elif public:
-        satisfied = None
-        if channel.table is not None:
-            satisfied = audit_rows(channel).satisfied
-        save_public_row_report(channel, name, satisfied=satisfied, overwrite=overwrite)
-    else:
-        save_row_report(channel, name, overwrite=overwrite)
+    if not public:
+        save_internal_report(channel, name, overwrite=overwrite)
+        return
+    satisfied = verdict_on_rows(channel)
+    save_public_report(channel, name, satisfied=satisfied, overwrite=overwrite)
 
 
 def _curve_seconds(curve: float | None) -> float | None:
