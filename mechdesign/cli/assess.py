@@ -1,5 +1,8 @@
 """`mechdesign assess TABLE --sensitive S`: what the columns of a table say about S,
 before any design.
+
+`leaks.assessment` measures every column, every pair and whole rows. The answer is printed, and
+--report writes the same as a page or as JSON.
 """
 
 from __future__ import annotations

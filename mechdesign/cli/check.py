@@ -173,6 +173,7 @@ def _check_rows(
     channel: md.RowChannel, release: Release, compared: CheckOptions, level: float
 ) -> ReleaseCheck:
     """Check a file of released rows."""
+    # Rows are compared as they are, under the names of the channel.
     for options in (release.columns, release.published, release.reading):
         if options != type(options)():
             raise InputError(

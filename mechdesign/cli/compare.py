@@ -4,7 +4,8 @@
 rows (--release, `compare_rows`), a purpose (--objectives, `compare_purpose`), an average
 (--average, `compare_average`), and else `_compare_mechanisms` in this file. The last designs and
 verifies every mechanism for every notion, lam and budget of the grid, if asked in several
-processes. It adds rows to the CSV as they come, from which a second run goes on.
+processes. Each of these is a row. Rows are added to the CSV as they come, and a second run goes on
+from there.
 """
 
 from __future__ import annotations
@@ -183,6 +184,8 @@ def compare(
     the two ways of today, with --average the optimum with the funnel's local methods,
     and with a purpose in --objectives the channel made for it with the others.
     """
+    # The first question that the options answer decides; every other way then refuses the options
+    # that it would ignore.
     search.check()
     if rows.asked:
         _refuse_with_rows(grid, confidence, search, files)
@@ -249,6 +252,7 @@ def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
     with reporter.work("reading the table"):
         joint = asked.table.joint(asked.table.table)
         unseen = asked.confidence.unseen(joint)
+    # The seconds of the record are those of the comparison, without the reading.
     started = time.perf_counter()
     result = _compared(reporter, asked, joint, grid, population, unseen)
     advice: tuple[Recommendation, ...] | None = None
@@ -291,7 +295,7 @@ def _compared(
     from mechdesign.comparison.workers import pool
 
     search = asked.search
-    # A new process knows nothing of how this one reports.
+    # A new process knows nothing of how this one reports: it is told by `listen`.
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     work = reporter.work("comparing", unit="rows")
     with (

@@ -153,20 +153,22 @@ def _design_column(
     reporter: Reporter, asked: Asked, population: o.PopulationRequest
 ) -> int:
     """Design a channel for the useful column, write it and its reports, print its promise."""
-    table, search = asked.table, asked.search
-
     from mechdesign.mechanisms.request import DesignRequest
 
+    table = asked.table
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
         # The notion is replaced by `DesignBudget.designed`: some budgets depend on the table.
-        request = search.on(DesignRequest(joint, asked.budget.kind.at(1.0), bins=bins))
+        request = DesignRequest(joint, asked.budget.kind.at(1.0), bins=bins)
+        request = asked.search.on(request)
         request = asked.objective.on(request, table, table.text())
         request = population.on(request, asked.confidence.unseen(joint))
         request = _after(request, table, asked.after.channels())
     result, proposals = _searched(reporter, asked, request, population)
+    # Bins that the search chose have made another table.
     if bins is not None and result.channel.joint is not None:
         joint = result.channel.joint
+    # A line for others, because the channel file may be given away.
     result = _with_command(result, _line(asked, asked.objective.shown(), public=True))
     output = asked.output
     if output.output is not None:
@@ -270,6 +272,7 @@ def _answer(
     from mechdesign.mechanisms.binning import many_numbers
     from mechdesign.report.record import design_record
 
+    # Many different numbers are best sorted into bins, unless their distance is what counts.
     advice: tuple[str, ...] = ()
     if asked.objective.objective != "distance":
         advice = many_numbers(joint)
@@ -319,7 +322,8 @@ def _text(
 
 def _refuse_with_rows(asked: Asked) -> None:
     """Refuse options that a release of rows does not have."""
-    budget, confidence, rows = asked.budget, asked.confidence, asked.rows
+    budget = asked.budget
+    confidence = asked.confidence
     refused: list[str] = []
     if budget.average is not None:
         refused.append("--average")
@@ -346,7 +350,7 @@ def _refuse_with_rows(asked: Asked) -> None:
             f"{refused[0]} is not built for a release of rows (--release, --merge-rare): leave "
             "it out"
         )
-    if budget.max_posterior is not None and rows.promise != TOTAL:
+    if budget.max_posterior is not None and asked.rows.promise != TOTAL:
         raise InputError(
             "--max-posterior is about beliefs, and a relative promise says how much they change "
             "where the given columns are known: take --promise total, or --at-most-times"
@@ -372,13 +376,15 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
     from mechdesign.mechanisms.row_task import check_task_columns
 
     _refuse_with_rows(asked)
-    table, rows, search = asked.table, asked.rows, asked.search
+    table = asked.table
+    rows = asked.rows
+    search = asked.search
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
         _check_listed(asked.confidence.secrets, joint)
         of_task = asked.objective.task_table(table)
-        task = None
         # The same rows with the column of the task in the place of the sensitive one.
+        task = None
         if of_task is not None:
             groups = [*rows.levels(), rows.given_columns()]
             names = (of_task.sensitive or "").split(",")
@@ -421,7 +427,8 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
             "--merge-rare needs --confidence: without it no symbol is too rare"
         )
     _refuse_with_rows(asked)
-    rows, search = asked.rows, asked.search
+    rows = asked.rows
+    search = asked.search
     with reporter.work("reading the table"):
         joint, bins = asked.table.read_before_auto()
         _check_listed(asked.confidence.secrets, joint)
@@ -447,6 +454,7 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
 
 def _row_groups(asked: Asked, level: float | None, *more: object) -> tuple[object, ...]:
     """The groups of options that the line of a design of rows or boxes repeats."""
+    # Rows take the level and the list of sensitive values alone.
     confident = o.ConfidenceOptions()
     if level is not None:
         confident = o.ConfidenceOptions(
@@ -522,6 +530,7 @@ def with_columns(
     columns = list(joint.useful.columns)
     for channel in earlier:
         columns += [name for name in channel.useful.columns if name not in columns]
+    # A wide table has no further columns to read.
     is_complete = len(columns) == len(joint.useful.columns)
     if is_complete or table.contingency or table.probabilities:
         return joint

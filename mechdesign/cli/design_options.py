@@ -88,6 +88,7 @@ class DesignBudget(o.BudgetOptions):
         from mechdesign.mechanisms.designing import design_requested
 
         if self.average is not None:
+            # An average may stand alone: then single lifts have no bound.
             notion = NO_PROMISE
             if not self._is_average_alone:
                 notion = replace(self, average=None, keep=None).notion_or("alip")
@@ -107,6 +108,7 @@ class DesignBudget(o.BudgetOptions):
         return self == DesignBudget(average=self.average, keep=self.keep)
 
     def _check_average(self) -> None:
+        """Refuse averages that cannot be read, and budgets that no design has beside them."""
         parsing.averages_of(self.average or (), self.keep)
         if self.keep is not None:
             share_of("--keep", self.keep)

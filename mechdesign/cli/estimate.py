@@ -247,7 +247,8 @@ def _estimate_rows(
             "frequencies of released rows are unbiased and for the population: leave --method "
             "and --target out"
         )
-    # Each group of columns is estimated together: the frequencies of its crossed symbols.
+    # Each group of columns is estimated together: the frequencies of its crossed symbols. By
+    # default every column is a group of its own.
     groups = [(name,) for name in channel.output_columns]
     if asked.of is not None:
         groups = [tuple(asked.of.split(","))]

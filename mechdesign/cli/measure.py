@@ -1,6 +1,8 @@
 """`mechdesign measure CHANNEL`: the measures of `audit --all-measures` without its verdict.
 
-The command is the older name, kept for scripts; the help does not list it.
+The command is the older name, kept for scripts; the help does not list it. `AllMeasures` are the
+options of `audit` for the same measures. Both pass the orders on: those of alpha-lift are above 1,
+those of Sibson's and Arimoto's information positive.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """`mechdesign releases`: past releases in the ledger, and their total for one data set.
 
 `_list` prints a line for each column of each release. `_total` finds the releases of the records
-of one file by their content, and adds them up (`jobs.past_releases`).
+of one file by their content, and adds them up (`jobs.past_releases`). Two releases with the same
+number under `draw` gave each record the same draw, so together they tell no more than one of them.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ def _total(
         )
     lines.append(f"{data}: {sentence}.")
     if budget is None:
+        # Not known: a channel file has moved, or there are no releases to add up.
         budget = {
             "draws": None if entries else 0,
             "eps_l": None,
@@ -192,6 +194,7 @@ def _records(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def _record(entry: Entry, numbers: Sequence[int]) -> dict[str, Any]:
+    """One release for JSON, with the number of the draw of each of its channels."""
     channels: list[dict[str, Any]] = []
     for drawn, number in zip(entry.drawn, numbers, strict=True):
         channels.append(
@@ -223,6 +226,7 @@ def _table(entries: Sequence[Entry]) -> list[str]:
         if not entry.finished:
             target += " (not finished)"
         for drawn, number in zip(entry.drawn, numbers, strict=True):
+            # The file of the channel, or the first digits of its digest.
             channel = drawn.use.channel[:8]
             if drawn.channel_file:
                 channel = Path(drawn.channel_file).name

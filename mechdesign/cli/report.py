@@ -113,6 +113,7 @@ class ReportOptions:
                 files["Table"] = table
             if output is not None:
                 files["Channel file"] = output
+            # Both reports are made before either is written, so a failure leaves no half of them.
             internal = internal_report(
                 design,
                 channel.joint,
