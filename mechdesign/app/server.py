@@ -3,6 +3,10 @@
 Three walls stand around the data. The server listens on 127.0.0.1 alone. Every address begins with
 a random token, without which nothing is answered. And the headers forbid the browser to load from,
 or send to, any other place, and to keep anything on disk.
+
+`LocalServer` makes a token and serves `application`, whose addresses are methods of `_Pages`. A
+button posts the form of the page to ``/act``, which passes it to the session and sends the browser
+back to the page. While a task runs the page asks ``/progress`` again and again.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ LARGEST_UPLOAD = 2**30
 """Bytes of a file that a browser may send."""
 
 LARGEST_FORM = 2**24
+"""Bytes of a form: the fields of very many columns."""
 
 NEEDED = ("starlette", "uvicorn", "matplotlib")
 """The packages of the extra `app`."""
@@ -96,7 +101,9 @@ def application(session: Session, token: str) -> Starlette:
     ) -> Response:
         """Refuse whoever lacks the token, and pages of others that name this server their own."""
         part = request.url.path.split("/")[1]
+        # In constant time, so that nobody learns from it how many characters were right.
         has_token = secrets.compare_digest(part.encode(), token.encode())
+        # A foreign name that leads to 127.0.0.1 is how a page elsewhere would read this one.
         if has_token and request.url.hostname in (HOST, "localhost"):
             response = await answer(request)
         else:
@@ -132,6 +139,7 @@ class _Pages:
         if content is None:
             return PlainTextResponse("The file is too large.", status_code=413)
         name = request.query_params.get("name") or "table.csv"
+        # Reading a table takes seconds, in which the server must go on answering.
         await run_in_threadpool(self._open, name, content)
         return PlainTextResponse(self._session.place)
 
@@ -202,6 +210,7 @@ class _Pages:
         """To the part of the page that the action leads to."""
         from starlette.responses import RedirectResponse
 
+        # 303 makes a GET of it, so that reloading the page does not press the button again.
         return RedirectResponse(f"./#{self._session.place}", status_code=303)
 
 
