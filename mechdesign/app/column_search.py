@@ -2,6 +2,7 @@
 
 `designed_column` counts the table, searches for the channel, and writes its report. The lists of
 the page (beliefs, meanings, worst values) are taken from that report, so page and files agree.
+Every function below it turns one part of the design or the report into texts of `app.results`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 `designed_rows` counts the table, searches for the channel, and writes its report. The worst rows of
 the page are taken from that report; the beliefs follow from the exact factors of the whole channel.
+Every function below it turns one part of the design or the report into texts of `app.results`.
 """
 
 from __future__ import annotations

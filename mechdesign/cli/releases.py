@@ -126,31 +126,30 @@ def _total(
             progress=work.at,
         )
     reporter.done("added", sentence)
-    lines: list[str] = []
-    if entries:
-        lines += _table(entries)
-    if entries and share < 1:
-        lines.append(
-            f"About {share:.0%} of the records of {data} were in these releases."
-        )
-    lines.append(f"{data}: {sentence}.")
-    if budget is None:
-        # Not known: a channel file has moved, or there are no releases to add up.
-        budget = {
-            "draws": None if entries else 0,
-            "eps_l": None,
-            "eps_u": None,
-            "eps_ldp": None,
-        }
     record = {
         "ledger": str(path),
         "data": data,
         "share": share,
-        **budget,
+        **(budget or _missing_budget(entries)),
         "told": sentence,
         "releases": _records(entries),
     }
+    lines: list[str] = []
+    if entries:
+        lines += _table(entries)
+    if entries and share < 1:
+        # Records are recognised by samples of their contents, so the share is an estimate.
+        lines.append(
+            f"About {share:.0%} of the records of {data} were in these releases."
+        )
+    lines.append(f"{data}: {sentence}.")
     common.answer(lambda: record, lambda: "\n".join(lines))
+
+
+def _missing_budget(entries: Sequence[Entry]) -> dict[str, Any]:
+    """The budget of the record where there is none: nothing was released, or it is not known."""
+    draws = None if entries else 0
+    return {"draws": draws, "eps_l": None, "eps_u": None, "eps_ldp": None}
 
 
 RECORDED = {

@@ -1,7 +1,9 @@
 """The answer of `compare --release`, in words and as a record.
 
 It sets a channel for whole rows beside the two ways of releasing the same columns without one:
-every column through a channel of its own, and randomised response.
+every column through a channel of its own, and randomised response. The table has a line for each
+way; below it each gets a sentence: the bound on the first, the row that breaks the promise of the
+second, and the parameter of the third.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 The order is that of `first_screen`: how far can a belief move, for the table and for the population
 behind it; how much is kept, in all and of each column; what is not covered; what comes next.
-Numbers are short, and never more favourable than the proven ones.
+Numbers are short, and never more favourable than the proven ones. The promise and what it does not
+cover are whole; the table of levels and the remarks get the lines that are left, and name what only
+`--full` has.
 """
 
 from __future__ import annotations

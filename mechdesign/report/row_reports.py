@@ -2,6 +2,8 @@
 
 A channel of rows (`RowChannel`) and one for boxes of rows (`BoxChannel`) have pages of their own,
 an internal one and one for everybody. The functions here choose by the type of the channel.
+`report` of Python and the commands `report` and `design --report` call them: first the verdict,
+which the page for everybody shows and cannot compute, then one or both pages.
 """
 
 from __future__ import annotations
