@@ -169,6 +169,7 @@ def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     """The promise, what is kept, and what the boxes were learned on."""
     from mechdesign.report import wording as w
 
+    # The promise for the population first: it is the one that was asked for.
     channel = design.channel
     secret = w.title(choice.sensitive)
     span = factors(design.achieved.eps_l, design.achieved.eps_u)

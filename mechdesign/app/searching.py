@@ -30,6 +30,7 @@ differ in the last one.
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
     """The counts of the protected and the released columns."""
+    # Without the given ones: the promise in nats and the priors do not depend on them.
     return md.Joint.from_table(
         table.frame,
         sensitive=list(choice.sensitive),

@@ -41,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from mechdesign.cli.console import Reporter
     from mechdesign.core.errors import NAMES_OPTIONS
 
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        argv = sys.argv[1:]
+    arguments = list(argv)
     _speak_utf8()
     reporter = Reporter.from_arguments(arguments)
     token = NAMES_OPTIONS.set(True)

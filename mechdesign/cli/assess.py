@@ -66,6 +66,7 @@ def assess(
     sensitive = parsing.columns("--sensitive", asked.sensitive)
     if sensitive is None:
         raise InputError("--sensitive COL is missing: which column is to be protected?")
+    # Before the work, which takes a while on a large table.
     if asked.report is not None:
         check_report(asked.report, force=force, sources=(asked.table,), pictures=False)
     with reporter.work("assessing"):

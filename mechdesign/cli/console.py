@@ -222,7 +222,12 @@ def listen(quiet: bool, log_json: bool) -> None:
 
 def one_line(text: str) -> str:
     """`text` without line breaks or control characters, which would move a terminal's cursor."""
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+    characters: list[str] = []
+    for character in " ".join(text.split()):
+        if not character.isprintable():
+            character = " "
+        characters.append(character)
+    return "".join(characters)
 
 
 NO = 1

@@ -60,7 +60,10 @@ class DesignBudget(o.BudgetOptions):
             )
         if self.keep is None:
             # The budget of --max-posterior depends on the table: any number stands in for it.
-            self.notion_or("alip", None if self.max_posterior is None else 1.0)
+            upper = None
+            if self.max_posterior is not None:
+                upper = 1.0
+            self.notion_or("alip", upper)
             return
         if self != DesignBudget(
             notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep

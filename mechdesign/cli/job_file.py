@@ -247,7 +247,10 @@ def _typed(columns: bool, repeated: bool, value: Any) -> Any:
     texts: list[Any] = []
     for entry in values:
         # Floats are texts already (`read_job`); bool is an int, and no number here.
-        texts.append(str(entry) if type(entry) is int else entry)
+        if type(entry) is int:
+            texts.append(str(entry))
+        else:
+            texts.append(entry)
     if repeated:
         return texts
     if columns and all(isinstance(text, str) for text in texts):

@@ -168,6 +168,7 @@ def measure(
         identifiable=measures["identifiable"],
     )
     common.answer(lambda: measures, lambda: text_of("measure", measures))
+    # None where no epsilon was given, so there was no question to say no to.
     return NO if measures["identifiable"] is False else 0
 
 

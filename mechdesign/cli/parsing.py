@@ -202,7 +202,10 @@ def pairs_of(
                 f"--forbid {text!r} has two readings, for symbols contain colons; use Python"
             )
         # A pair of no symbols is refused later, with the symbols that there are.
-        pairs.append(fitting[0] if fitting else readings[0])
+        pair = readings[0]
+        if fitting:
+            pair = fitting[0]
+        pairs.append(pair)
     return pairs
 
 

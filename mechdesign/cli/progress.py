@@ -246,8 +246,12 @@ class Work(Meter):
     def _log(self) -> None:
         """A line on the state of the work in the log."""
         reading = self.read()
-        rate = None if reading.rate is None else float(f"{reading.rate:.6g}")
+        rate = reading.rate
+        if rate is not None:
+            rate = float(f"{rate:.6g}")
         left = reading.seconds_left
+        if left is not None:
+            left = round(left, 1)
         self._reporter.progress(
             self._text,
             done=reading.done,
@@ -255,7 +259,7 @@ class Work(Meter):
             unit=self._unit,
             seconds=round(reading.seconds, 1),
             rate=rate,
-            seconds_left=None if left is None else round(left, 1),
+            seconds_left=left,
             **self._step.figures,
         )
 

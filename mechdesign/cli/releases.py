@@ -116,13 +116,18 @@ def _total(
     def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:
         return table.read("a channel", *channels, together=True)
 
+    # Without --table, releases of several columns are not added up: their joint leakage depends on
+    # how the columns go together.
+    table_of = None
+    if table.table is not None:
+        table_of = whole_table
     with reporter.work("reading", unit="B") as work:
         share, entries, budget, sentence = history_of(
             Ledger(path, key=asked.key),
             data,
             text=table.text(),
             channels=moved,
-            table=whole_table if table.table else None,
+            table=table_of,
             progress=work.at,
         )
     reporter.done("added", sentence)

@@ -114,11 +114,14 @@ class ReportOptions:
             if output is not None:
                 files["Channel file"] = output
             # Both reports are made before either is written, so a failure leaves no half of them.
+            table_name = None
+            if table is not None:
+                table_name = os.path.basename(table)
             internal = internal_report(
                 design,
                 channel.joint,
                 reporter.work,
-                table=None if table is None else os.path.basename(table),
+                table=table_name,
                 seconds=number("--curve", self.curve, zero=True),
             )
             again = commands(line, output, public=False)

@@ -235,7 +235,9 @@ class OtherTable(TextFormat, TableOptions):
         if protected:
             sensitive = protected[0].columns
         # A column that two channels read is read once.
-        useful = dict.fromkeys(name for variable in read for name in variable.columns)
+        useful: dict[str, None] = {}
+        for variable in read:
+            useful.update(dict.fromkeys(variable.columns))
         options = self
         if self.sensitive is None and _protect_each_of_several(protected, channels):
             options = replace(self, protect_each=True)

@@ -170,13 +170,16 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
     confidence = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=confidence)
     certificate = _certificate(channel)
+    messages: tuple[str, ...] = ()
+    if certificate is not None:
+        messages = (NOT_AGAIN,)
     design = finish(
         Rounded(channel, verdict),
         joint,
         origin_of(channel, "mechanism") or OPTIMAL,
         origin_of(channel, "method") or "",
         certificate=certificate,
-        messages=() if certificate is None else (NOT_AGAIN,),
+        messages=messages,
     )
     objective = channel.record.objective
     figures = channel.record.least

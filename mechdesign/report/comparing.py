@@ -101,7 +101,10 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
 
     header = ["epsilon", *mechanisms]
     for level in levels:
-        header.append("at most" if level is None else f"at most@{level:g}")
+        name = "at most"
+        if level is not None:
+            name += f"@{level:g}"
+        header.append(name)
     header += [f"{name}: stay true" for name in least_cost]
 
     budgets = sorted({row.epsilon for row in rows})
@@ -115,8 +118,11 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
         for level in levels:
             line.append(_percent(bounds.get((level, epsilon)), ROUND_CEILING))
         for name in least_cost:
+            truth: float | None = None
             row = by_point.get((name, epsilon))
-            line.append(_percent(None if row is None else row.truth, ROUND_FLOOR))
+            if row is not None:
+                truth = row.truth
+            line.append(_percent(truth, ROUND_FLOOR))
         lines.append(line)
 
     heading = f"{curve_name(*curve)}: % of the information kept"
@@ -132,7 +138,9 @@ def _notes(lines: Sequence[Sequence[str]], step: int) -> list[str]:
     if step > 1:
         notes.append(f"one budget in {step}; the CSV has all")
     # A mark is the last character of a cell (`_kept`).
-    marks = "".join(cell[-1:] for line in lines for cell in line)
+    marks: set[str] = set()
+    for line in lines:
+        marks.update(cell[-1:] for cell in line)
     if "*" in marks:
         notes.append("* repaired")
     if "!" in marks:

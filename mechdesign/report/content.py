@@ -373,16 +373,25 @@ def _promise(
         follows = dict.fromkeys(follows, math.inf)
     bounds: list[r.Bound] = []
     for name, (words, unit, key) in MEASURES.items():
-        bound = follows[name] if math.isfinite(follows[name]) else None
+        bound: float | None = None
+        if math.isfinite(follows[name]):
+            bound = follows[name]
         if bound is not None or key in attained:
             bounds.append(r.Bound(words, unit, bound, attained.get(key)))
     limits = notion.limits.loosest
+    # A side without a budget is free: there is no factor to name.
+    low: float | None = None
+    high: float | None = None
+    if math.isfinite(limits.lower):
+        low = math.exp(-limits.lower)
+    if math.isfinite(limits.upper):
+        high = math.exp(limits.upper)
     return r.Promise(
         statement=notion.limits.condition(sensitive),
         verdict=verdict,
         satisfied=satisfied,
-        low=math.exp(-limits.lower) if math.isfinite(limits.lower) else None,
-        high=math.exp(limits.upper) if math.isfinite(limits.upper) else None,
+        low=low,
+        high=high,
         bounds=tuple(bounds),
     )
 
@@ -467,11 +476,15 @@ def _least(channel: Channel) -> r.LeastKept | None:
     for name, value in channel.record.least.items():
         if isinstance(value, float | int):
             figures[name] = value
+    # Distances of dates and times are in seconds, which the section shows in larger units.
+    kind = "number"
     bins = channel.useful.bins_of(0)
+    if bins is not None:
+        kind = bins.kind
     return r.LeastKept(
         asked=objective.model_dump(),
         by_symbol=tuple(zip(channel.useful.names, shares, strict=True)),
-        kind="number" if bins is None else bins.kind,
+        kind=kind,
         **figures,
     )
 

@@ -316,8 +316,10 @@ def _curve_table(curve: Curve, *, bounded: bool) -> b.Grid:
         mark = "*" if row == curve.chosen else ""
         texts = [f"{row.epsilon:g}{mark}", row.mechanism, w.percent_at_least(row.nmi)]
         if bounded:
-            bound = row.upper_bound_nmi
-            texts.append("" if bound is None else w.percent_at_most(bound))
+            bound = ""
+            if row.upper_bound_nmi is not None:
+                bound = w.percent_at_most(row.upper_bound_nmi)
+            texts.append(bound)
         texts.append(w.at_most(row.max_log_lift))
         # A log-lift below 0 is rounded down: away from 0 as well.
         smallest = "0"

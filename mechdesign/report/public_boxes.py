@@ -29,6 +29,7 @@ WITHHELD = (
 
 def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> b.Document:
     """The report as a page for everybody; `satisfied` is the exact verdict, if known."""
+    # Whether boxes are filled shows in the released file; the counts that fill them are not public.
     lead = boxes.lead(channel)
     fills = channel.fills
     # From here on the table is out of reach, so nothing below can disclose it by mistake.

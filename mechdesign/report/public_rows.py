@@ -85,6 +85,7 @@ def save_public_row_report(
 
 def _factors(channel: RowChannel, between: str) -> str:
     """The factors that the notion allows, not those that the channel uses."""
+    # Those in use are computed from the table.
     promised = promised_bounds(channel.notion)
     low = w.short_factor(promised.eps_l, upper=False)
     high = w.short_factor(promised.eps_u, upper=True)

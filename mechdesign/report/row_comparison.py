@@ -84,11 +84,13 @@ def _rows(comparison: RowComparison) -> list[list[str]]:
             low = w.factor_text(way.achieved.eps_l, upper=False)
             high = w.factor_text(way.achieved.eps_u, upper=True)
             factor = f"{low} to {high}"
+            # The first columns alone: the whole row tells at least as much.
             if not way.complete:
                 factor = f"at least {factor}"
         kept = "?" if way.kept is None else w.percent_at_least(way.kept)
         cells = "-"
         if way.truth is not None:
+            # The mean over the columns, each with its own share.
             cells = w.percent_at_least(sum(way.truth.values()) / len(way.truth))
         rows.append([way.name, VERDICTS[way.satisfied], factor, kept, cells])
     return rows

@@ -261,7 +261,10 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
     for row in rows:
         cells: list[str] = []
         for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            cells.append(cell.ljust(width) if column in left else cell.rjust(width))
+            if column in left:
+                cells.append(cell.ljust(width))
+            else:
+                cells.append(cell.rjust(width))
         lines.append(f"  {'  '.join(cells)}".rstrip())
     return lines
 
