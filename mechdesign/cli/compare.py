@@ -211,7 +211,7 @@ def compare(
         return
     _compare_mechanisms(
         reporter,
-        Asked(
+        CompareArguments(
             table=table,
             grid=grid,
             budgets=budgets,
@@ -225,7 +225,7 @@ def compare(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CompareArguments:
     """The groups of options of a comparison of mechanisms; they travel together."""
 
     table: table_options.InputTable
@@ -238,23 +238,23 @@ class Asked:
     force: bool
 
 
-def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
+def _compare_mechanisms(reporter: Reporter, arguments: CompareArguments) -> None:
     """Compare mechanisms for one column over budgets; write, draw and print the curves."""
-    files = asked.files
+    files = arguments.files
     # Read before the table is: a grid that is no grid is refused at once.
-    grid = _Grid(asked.grid.budgets, asked.grid.splits, asked.budgets.own)
-    population = asked.confidence.read()
-    if files.recommend and asked.budgets.budget:
+    grid = _Grid(arguments.grid.budgets, arguments.grid.splits, arguments.budgets.own)
+    population = arguments.confidence.read()
+    if files.recommend and arguments.budgets.budget:
         raise InputError(
             "--recommend treats all sensitive symbols alike: leave out --budget"
         )
-    files.check((asked.table.table,), force=asked.force)
+    files.check((arguments.table.table,), force=arguments.force)
     with reporter.work("reading the table"):
-        joint = asked.table.joint(asked.table.table)
-        unseen = asked.confidence.unseen(joint)
+        joint = arguments.table.joint(arguments.table.table)
+        unseen = arguments.confidence.unseen(joint)
     # The seconds of the record are those of the comparison, without the reading.
     started = time.perf_counter()
-    result = _compared(reporter, asked, joint, grid, population, unseen)
+    result = _compared(reporter, arguments, joint, grid, population, unseen)
     advice: tuple[Recommendation, ...] | None = None
     if files.recommend:
         from mechdesign.comparison.recommending import recommend
@@ -262,7 +262,7 @@ def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
         advice = recommend(
             joint,
             result.rows,
-            time_limit=asked.search.seconds,
+            time_limit=arguments.search.seconds,
             confidence=population.level,
             known_shares=population.known_shares,
             unseen=unseen,
@@ -270,9 +270,9 @@ def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
     if files.plot is not None:
         from mechdesign.report.plots import save_plot
 
-        save_plot(result.rows, files.plot, overwrite=asked.force)
+        save_plot(result.rows, files.plot, overwrite=arguments.force)
     reporter.notices((*joint.notices, *result.notices))
-    _answer(reporter, asked, result, advice, time.perf_counter() - started)
+    _answer(reporter, arguments, result, advice, time.perf_counter() - started)
 
 
 class _Grid(NamedTuple):
@@ -285,7 +285,7 @@ class _Grid(NamedTuple):
 
 def _compared(
     reporter: Reporter,
-    asked: Asked,
+    arguments: CompareArguments,
     joint: md.Joint,
     grid: _Grid,
     population: o.PopulationRequest,
@@ -294,12 +294,12 @@ def _compared(
     """Every mechanism at every budget."""
     from mechdesign.comparison.workers import pool
 
-    search = asked.search
+    search = arguments.search
     # A new process knows nothing of how this one reports: it is told by `listen`.
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     work = reporter.work("comparing", unit="rows")
     with (
-        _interruptible(asked.files.output),
+        _interruptible(arguments.files.output),
         work,
         pool(search.processes, prepare) as executor,
     ):
@@ -307,8 +307,8 @@ def _compared(
             joint,
             epsilons=grid.epsilons,
             lams=grid.lams,
-            mechanisms=_names(asked.grid.mechanisms),
-            notions=asked.grid.notions.split(","),
+            mechanisms=_names(arguments.grid.mechanisms),
+            notions=arguments.grid.notions.split(","),
             method=search.method,
             gap=search.smallest_gap,
             time_limit=search.seconds,
@@ -318,19 +318,19 @@ def _compared(
             known_shares=population.known_shares,
             unseen=unseen,
             budgets=grid.own,
-            objectives=_names(asked.grid.objectives),
-            keep_frequencies=asked.grid.keep_frequencies,
-            distance=asked.grid.distance,
+            objectives=_names(arguments.grid.objectives),
+            keep_frequencies=arguments.grid.keep_frequencies,
+            distance=arguments.grid.distance,
             executor=executor,
-            output=asked.files.output,
-            force=asked.force,
+            output=arguments.files.output,
+            force=arguments.force,
             progress=work.at,
         )
 
 
 def _answer(
     reporter: Reporter,
-    asked: Asked,
+    arguments: CompareArguments,
     result: md.Comparison,
     advice: tuple[Recommendation, ...] | None,
     seconds: float,
@@ -338,7 +338,7 @@ def _answer(
     """Print the comparison as text or as one JSON object."""
     from mechdesign.report.comparing import comparison_record, comparison_text
 
-    files = asked.files
+    files = arguments.files
     places = {"output": files.output, "plot": files.plot}
     message = f"{len(result.rows)} rows are compared"
     reporter.done(
@@ -349,7 +349,7 @@ def _answer(
         written = _written(files.output, files.plot, result.kept)
         return f"{comparison_text(result, advice)}\n\n{written}"
 
-    asked.common.answer(
+    arguments.common.answer(
         lambda: comparison_record(result, advice) | places | {"seconds": seconds},
         text,
     )

@@ -261,17 +261,17 @@ def answer_rows(
     design: RowDesign | BoxDesign,
     common: o.CommonOptions,
     *,
-    asked: OutputOptions,
+    files: OutputOptions,
     force: bool,
     groups: tuple[object, ...],
     reports: ReportOptions,
 ) -> int:
     """Write the file of a channel for rows or boxes and its report, and print its promise."""
     design = _with_command(design, command_line("design", *groups, public=True))
-    output = asked.output
+    output = files.output
     end = ["Nothing was written; --output channel.json keeps this channel."]
     if output is not None:
-        design.channel.save(output, overwrite=force, public=asked.public)
+        design.channel.save(output, overwrite=force, public=files.public)
         end = [f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"]
     if reports.asked:
         save_rows(design.channel, output or "the channel", reports, force=force)
@@ -279,7 +279,7 @@ def answer_rows(
     reporter.done("designed", "\n".join(end))
     common.answer(
         lambda: _record(design, output) | _written(reports),
-        lambda: _text(design, asked, end),
+        lambda: _text(design, files, end),
     )
     return 0 if design.audit.satisfied else NO
 
@@ -295,16 +295,16 @@ def _record(design: RowDesign | BoxDesign, output: str | None) -> dict[str, Any]
 
 
 def _text(
-    design: RowDesign | BoxDesign, asked: OutputOptions, end: Sequence[str]
+    design: RowDesign | BoxDesign, files: OutputOptions, end: Sequence[str]
 ) -> str:
     """The first screen, or with --full or --all-measures all sections, and the lines at the end."""
     from mechdesign.mechanisms.row_result import RowDesign
     from mechdesign.report.box_first_screen import box_first_screen
     from mechdesign.report.row_first_screen import row_first_screen
 
-    if asked.full or asked.all_measures:
+    if files.full or files.all_measures:
         sections = [design.summary()]
-        if asked.all_measures and isinstance(design, RowDesign):
+        if files.all_measures and isinstance(design, RowDesign):
             sections.append(_measures_text(design))
         return "\n\n".join([*sections, "\n".join(end)])
     if isinstance(design, RowDesign):

@@ -29,7 +29,7 @@ TOTAL = "total"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(LedgerOption):
+class ReleasesOptions(LedgerOption):
     """Draws and the ledger"""
 
     what: str | None = argument(
@@ -45,7 +45,7 @@ class Asked(LedgerOption):
 
 def releases(
     reporter: Reporter,
-    asked: Asked,
+    options: ReleasesOptions,
     table: table_options.OtherTable,
     common: o.CommonOptions,
 ) -> None:
@@ -57,27 +57,29 @@ def releases(
     """
     from mechdesign.jobs.ledger import default_path
 
-    if table.table is not None and asked.data is None:
+    if table.table is not None and options.data is None:
         raise InputError(
             "--table is for `releases total DATA`: leave it out of the list"
         )
-    if asked.what not in (None, TOTAL) or (asked.what is None) != (asked.data is None):
+    if options.what not in (None, TOTAL) or (options.what is None) != (
+        options.data is None
+    ):
         raise InputError(
             "give `releases` alone for a list, or `releases total DATA` for one data set"
         )
-    path = Path(asked.ledger or default_path())
-    if not path.exists() and (asked.ledger is not None or asked.data is not None):
+    path = Path(options.ledger or default_path())
+    if not path.exists() and (options.ledger is not None or options.data is not None):
         raise InputError(
             f"there is no ledger {path}: nothing has been released with it"
         )
-    if asked.data is None:
-        _list(reporter, path, asked, common)
+    if options.data is None:
+        _list(reporter, path, options, common)
     else:
-        _total(reporter, path, asked, asked.data, table, common)
+        _total(reporter, path, options, options.data, table, common)
 
 
 def _list(
-    reporter: Reporter, path: Path, asked: Asked, common: o.CommonOptions
+    reporter: Reporter, path: Path, options: ReleasesOptions, common: o.CommonOptions
 ) -> None:
     """Print all releases of the ledger."""
     from mechdesign.jobs.draws_apart import draws_apart
@@ -85,7 +87,7 @@ def _list(
 
     entries: list[Entry] = []
     if path.exists():
-        ledger = Ledger(path, key=asked.key)
+        ledger = Ledger(path, key=options.key)
         with ledger.reading() as db:
             entries = draws_apart(db, ledger, ledger.releases(db))
     text = f"No release is known ({path})."
@@ -101,7 +103,7 @@ def _list(
 def _total(
     reporter: Reporter,
     path: Path,
-    asked: Asked,
+    options: ReleasesOptions,
     data: str,
     table: table_options.OtherTable,
     common: o.CommonOptions,
@@ -111,7 +113,7 @@ def _total(
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
 
-    moved = [load(file) for file in asked.channel or []]
+    moved = [load(file) for file in options.channel or []]
 
     def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:
         return table.read("a channel", *channels, together=True)
@@ -123,7 +125,7 @@ def _total(
         table_of = whole_table
     with reporter.work("reading", unit="B") as work:
         share, entries, budget, sentence = history_of(
-            Ledger(path, key=asked.key),
+            Ledger(path, key=options.key),
             data,
             text=table.text(),
             channels=moved,

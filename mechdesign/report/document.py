@@ -18,7 +18,7 @@ from mechdesign.report.channel_section import channel_blocks, codebook_blocks
 from mechdesign.report.content import names_of, protected
 from mechdesign.report.least_section import least_blocks, number_blocks
 from mechdesign.report.lift_maps import lift_blocks
-from mechdesign.report.record import Asked, Kept, Population, Promise, Report
+from mechdesign.report.record import Kept, Population, Promise, Report, Request
 
 BANNERS = {
     "internal": "Internal report: the table can be computed from it. Do not publish.",
@@ -44,8 +44,8 @@ BOUND_COLUMN = 3
 
 def document_of(report: Report) -> b.Document:
     """The document that every renderer writes: what matters most comes first."""
-    asked = report.asked
-    useful = names_of(asked)[1]
+    request = report.asked
+    useful = names_of(request)[1]
     facts = [(fact.name, w.label(fact.text)) for fact in report.provenance]
     commands = [(command.purpose, command.line) for command in report.commands]
     # The order is that of the questions of readers: what is promised, what it costs, how it works,
@@ -60,16 +60,16 @@ def document_of(report: Report) -> b.Document:
         *_section_of(
             "measures", "Other measures of leakage", measure_blocks(report.promise)
         ),
-        *_section_of("asked", "What was asked", _request_blocks(asked)),
+        *_section_of("asked", "What was asked", _request_blocks(request)),
         *_section_of("provenance", "Provenance", [b.Facts(tuple(facts))]),
     ]
     if commands:
         sections += _section_of("reproduce", "Do it again", [b.Lines(tuple(commands))])
     return b.Document(
-        title=f"Release of {useful}, protecting {protected(asked)}",
+        title=f"Release of {useful}, protecting {protected(request)}",
         banner=BANNERS[report.audience],
         internal=report.audience == "internal",
-        lead=lead_of(asked),
+        lead=lead_of(request),
         highlights=_cards(report, useful),
         sections=tuple(sections),
         footer=f"Written {report.written} by mechdesign.",
@@ -133,14 +133,14 @@ def measure_blocks(promise: Promise) -> list[b.Block]:
     return [b.Grid(caption, tuple(header), tuple(rows))]
 
 
-def lead_of(asked: Asked) -> str:
+def lead_of(request: Request) -> str:
     """The protected column, the released column and their sizes."""
     symbols = ""
-    if asked.sensitive_symbols:
-        symbols = f" ({w.count(len(asked.sensitive_symbols), 'symbol')})"
+    if request.sensitive_symbols:
+        symbols = f" ({w.count(len(request.sensitive_symbols), 'symbol')})"
     return (
-        f"{names_of(asked)[1]} ({w.count(len(asked.useful_symbols), 'symbol')}) is released as "
-        f"{w.count(asked.outputs, 'output')}; {protected(asked)}{symbols} is protected."
+        f"{names_of(request)[1]} ({w.count(len(request.useful_symbols), 'symbol')}) is released as "
+        f"{w.count(request.outputs, 'output')}; {protected(request)}{symbols} is protected."
     )
 
 
@@ -248,25 +248,31 @@ def _optional_amount(bound: float | None, unit: str) -> str:
     return "-" if bound is None else amount(bound, unit)
 
 
-def _request_blocks(asked: Asked) -> list[b.Block]:
+def _request_blocks(request: Request) -> list[b.Block]:
     """The columns, the notion, the mechanism and the table of the request."""
     facts = [
-        ("Protected", f"{protected(asked)}: {_symbols_text(asked.sensitive_symbols)}"),
-        ("Released", f"{names_of(asked)[1]}: {_symbols_text(asked.useful_symbols)}"),
-        ("Notion and budgets", f"{asked.notion_text}, in nats"),
+        (
+            "Protected",
+            f"{protected(request)}: {_symbols_text(request.sensitive_symbols)}",
+        ),
+        (
+            "Released",
+            f"{names_of(request)[1]}: {_symbols_text(request.useful_symbols)}",
+        ),
+        ("Notion and budgets", f"{request.notion_text}, in nats"),
     ]
-    if asked.mechanism is not None:
-        method = "" if asked.method is None else f", by {w.label(asked.method)}"
-        facts.append(("Mechanism", f"{w.label(asked.mechanism)}{method}"))
-    if asked.table is not None:
-        facts.append(("Table", w.label(asked.table)))
-    if asked.cells is not None:
+    if request.mechanism is not None:
+        method = "" if request.method is None else f", by {w.label(request.method)}"
+        facts.append(("Mechanism", f"{w.label(request.mechanism)}{method}"))
+    if request.table is not None:
+        facts.append(("Table", w.label(request.table)))
+    if request.cells is not None:
         size = "probabilities or weights"
-        if asked.records is not None:
-            size = w.count(asked.records, "record")
-        zero = f"{asked.zero_cells or 0:,} of {w.count(asked.cells, 'cell')} zero"
+        if request.records is not None:
+            size = w.count(request.records, "record")
+        zero = f"{request.zero_cells or 0:,} of {w.count(request.cells, 'cell')} zero"
         facts.append(("Size of the table", f"{size}; {zero}"))
-    names = [*asked.sensitive_symbols, *asked.useful_symbols]
+    names = [*request.sensitive_symbols, *request.useful_symbols]
     return [b.Facts(tuple(facts)), *b.label_remarks(names)]
 
 

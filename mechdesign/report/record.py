@@ -1,7 +1,7 @@
 """The content of a report as plain frozen records; renderers add nothing to it and leave nothing
 out.
 
-A `Report` has a record for each of its parts: what was `Asked`, the `Promise` (with its `Bound`s
+A `Report` has a record for each of its parts: the `Request`, the `Promise` (with its `Bound`s
 and `Belief`s), what holds for the `Population`, what is `Kept`, the `Lifts` before and after, and
 the `ChannelTable` with the `Meaning` of its outputs. `content` fills them, and a report that ends
 in .json is nothing but them.
@@ -43,7 +43,7 @@ class Fact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Request:
     """The request: columns, symbols, notion and mechanism; in an internal report also the table and
     its size.
 
@@ -226,7 +226,7 @@ class Report:
 
     audience: Audience
     written: str = ""
-    asked: Asked
+    asked: Request
     promise: Promise
     population: Population | None = None
     holds_for: tuple[str, ...]
