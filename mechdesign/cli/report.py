@@ -261,7 +261,7 @@ def save_rows(
     force: bool,
 ) -> RowVerdict:
     """Write the reports of a channel of whole rows from the file `name`; its exact verdict."""
-    from mechdesign.report.boxes import notion_of
+    from mechdesign.report.box_sentences import notion_of
     from mechdesign.report.row_reports import (
         save_internal_report,
         save_public_report,

@@ -15,7 +15,7 @@ from mechdesign.analysis.box_truth import box_truth
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.report import wording as w
-from mechdesign.report.boxes import (
+from mechdesign.report.box_sentences import (
     LITTLE,
     lead,
     message_lines,

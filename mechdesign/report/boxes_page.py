@@ -33,7 +33,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion, to_record
 from mechdesign.report import blocks as b
-from mechdesign.report import boxes
+from mechdesign.report import box_sentences, boxes
 from mechdesign.report import wording as w
 from mechdesign.report.document import VERIFIED
 from mechdesign.report.rows_page import ledger_picture
@@ -121,12 +121,15 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
     picture: list[b.Block] = []
     if pictures:
         picture.append(ledger_picture(report.utility.columns))
-    promise = [*boxes.promise_lines(report.audit), *boxes.part_lines(channel)]
+    promise = [
+        *box_sentences.promise_lines(report.audit),
+        *box_sentences.part_lines(channel),
+    ]
     # The second of the lines, on single columns, is the table of this section.
-    total = boxes.kept_lines(report.utility, channel)[0]
-    kept = [total, *boxes.rare_lines(channel, report.utility)]
-    learned = b.Text(boxes.slice_sentence(report.utility, channel))
-    scope = boxes.scope_items(channel, report.audit.notion, report.utility)
+    total = box_sentences.kept_lines(report.utility, channel)[0]
+    kept = [total, *box_sentences.rare_lines(channel, report.utility)]
+    learned = b.Text(box_sentences.slice_sentence(report.utility, channel))
+    scope = box_sentences.scope_items(channel, report.audit.notion, report.utility)
     sections = (
         b.Section("promise", "What is promised", b.paragraphs(promise)),
         b.Section(
@@ -142,7 +145,7 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
         title=f"Release of {columns} in boxes, protecting {secret}",
         banner="Internal report: it is computed from the table. Do not publish.",
         internal=True,
-        lead=boxes.lead(channel),
+        lead=box_sentences.lead(channel),
         highlights=_cards(report),
         sections=sections,
         footer="Written by mechdesign.",
@@ -173,7 +176,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "records": report.utility.records,
         "boxes": [asdict(row) for row in report.rows],
         "outputs": [asdict(row) for row in report.outputs],
-        "not_covered": boxes.scope_items(channel, audit.notion, report.utility),
+        "not_covered": box_sentences.scope_items(channel, audit.notion, report.utility),
     }
 
 
@@ -319,7 +322,7 @@ def _output_blocks(report: BoxReport) -> list[b.Block]:
     """Every output, with what it does to a belief by the table and in the population."""
     notion = report.audit.notion
     if notion is None:
-        return [b.Text(boxes.NOTHING_RELEASED)]
+        return [b.Text(box_sentences.NOTHING_RELEASED)]
     secret = w.title(report.channel.sensitive.columns)
     rows: list[tuple[b.Cell, ...]] = []
     is_given = bool(report.channel.given)
