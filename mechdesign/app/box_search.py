@@ -312,6 +312,7 @@ def _together(channel: md.BoxChannel) -> tuple[str, ...]:
     for part in channel.to_record()["parts"]:
         for text in part["together"]:
             sentence = w.label(f"{text[:1].upper()}{text[1:]}.")
+            # Strata that merge the same values would repeat the sentence.
             if sentence not in texts:
                 texts.append(sentence)
     return tuple(texts)

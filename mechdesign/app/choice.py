@@ -148,6 +148,7 @@ class Choice:
     @property
     def is_boxes(self) -> bool:
         """Whether boxes are learned on a slice: rows for the population, or merged rare values."""
+        # Without a level no value is too rare, and rows need no boxes.
         return bool(self.level) and (self.is_rows or bool(self.merge_rare))
 
     @property
@@ -247,6 +248,7 @@ class Choice:
 
     def _check_row_names(self) -> None:
         """Refuse names that the command and the job file could not write."""
+        # --release A,B*C has both signs between names, and no way to quote them.
         for name in (*self.given, *self.released):
             if "," in name or "*" in name:
                 raise InputError(

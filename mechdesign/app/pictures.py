@@ -101,6 +101,7 @@ def _bars(
     if others:
         records = sum(count for _, count in others)
         shown.append((f"{len(others):,} other values", records))
+    # Rare values share the last bar, which is drawn in another way: each may identify its records.
     if not rare:
         return _scaled(shown)
     name = f"{len(rare):,} values in fewer than {least:,} records each"

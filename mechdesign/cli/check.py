@@ -69,6 +69,7 @@ def check(
     """
     name = "standard input" if released == "-" else released
     false_alarm = number("--false-alarm", compared.false_alarm)
+    # A mechanism file and a channel file are told apart by their first line, not by an option.
     if m.is_mechanism(channel):
         with reporter.work("checking"):
             numbers_check = m.check_mechanism(

@@ -99,6 +99,7 @@ class DesignBudget(o.BudgetOptions):
             request = replace(request, notion=notion, average=average, keep=self.keep)
             return design_requested(request)
         if self.keep is not None:
+            # The search tries numbers; `repr` gives the decimal that is read as the very same one.
             return keeping(request, lambda epsilon: self.at(repr(epsilon)), self.keep)
         upper = None
         if self.max_posterior is not None:
@@ -227,6 +228,8 @@ class ObjectiveOptions(o.KeptOptions):
         from mechdesign.mechanisms.least_cost_objective import read_costs
         from mechdesign.mechanisms.purposes import is_queries_file, read_queries
 
+        # Costs have the symbols in header and first column, queries their names in a first column
+        # called "query": the header of the file decides which it is.
         symbols = request.joint.useful.names
         objective: Any = self.name
         if not self.named:

@@ -70,6 +70,7 @@ class RowColumns:
         levels: list[tuple[str, ...]] = []
         for text in self.release or ():
             for level in text.split(","):
+                # "A*B" is one level of two columns, which are drawn together.
                 columns = tuple(level.split("*"))
                 if "" in columns:
                     raise InputError(
@@ -319,6 +320,7 @@ def _with_command(design: RowDesign | BoxDesign, line: str) -> RowDesign | BoxDe
     if not isinstance(design, RowDesign):
         provenance = {**design.channel.provenance, COMMAND: line}
         return replace(design, channel=replace(design.channel, provenance=provenance))
+    # A row channel keeps its origin in the record that its audit and reports use.
     record = design.channel.record
     record = replace(record, provenance={**record.provenance, COMMAND: line})
     return replace(design, channel=replace(design.channel, record=record))

@@ -121,6 +121,7 @@ def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]
         values = "many"
         if column.values is not None:
             values = f"{column.values:,}"
+        # A column that was not compared is listed all the same, so that none seems forgotten.
         if not column.about:
             rows.append([label(column.column), values, "-", "-", "-", "-", "-", ""])
         for name, tells in column.about.items():

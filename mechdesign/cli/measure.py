@@ -83,6 +83,7 @@ class AllMeasures:
     @property
     def _alphas(self) -> tuple[float, ...]:
         """Orders of the alpha-lift: 2, and every other one above 1."""
+        # One list of orders serves both kinds: alpha-lift of an order up to 1 is not defined.
         orders = [order for order in self.orders or () if order > 1.0]
         return tuple(dict.fromkeys([2.0, *orders]))
 

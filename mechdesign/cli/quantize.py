@@ -321,6 +321,7 @@ def _compare(
         raise InputError(
             "--compare writes a file: name it, or take --json for standard output"
         )
+    # Nothing is released here, so there is no ledger and no mechanism file.
     check_target(files.target, force=force, sources=(files.source,))
     if files.plot is not None:
         from mechdesign.report.plots import check_plot

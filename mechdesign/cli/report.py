@@ -299,6 +299,7 @@ def commands(
     channel = o.PUBLIC_CHANNEL if file is None else os.path.basename(file)
     audit = [PROGRAM, "audit", channel]
     holder = ""
+    # A public channel file has no table to be audited on.
     if public:
         audit += ["--table", o.PUBLIC_TABLE]
         holder = " (for the holder of the table)"

@@ -226,6 +226,8 @@ def _utility_blocks(kept: Kept, useful: str, *, needs_bound: bool) -> list[b.Blo
     With `needs_bound` a sentence says that a bound is missing. It is False for channels of least
     cost, which were not designed to keep information.
     """
+    # The share is rounded down and the bound up, so the distance between them may look larger than
+    # it is, and never smaller.
     texts = [
         f"{w.percent_at_least(kept.nmi)} of the information in {useful} is kept: "
         f"I(X;Y) = {w.about(kept.mutual_information)} of H(X) = {w.about(kept.entropy)} nats."

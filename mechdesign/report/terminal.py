@@ -130,6 +130,7 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     """What is kept, what the outputs say about S, and what theorems promise;
     `per_output` adds a table.
     """
+    # Whoever wants all outputs of a large channel takes the JSON.
     table: list[list[str]] = []
     shown = measures.outputs[: b.MOST_ROWS]
     if per_output:

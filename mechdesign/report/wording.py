@@ -277,6 +277,7 @@ def largest(
     Up to `MOST_ESTIMATES` records are all shown, in their order; of more, those with the largest
     ``estimate``. `all_in` names the options that show all.
     """
+    # A column of 10,000 symbols would scroll away what was said above it.
     if len(records) <= MOST_ESTIMATES:
         return records, []
     shown = sorted(records, key=lambda record: -record["estimate"])[:MOST_ESTIMATES]
@@ -346,6 +347,7 @@ def _barred(text: str, *left: int) -> str:
     rows: list[list[str]] = []
     for line in text.splitlines():
         rows.append([cell.strip() for cell in line.split(" | ")])
+    # Rows of a template may end early, where they have nothing more to say.
     width = max(map(len, rows))
     for row in rows:
         row.extend([""] * (width - len(row)))
