@@ -4,4 +4,14 @@ The trusted core of the project. Start with `verdict.audit` (a channel of one co
 `rows.audit_rows` (a channel of rows), `population` (every table in a confidence set) and
 `joint_leakage.compose` (several releases of one record). Nothing here imports `mechanisms` or
 `solvers`, so that a mistake of the search cannot hide in its own verdict.
+
+All rest on the same few files:
+
+    columns         a channel as columns of integers over a table; products of columns
+    demands         the limits that a notion sets, table by table
+    extremes        the largest quotient of each limit, compared in integers
+    output_masses   means of lifts over S, exact or enclosed in balls
+
+Measures that are only reported are in `measures`, `leakages`, `average_measures` and
+`implied_bounds`.
 """

@@ -1,28 +1,39 @@
 """The exact verdict on average leakages: what a channel tells about S on average over its outputs.
 
-With m_s in proportion to P(s, y), o their sum and l the lift, the averages over y are I(S;Y) (`mi`,
-nats), the total variation sum P(y) P(s) |l - 1| / 2 (`tv`), sum P(y) P(s) (l - 1)^2 (`chi2`), and
-log sum_y max_s P(y|s) (`maximal-leakage`, nats).
+A channel may have been designed with a budget on one of four averages. With P(s, y) = m_s / scale
+and the lift l(s, y) = P(s, y) / (P(s) P(y)) they are
 
-`tv` and `chi2` are rational and compared as rationals. The maximal leakage is the logarithm of a
-rational number. The mutual information is the logarithm of a product of rational powers of
-rationals: it is zero where every lift is 1, and else no rational number (Lindemann), so a ball of
-growing precision ends between two doubles. An average promises nothing about one record.
+    mi                 I(S;Y) = sum_y sum_s P(s, y) log l(s, y), in nats
+    tv                 sum_y P(y) sum_s P(s) |l(s, y) - 1| / 2
+    chi2               sum_y P(y) sum_s P(s) (l(s, y) - 1)^2
+    maximal-leakage    log sum_y max_s P(y|s), in nats
+
+Each is rounded up to the smallest double that is not below it, and this double is compared with the
+budget, also a double; so the comparison decides exactly. `tv` and `chi2` are rational numbers and
+the maximal leakage is the logarithm of one (`extremes.log_upper`). The mutual information is the
+logarithm of a product of rational powers of rationals: it is zero where every lift is 1, and else
+no rational number (Lindemann), so a ball of growing precision ends between two doubles.
+
+An average promises nothing about one record.
 """
 
-# python-flint has no complete types.
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Any
 
-from flint import arb, fmpq
+from flint import fmpq
 
-from mechdesign.auditing.demands import columns_on, log_upper, released_part
-from mechdesign.auditing.leakages import OutputMasses, distances, masses_by_output
+from mechdesign.auditing.columns import columns_on, released_part
+from mechdesign.auditing.extremes import log_upper
+from mechdesign.auditing.output_masses import (
+    OutputMasses,
+    distances,
+    information,
+    masses_by_output,
+)
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.balls import double_above, quotient_above
@@ -42,25 +53,6 @@ class AverageVerdict:
     budget: float
     leakage: float
     kept: bool
-
-
-def average_leakage(channel: Channel, joint: Joint, measure: str) -> float:
-    """The smallest double at or above an average leakage, in the unit of the measure."""
-    released = released_part(channel, joint)
-    outputs = list(masses_by_output(columns_on(channel, released), released))
-    if measure == "mi":
-        return _information(outputs)
-    if measure == "maximal-leakage":
-        return _maximal(outputs)
-    power = {"tv": 1, "chi2": 2}[measure]
-    scale = sum(output.output for output in outputs)
-    mean = fmpq(0)
-    for output in outputs:
-        mean += output.output * distances(output, power)
-    mean /= scale
-    if measure == "tv":
-        mean /= 2
-    return quotient_above(int(mean.p), int(mean.q))
 
 
 def average_verdicts(
@@ -90,33 +82,41 @@ def average_verdicts(
     return tuple(verdicts)
 
 
-def _information(outputs: Sequence[OutputMasses]) -> float:
+def average_leakage(channel: Channel, joint: Joint, measure: str) -> float:
+    """The smallest double at or above an average leakage, in the unit of the measure."""
+    released = released_part(channel, joint)
+    outputs = list(masses_by_output(columns_on(channel, released), released))
+    scale = sum(output.output for output in outputs)
+    if measure == "mi":
+        return _information(outputs, scale)
+    if measure == "maximal-leakage":
+        return _maximal(outputs, scale)
+    power = {"tv": 1, "chi2": 2}[measure]
+    mean = fmpq(0)
+    for output in outputs:
+        mean += output.output * distances(output, power)
+    mean /= scale
+    if measure == "tv":
+        mean /= 2
+    return quotient_above(int(mean.p), int(mean.q))
+
+
+def _information(outputs: Sequence[OutputMasses], scale: int) -> float:
     """I(S;Y) in nats."""
     if all(output.is_constant for output in outputs):
         return 0.0
-    scale = sum(output.output for output in outputs)
-
-    def ball() -> Any:
-        total = arb(0)
-        for output in outputs:
-            for mass, lift in zip(output.masses, output.numerators(), strict=True):
-                if mass:
-                    total += mass * arb(fmpq(*lift)).log()
-        return total / scale
-
-    return double_above(ball)
+    return double_above(lambda: information(outputs, scale))
 
 
-def _maximal(outputs: Sequence[OutputMasses]) -> float:
+def _maximal(outputs: Sequence[OutputMasses], scale: int) -> float:
     """log sum_y max_s P(y|s) in nats."""
-    scale = sum(output.output for output in outputs)
     total = Fraction(0)
     unit = lcm(*outputs[0].sums)
     for output in outputs:
-        # P(y|s) = (m_s / r_s) (total / scale), where r_s divides the common unit.
-        largest = max(
-            mass * (unit // row)
-            for mass, row in zip(output.masses, output.sums, strict=True)
-        )
+        # P(y|s) = P(s, y) / P(s) = (m_s / scale) (N / r_s). Every r_s divides the unit, so over the
+        # unit the largest is found among integers.
+        largest = 0
+        for mass, row in zip(output.masses, output.sums, strict=True):
+            largest = max(largest, mass * (unit // row))
         total += Fraction(largest * output.total, unit * scale)
     return log_upper(total.numerator, total.denominator)

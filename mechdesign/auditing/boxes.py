@@ -1,19 +1,27 @@
-"""The exact verdict on a channel for boxes of rows: every part on its own confidence set."""
+"""The exact verdict on a channel for boxes of rows: every part on its own confidence set.
+
+A channel for boxes (`channel.box_channel`) sorts the rows of each stratum into boxes and releases a
+randomised box. Its part for a stratum is an ordinary channel whose useful symbols are the boxes,
+and carries the counts that its promise is proven on. `audit_boxes` computes the confidence set of
+each part from these counts, audits the part on every population of the set (`population`), and puts
+the verdicts together: the promise holds if every part keeps it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.auditing.population import achieved_on_set, audit
-from mechdesign.auditing.verdict import Achieved, Audit
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion, from_record
 from mechdesign.tables.confidence import set_of_record
+from mechdesign.tables.variable import column_names
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,62 +68,61 @@ def audit_boxes(channel: BoxChannel, notion: Notion | None = None) -> BoxAudit:
     ----------
     channel : BoxChannel
     notion : Notion, optional
-        By default what each part was designed for.
+        By default what its parts were designed for.
 
     Raises
     ------
     InputError
         If the channel carries no counts (a public one), or its intervals are not theirs.
     """
-    verdicts: list[Audit] = []
     asked = notion
-    records = 0
+    verdicts: list[Audit] = []
     on_sets: list[Achieved] = []
+    records = 0
     for part in channel.parts:
-        own = part.channel
-        if own is None:
+        part_channel = part.channel
+        # A part that releases nothing keeps every promise.
+        if part_channel is None:
             continue
-        record = own.record
-        if own.joint is None or record.confidence is None or record.notion is None:
+        joint = part_channel.joint
+        record = part_channel.record
+        if joint is None or record.confidence is None or record.notion is None:
             raise InputError(
                 "this channel of boxes carries no counts (a public one): audit the "
                 "file that `design` wrote"
             )
+        # All parts are designed for one notion.
         if asked is None:
             asked = from_record(record.notion)
-        populations = set_of_record(record.confidence, own.joint)
-        records += own.joint.total
-        verdicts.append(audit(own, own.joint, asked, population=populations))
+        populations = set_of_record(record.confidence, joint)
+        records += joint.total
+        verdicts.append(audit(part_channel, joint, asked, population=populations))
         # `achieved` of a verdict is that of the table, which is smaller.
-        on_sets.append(achieved_on_set(own, own.joint, populations))
+        on_sets.append(achieved_on_set(part_channel, joint, populations))
     return BoxAudit(
         satisfied=all(verdict.satisfied for verdict in verdicts),
         level=channel.level,
         notion=asked,
         sensitive=channel.sensitive.columns,
-        given=tuple(name for variable in channel.given for name in variable.columns),
+        given=column_names(channel.given),
         records=records,
-        achieved=_largest(on_sets),
-        on_table=_largest([verdict.achieved for verdict in verdicts]),
+        achieved=largest_of(on_sets),
+        on_table=largest_of(verdict.achieved for verdict in verdicts),
         parts=tuple(verdicts),
         together=_together(channel),
     )
 
 
 def _together(channel: BoxChannel) -> tuple[tuple[str, ...], ...]:
-    """The groups of several sensitive values of all parts, each once."""
+    """The groups of several sensitive values of all parts, each once.
+
+    Of a group the promise bounds the share of its values together, not of each.
+    """
+    # The keys are the groups, in the order of their first part.
     groups: dict[tuple[str, ...], None] = {}
     for part in channel.parts:
         for members in part.together:
             if part.channel is not None and len(members) > 1:
-                groups[tuple(channel.sensitive.names[s] for s in members)] = None
+                group = tuple(channel.sensitive.names[s] for s in members)
+                groups[group] = None
     return tuple(groups)
-
-
-def _largest(parts: Sequence[Achieved]) -> Achieved:
-    """What all parts keep at once."""
-    return Achieved(
-        max((part.eps_l for part in parts), default=0.0),
-        max((part.eps_u for part in parts), default=0.0),
-        max((part.eps_ldp for part in parts), default=0.0),
-    )

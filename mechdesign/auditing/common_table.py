@@ -1,4 +1,13 @@
-"""The one table that several releases of a record are judged on, and its parts by given columns."""
+"""The one table that several releases of a record are judged on, and its parts by given columns.
+
+`common_table` takes the table that the caller gives, or else the widest of those that the channels
+carry: the one with the most released columns. It is the record's table only if every other channel
+releases columns of it and was designed for the same counts, which is checked by adding its cells up
+over the other columns. Bins and protected columns must agree too.
+
+`parts_of` cuts a table into the tables of the strata, for promises that are relative to given
+columns.
+"""
 
 from __future__ import annotations
 
@@ -85,6 +94,32 @@ def common_table(channels: Sequence[Released], joint: Joint | None = None) -> Jo
     return widest
 
 
+@dataclass(frozen=True)
+class TablePart:
+    """The table of one combination of given symbols, and the places of the whole table's useful
+    symbols in it.
+    """
+
+    table: Joint
+    places: Mapping[int, int]
+
+
+def parts_of(table: Joint, given: Sequence[str]) -> list[TablePart]:
+    """The table of every combination of given symbols; the whole table where no column is given."""
+    if not given:
+        return [TablePart(table, {x: x for x in range(len(table.useful))})]
+    columns = [table.useful.columns.index(name) for name in given]
+    # The useful symbols of each combination of given ones.
+    members: dict[Symbol, list[int]] = {}
+    for x, symbol in enumerate(table.useful.symbols):
+        members.setdefault(tuple(symbol[k] for k in columns), []).append(x)
+    parts: list[TablePart] = []
+    for xs in members.values():
+        places = {x: place for place, x in enumerate(xs)}
+        parts.append(TablePart(_with_symbols(table, xs), places))
+    return parts
+
+
 def _require_channel(channel: Any) -> None:
     """Refuse what is no channel that can be composed."""
     if not isinstance(channel, (Channel, RowChannel)):
@@ -102,7 +137,9 @@ def _check_bins(channels: Sequence[Released]) -> None:
             for part, column in enumerate(variable.columns):
                 bins = variable.bins_of(part)
                 # By their labels: a public file has bins without the table's values.
-                labels = None if bins is None else bins.labels
+                labels: tuple[str, ...] | None = None
+                if bins is not None:
+                    labels = bins.labels
                 if bins_by_column.setdefault(column, labels) != labels:
                     raise InputError(
                         f"the channels sort {quoted(column)} into different bins, and a table has "
@@ -153,43 +190,20 @@ def _cells(joint: Joint, useful: Variable) -> Counter[tuple[Symbol, Symbol]]:
     return +cells
 
 
-@dataclass(frozen=True)
-class TablePart:
-    """The table of one combination of given symbols, and the places of the whole table's useful
-    symbols in it.
-    """
-
-    table: Joint
-    places: Mapping[int, int]
-
-
-def parts_of(table: Joint, given: Sequence[str]) -> list[TablePart]:
-    """The table of every combination of given symbols; the whole table where no column is given."""
-    if not given:
-        return [TablePart(table, {x: x for x in range(len(table.useful))})]
-    columns = [table.useful.columns.index(name) for name in given]
-    members: dict[Symbol, list[int]] = {}
-    for x, symbol in enumerate(table.useful.symbols):
-        members.setdefault(tuple(symbol[k] for k in columns), []).append(x)
-    parts: list[TablePart] = []
-    for xs in members.values():
-        parts.append(
-            TablePart(_with_symbols(table, xs), {x: k for k, x in enumerate(xs)})
-        )
-    return parts
-
-
 def _with_symbols(table: Joint, xs: Sequence[int]) -> Joint:
     """The table of some useful symbols and the sensitive ones that occur with them."""
-    rows = [tuple(row[x] for x in xs) for row in table.counts]
-    kept = [s for s, row in enumerate(rows) if any(row)]
-    symbols = tuple(table.sensitive.symbols[s] for s in kept)
+    useful_symbols = tuple(table.useful.symbols[x] for x in xs)
+    sensitive_symbols: list[Symbol] = []
+    counts: list[tuple[int, ...]] = []
+    for symbol, whole_row in zip(table.sensitive.symbols, table.counts, strict=True):
+        row = tuple(whole_row[x] for x in xs)
+        if any(row):
+            sensitive_symbols.append(symbol)
+            counts.append(row)
     return replace(
         table,
-        sensitive=replace(table.sensitive, symbols=symbols),
-        useful=replace(
-            table.useful, symbols=tuple(table.useful.symbols[x] for x in xs)
-        ),
-        counts=tuple(rows[s] for s in kept),
+        sensitive=replace(table.sensitive, symbols=tuple(sensitive_symbols)),
+        useful=replace(table.useful, symbols=useful_symbols),
+        counts=tuple(counts),
         notices=(),
     )

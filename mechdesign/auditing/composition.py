@@ -1,4 +1,13 @@
-"""What independent releases of one record come to together: limits, the worst tuple, and sums."""
+"""What independent releases of one record come to together: limits, the worst tuple, and sums.
+
+`joint_leakage.compose` makes one `Composition` for each table that it judges. Where promises are
+relative to given columns, there is one table for each stratum, and `worst_of_strata` makes one
+composition of theirs.
+
+Adding up the budgets of single releases (`sum_of`) is what one might expect of the releases
+together, but it is no bound: two columns that tell nothing about S by themselves may determine it
+together, as with S the exclusive or of two fair bits.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.core.display import Displayed
 from mechdesign.core.wording import at_most
 
@@ -59,17 +68,16 @@ class Composition(Achieved, Displayed):
         return self.achieved == self.at_least
 
 
-def worst_of_strata(found: Sequence[Composition]) -> Composition:
-    """What holds in every stratum."""
-    if len(found) == 1:
-        return found[0]
-    alone = tuple(
-        largest_of([each.alone[k] for each in found])
-        for k in range(len(found[0].alone))
-    )
-    limits = largest_of([each.achieved for each in found])
-    at_least = largest_of([each.at_least for each in found])
-    extreme = max(found, key=lambda each: max(each.at_least.eps_l, each.at_least.eps_u))
+def worst_of_strata(strata: Sequence[Composition]) -> Composition:
+    """What holds in every stratum, from the compositions of all strata."""
+    if len(strata) == 1:
+        return strata[0]
+    # Channel by channel the largest budgets of all strata.
+    by_channel = zip(*(stratum.alone for stratum in strata), strict=True)
+    alone = tuple(largest_of(budgets) for budgets in by_channel)
+    limits = largest_of(stratum.achieved for stratum in strata)
+    at_least = largest_of(stratum.at_least for stratum in strata)
+    extreme = max(strata, key=_larger_side)
     return Composition(
         eps_l=limits.eps_l,
         eps_u=limits.eps_u,
@@ -78,15 +86,6 @@ def worst_of_strata(found: Sequence[Composition]) -> Composition:
         worst=extreme.worst,
         sum=sum_of(alone),
         alone=alone,
-    )
-
-
-def largest_of(sides: Sequence[Achieved]) -> Achieved:
-    """The smallest budgets that bound all of these."""
-    return Achieved(
-        max(each.eps_l for each in sides),
-        max(each.eps_u for each in sides),
-        max(each.eps_ldp for each in sides),
     )
 
 
@@ -106,3 +105,8 @@ def sum_above(values: Sequence[float]) -> float:
     if math.isinf(total) or math.fsum((*values, -total)) <= 0.0:
         return total
     return math.nextafter(total, math.inf)
+
+
+def _larger_side(composition: Composition) -> float:
+    """How far the lift of the worst tuple lies from 1, on a log scale."""
+    return max(composition.at_least.eps_l, composition.at_least.eps_u)

@@ -1,38 +1,43 @@
-"""Limits on lifts as comparisons of integers, and the extreme lifts of a channel.
+"""What a notion demands of a channel: tables of integers, each with the limits on its lifts.
 
-No floating point decides anything. For every output y and all sensitive symbols s, t a notion
-limits
+For every output y and all sensitive symbols s, t a notion limits
 
     l(s, y) <= e^eps_u,   1 / l(s, y) <= e^eps_l,   l(s, y) / l(t, y) <= e^eps_ldp,
 
-where l(s, y) = P(s, y) / (P(s) P(y)) is the lift.
+where l(s, y) = P(s, y) / (P(s) P(y)) is the lift. A `Demand` is one table with these limits;
+`extremes` decides whether a channel keeps them.
 
-Every left side is a quotient of integers, because P(s, y) is a sum of counts times entries of the
-channel. The largest quotient of each kind is found by exact comparison and its logarithm is rounded
-up to a double (`log_upper`): the limit holds exactly if and only if that double is at most the
-budget.
+Often there is one table. A promise is about more than one in two cases:
 
-A promise is about more than one table if several secrets are protected each for itself, or if there
-were earlier releases of the same record. Given their outputs, the table ``sum P(s, x) u(x)`` is
-left, with u the product of their columns, and its lifts are still measured against P(s). A symbol
-may have budgets of its own. Only the direction of a product matters for lifts, so tuples of outputs
-with proportional columns count once.
+- several secrets are protected each for itself: one table for each of them (`stacked`);
+- there were earlier releases of the same record. Given their outputs y1, .., yk the table
+
+      sum over x of P(s, x) u(x) W(y|x),   u(x) = W1(y1|x) .. Wk(yk|x),
+
+  is left of P(s, y), and its lifts are still measured against P(s) before all releases. Only the
+  direction of u matters for lifts, so tuples of outputs with proportional u count once
+  (`columns.directions`). `demands_of` forms the tables for all of them.
+
+A symbol may also have budgets of its own, which take the place of the common ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import mul
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple
 
-from flint import arb, fmpq
-
+from mechdesign.auditing.columns import (
+    Direction,
+    columns_on,
+    directions,
+    everything,
+    rows_on,
+)
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import SymbolBudgets
-from mechdesign.core.balls import double_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import SymbolBudget
 from mechdesign.core.wording import listed, quoted
@@ -40,14 +45,18 @@ from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
-Entries: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""Rows of the positive entries of one output, and those entries."""
-
-Direction: TypeAlias = tuple[Entries, tuple[int, ...]]
-"""A column over the useful symbols without common divisor, and the outputs of its first tuple."""
-
 MOST_TUPLES = 100_000
 """Different combinations of earlier outputs up to which a further channel is judged."""
+
+
+class Limit(NamedTuple):
+    """One budget (nats) on one side ('eps_l', 'eps_u' or 'eps_ldp'), and the symbols that have
+    it.
+    """
+
+    side: str
+    budget: float
+    symbols: list[int]
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,8 @@ class Demand:
     Parameters
     ----------
     counts : integers by sensitive symbol and by useful symbol
-        In proportion to P(s, x), after earlier releases times u(x).
+        In proportion to P(s, x), after earlier releases times u(x). Empty where the masses of
+        outputs come from elsewhere: those of rows come from the tree.
     sums : integers by sensitive symbol
         In proportion to P(s), before all releases.
     names : tuple of str
@@ -84,268 +94,25 @@ class Demand:
         return sum(self.sums)
 
     @cached_property
-    def groups(self) -> list[tuple[str, float, list[int]]]:
-        """(side, budget, symbols with this budget on this side); quotients have one for all
-        symbols.
+    def limits(self) -> list[Limit]:
+        """The limits, symbols with the same budget on a side together.
 
-        One comparison of integers decides a whole group: that of its extreme symbols.
+        One comparison of integers decides such a group: that of its extreme symbols.
         """
-        members: dict[tuple[str, float], list[int]] = {}
-        for s, budget in enumerate(self.lower):
-            members.setdefault(("eps_l", budget), []).append(s)
-        for s, budget in enumerate(self.upper):
-            members.setdefault(("eps_u", budget), []).append(s)
-        for s in range(len(self.sums)):
-            members.setdefault(("eps_ldp", self.ratio), []).append(s)
-        return [(side, budget, symbols) for (side, budget), symbols in members.items()]
-
-
-@dataclass(frozen=True)
-class Extreme:
-    """The largest quotient of one side, with the budget whose exp must bound it.
-
-    Parameters
-    ----------
-    side : 'eps_l', 'eps_u' or 'eps_ldp'
-        The field of `verdict.Achieved` that it belongs to.
-    budget : float
-        In nats.
-    over : (numerator, denominator)
-        The quotient; a denominator of zero is infinity.
-    lift : (numerator, denominator)
-        The lift of `sensitive` on output `y`.
-    sensitive : str
-    y : int
-    against : str, optional
-        The other sensitive symbol of a quotient of two lifts.
-    before : tuple of str
-        The earlier outputs.
-    """
-
-    side: str
-    budget: float
-    over: tuple[int, int]
-    lift: tuple[int, int]
-    sensitive: str
-    y: int
-    against: str | None = None
-    before: tuple[str, ...] = ()
-
-    @cached_property
-    def used(self) -> float:
-        """The smallest double (nats) that bounds the logarithm of the quotient."""
-        return log_upper(*self.over)
-
-    @property
-    def kept(self) -> bool:
-        """Whether quotient <= e^budget, decided exactly; an infinite budget is no limit.
-
-        `used` is a double, and so is the budget: `log_upper` shows that comparing them is exact.
-        """
-        return self.used <= self.budget
-
-
-def extreme_lifts(
-    columns: Iterable[Entries], demands: Sequence[Demand]
-) -> list[Extreme]:
-    """For every side and every different budget the largest quotient, of all outputs and tables.
-
-    Every cell is compared exactly; of equal quotients the first counts. Outputs that never occur
-    demand nothing.
-    """
-    largest: dict[tuple[str, float], Extreme] = {}
-    for y, (inputs, values) in enumerate(columns):
-        for demand in demands:
-            masses = _masses_of(demand, inputs, values)
-            output = sum(masses)
-            if not output:
-                continue
-            for side, budget, symbols in demand.groups:
-                extreme = _extreme_of(demand, side, budget, symbols, masses, output, y)
-                best = largest.get((side, budget))
-                if best is None or _is_larger(extreme.over, best.over):
-                    largest[side, budget] = extreme
-    return list(largest.values())
-
-
-def _masses_of(
-    demand: Demand, inputs: Sequence[int], values: Sequence[int]
-) -> list[int]:
-    """The mass of an output with each sensitive symbol of the demand."""
-    masses: list[int] = []
-    for row in demand.counts:
-        counts = [row[x] for x in inputs]
-        masses.append(sum(map(mul, counts, values)))
-    return masses
-
-
-def _is_larger(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether a / b > c / d; a denominator of zero is infinity."""
-    a, b = one
-    c, d = other
-    # Both denominators are at least zero. Against another infinity the products are equal (0).
-    return a * d > c * b
-
-
-def _extreme_of(
-    demand: Demand,
-    side: str,
-    budget: float,
-    symbols: Sequence[int],
-    masses: Sequence[int],
-    output: int,
-    y: int,
-) -> Extreme:
-    """The largest quotient of one side among some symbols on one output.
-
-    With masses m_s proportional to P(s, y) and sums r_s proportional to P(s), l(s, y) = m_s total /
-    (r_s output).
-    """
-    sums = demand.sums
-    names = demand.names
-    s = _extreme_symbol(symbols, masses, sums, largest=side != "eps_l")
-    lift = (masses[s] * demand.total, sums[s] * output)
-    over = lift
-    against = None
-    if side == "eps_l":
-        over = (lift[1], lift[0])
-    elif side == "eps_ldp":
-        t = _extreme_symbol(symbols, masses, sums, largest=False)
-        over = (masses[s] * sums[t], masses[t] * sums[s])
-        against = names[t]
-    return Extreme(side, budget, over, lift, names[s], y, against, demand.before)
-
-
-def _extreme_symbol(
-    symbols: Sequence[int],
-    masses: Sequence[int],
-    sums: Sequence[int],
-    *,
-    largest: bool,
-) -> int:
-    """The first of the symbols with the largest or the smallest lift, by products of integers."""
-    best = symbols[0]
-    for s in symbols[1:]:
-        difference = masses[s] * sums[best] - masses[best] * sums[s]
-        if not largest:
-            difference = -difference
-        if difference > 0:
-            best = s
-    return best
-
-
-def log_upper(numerator: int, denominator: int) -> float:
-    """The smallest double b >= 0 with numerator / denominator <= e^b.
-
-    It is ``inf`` for a zero denominator. The quotient is at most e^x for a double x >= 0 exactly
-    where b <= x. Such a b can always be found: the logarithm of a rational quotient other than 1 is
-    irrational (Lindemann), so it lies strictly between two doubles.
-    """
-    if numerator <= denominator:
-        return 0.0
-    if not denominator:
-        return math.inf
-    return double_above(lambda: arb(fmpq(numerator, denominator)).log())
-
-
-def rows_on(useful: Variable, joint: Joint) -> list[int]:
-    """The row of a channel on `useful` for each useful symbol of the table.
-
-    The table may have further useful columns.
-    """
-    columns = useful.columns
-    whole = joint.useful
-    if set(columns) <= set(whole.columns):
-        positions = [whole.columns.index(column) for column in columns]
-    elif len(columns) == len(whole.columns):
-        # A wide table has the symbols in its header, and no name of the column.
-        positions = list(range(len(columns)))
-    else:
-        missing = [column for column in columns if column not in whole.columns]
-        raise InputError(
-            f"the table has no useful column {listed(missing)}, which the channel releases"
-        )
-    symbols = whole.parts_of_symbols(positions)
-    present = set(symbols)
-    unknown: list[str] = []
-    for name, symbol in zip(useful.names, useful.symbols, strict=True):
-        if symbol not in present:
-            unknown.append(name)
-    if unknown:
-        raise InputError(
-            f"the table has no useful symbol {listed(unknown)}, which the channel has"
-        )
-    without_row: list[str] = []
-    for symbol in dict.fromkeys(symbols):
-        if symbol not in useful.index:
-            without_row.append(", ".join(symbol))
-    if without_row:
-        raise InputError(
-            f"the channel has no row for the useful symbol {listed(without_row)} of the table"
-        )
-    return [useful.index[symbol] for symbol in symbols]
-
-
-def released_part(channel: Channel, joint: Joint) -> Joint:
-    """The table of the useful columns that a channel releases, from a table that may have more."""
-    columns = channel.useful.columns
-    if set(columns) < set(joint.useful.columns):
-        return joint.releasing(columns)
-    return joint
-
-
-def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
-    """The column of every output over the useful symbols of the table."""
-    if channel.useful is joint.useful:
-        return list(channel.integers.columns)
-    # Symbols of the table that differ only in columns that are not released share a row.
-    sharing: list[list[int]] = [[] for _ in channel.useful.symbols]
-    for x, row in enumerate(rows_on(channel.useful, joint)):
-        sharing[row].append(x)
-    columns: list[Entries] = []
-    for rows, values in channel.integers.columns:
-        pairs: list[tuple[int, int]] = []
-        for row, value in zip(rows, values, strict=True):
-            pairs += [(x, value) for x in sharing[row]]
-        pairs.sort()
-        inputs = [x for x, _ in pairs]
-        columns.append((inputs, [value for _, value in pairs]))
-    return columns
-
-
-def everything(joint: Joint) -> list[Direction]:
-    """The direction of no release at all: the column of ones, after no outputs."""
-    n = len(joint.useful)
-    return [((range(n), [1] * n), ())]
-
-
-def directions(
-    earlier: Iterable[Direction], columns: Sequence[Entries]
-) -> list[Direction]:
-    """Products of every direction and column, each direction once.
-
-    Tuples of outputs that never occur together are left out.
-    """
-    first_tuples: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
-    entries = [dict(zip(*column, strict=True)) for column in columns]
-    for (inputs, values), outputs in earlier:
-        for y, entry_of in enumerate(entries):
-            support: list[int] = []
-            products: list[int] = []
-            for x, value in zip(inputs, values, strict=True):
-                if x in entry_of:
-                    support.append(x)
-                    products.append(value * entry_of[x])
-            if not support:
-                continue
-            # Proportional columns are equal without their common divisor.
-            divisor = math.gcd(*products)
-            key = (
-                tuple(support),
-                tuple(product // divisor for product in products),
-            )
-            first_tuples.setdefault(key, (*outputs, y))
-    return list(first_tuples.items())
+        # A symbol without records in a stratum has no lift against the stratum's prior (0/0).
+        present = [s for s, count in enumerate(self.sums) if count]
+        symbols_of: dict[tuple[str, float], list[int]] = {}
+        for s in present:
+            symbols_of.setdefault(("eps_l", self.lower[s]), []).append(s)
+        for s in present:
+            symbols_of.setdefault(("eps_u", self.upper[s]), []).append(s)
+        # A quotient compares any two symbols, so all share one budget.
+        if present:
+            symbols_of["eps_ldp", self.ratio] = present
+        limits: list[Limit] = []
+        for (side, budget), symbols in symbols_of.items():
+            limits.append(Limit(side, budget, symbols))
+        return limits
 
 
 def demands_of(
@@ -357,15 +124,13 @@ def demands_of(
     """The limits that the notion sets a channel after earlier releases.
 
     The channel is on the table `useful`, by default `joint` itself.
+
+    Raises
+    ------
+    InputError
+        If the notion bounds averages, has a budget for no symbol or for an ambiguous one, or the
+        earlier channels have too many combinations of outputs.
     """
-    earlier = everything(joint)
-    for channel in after:
-        earlier = directions(earlier, columns_on(channel, joint))
-        if len(earlier) > MOST_TUPLES:
-            raise InputError(
-                f"the earlier channels have more than {MOST_TUPLES:,} different "
-                "combinations of outputs; merge outputs"
-            )
     if useful is None or useful is joint:
         target = joint
         places: Sequence[int] = range(len(joint.useful))
@@ -375,16 +140,29 @@ def demands_of(
         target = useful
         places = rows_on(target.useful, joint)
     demands: list[Demand] = []
-    for (inputs, values), outputs in earlier:
+    for (inputs, values), outputs in _earlier_tuples(joint, after):
         counts = [[0] * len(target.useful) for _ in joint.counts]
         for row, whole in zip(counts, joint.counts, strict=True):
             for x, value in zip(inputs, values, strict=True):
                 row[places[x]] += whole[x] * value
-        before = tuple(
-            channel.outputs[y] for channel, y in zip(after, outputs, strict=True)
-        )
-        demands += stacked(counts, joint, notion, before)
+        before: list[str] = []
+        for channel, y in zip(after, outputs, strict=True):
+            before.append(channel.outputs[y])
+        demands += stacked(counts, joint, notion, tuple(before))
     return demands
+
+
+def _earlier_tuples(joint: Joint, after: Sequence[Channel]) -> list[Direction]:
+    """The different products u(x) of the columns of earlier channels."""
+    earlier = everything(joint)
+    for channel in after:
+        earlier = directions(earlier, columns_on(channel, joint))
+        if len(earlier) > MOST_TUPLES:
+            raise InputError(
+                f"the earlier channels have more than {MOST_TUPLES:,} different "
+                "combinations of outputs; merge outputs"
+            )
+    return earlier
 
 
 def stacked(
@@ -395,6 +173,8 @@ def stacked(
 ) -> list[Demand]:
     """The limits for each secret of the table, on counts with a row for each of its sensitive
     symbols.
+
+    A table that protects several columns each for itself has several secrets, else it has one.
     """
     limits = notion.limits
     if limits.mean is not None:
@@ -410,17 +190,25 @@ def stacked(
         joint.secrets, sensitive.secret_names, sensitive.added(counts), strict=True
     ):
         budgets = [special.get(name, common) for name in names]
+        lower, upper = zip(*budgets, strict=True)
         demand = Demand(
             counts=rows,
             sums=secret.sensitive_counts,
             names=names,
-            lower=tuple(lower for lower, _ in budgets),
-            upper=tuple(upper for _, upper in budgets),
+            lower=lower,
+            upper=upper,
             ratio=limits.ratio,
             before=before,
         )
         demands.append(demand)
     return demands
+
+
+def allowed_sides(sensitive: Variable, notion: Notion) -> list[tuple[float, float]]:
+    """eps_l and eps_u of every protected symbol, in the order of `Variable.protected`."""
+    special = _special_budgets(sensitive, notion.symbol_budgets)
+    common = (notion.limits.lower, notion.limits.upper)
+    return [special.get(name, common) for _, _, name in sensitive.protected]
 
 
 def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
@@ -440,20 +228,6 @@ def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
             )
         )
     return tuple(budgets)
-
-
-def _json_budget(budget: float) -> float | Literal["inf"]:
-    """A budget for JSON, which has no infinity."""
-    if math.isinf(budget):
-        return "inf"
-    return budget
-
-
-def allowed_sides(sensitive: Variable, notion: Notion) -> list[tuple[float, float]]:
-    """eps_l and eps_u of every protected symbol, in the order of `Variable.protected`."""
-    special = _special_budgets(sensitive, notion.symbol_budgets)
-    common = (notion.limits.lower, notion.limits.upper)
-    return [special.get(name, common) for _, _, name in sensitive.protected]
 
 
 def _special_budgets(
@@ -476,3 +250,10 @@ def _special_budgets(
             raise InputError(f"a budget for the symbol {quoted(symbol)} is given twice")
         special[names[0]] = (lower, upper)
     return special
+
+
+def _json_budget(budget: float) -> float | Literal["inf"]:
+    """A budget for JSON, which has no infinity."""
+    if math.isinf(budget):
+        return "inf"
+    return budget

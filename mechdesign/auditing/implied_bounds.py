@@ -1,9 +1,21 @@
 """What bounds on the lift imply for every other measure, and measures for the lift.
 
 With a = exp(-eps_l) and b = exp(eps_u), every output of the channel has all its lifts in [a, b] and
-their mean under P(s) is 1. Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 of Zarrabian et al. 2023 are
-false for asymmetric budgets; the forms here are the extremes of a variable of mean 1 on [a, b].
-Propositions 4, 6 and A1 are in the form that holds as well.
+their mean under P(s) is 1. From this follow the bounds of Zarrabian et al. 2023 on other measures:
+
+    Propositions 1, 3, 5   from [a, b] to averages, l1-, chi2- and alpha-lifts   (`guarantees`)
+    Proposition 4          from the means of an output to its largest lift       (`largest_lift`)
+    Proposition 6          from the means of inverses to its smallest lift       (`smallest_lift`)
+    Proposition A1         from the extreme lifts to posteriors of properties    (`breach_bound`)
+
+Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 are false as printed for asymmetric budgets, and the forms
+here hold (docs/explanation/corrections.md has counterexamples and proofs): they are the extremes of
+a variable of mean 1 on [a, b]. Propositions 4, 6 and A1 are in the form that holds as well.
+Example: eps_l = eps_u = 0.5 gives a = 0.6065 and b = 1.6487, and the l1-lift of every output is at
+most 2 (b - 1) (1 - a) / (b - a) = 0.4898.
+
+`guarantee_table` lists all of them for one channel, each bound beside the value that the channel
+attains. Bounds are doubles, rounded outwards by the factor `OUTWARD`. No verdict rests on them.
 """
 
 from __future__ import annotations
@@ -13,11 +25,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import compress, product
+from typing import NamedTuple
 
 import numpy as np
 
+from mechdesign.auditing.extremes import Achieved
 from mechdesign.auditing.leakages import OutputLeakage
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.core.wording import order_of
 
 OUTWARD = 1.0 + 1e-14
@@ -48,7 +61,7 @@ def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
     chi2 = 0.0
     if below:
         chi2 = above * below
-    # |1/l - 1| is largest at an end.
+    # |1/l - 1| is largest at an end: 1/a - 1 or 1 - 1/b.
     farthest_inverse = max(math.expm1(eps_l), -math.expm1(-eps_u))
     return {
         "information": eps_u,
@@ -67,12 +80,16 @@ def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> f
     """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean`.
 
     Proposition 4, corrected, for a symbol of probability `p`: its own term of the mean is at most
-    the whole. For l1 the other symbols must miss 1 by as much together, which halves it.
+    the whole.
     """
     if kind == "l1":
+        # The mean of l - 1 is 0, so the parts above and below 1 are equal, mean / 2 each:
+        # p (l - 1) <= mean / 2.
         return (mean / (2.0 * p) + 1.0) * OUTWARD
     if kind == "chi2":
+        # p (l - 1)^2 <= mean
         return (math.sqrt(mean / p) + 1.0) * OUTWARD
+    # p l^alpha <= mean^alpha
     return mean / p ** (1.0 / alpha) * OUTWARD
 
 
@@ -84,9 +101,12 @@ def smallest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> 
     if math.isinf(mean):
         return 0.0
     if kind == "l1":
+        # p (1/l - 1) <= mean
         return p / (mean + p) / OUTWARD
     if kind == "chi2":
+        # p (1/l - 1)^2 <= mean
         return 1.0 / (1.0 + math.sqrt(mean / p)) / OUTWARD
+    # p l^-alpha <= mean^alpha
     return p ** (1.0 / alpha) / mean / OUTWARD
 
 
@@ -95,7 +115,7 @@ def breach_bound(low: float, high: float, prior: float) -> float:
 
     With all lifts in [low, high] no property whose prior is at most rho1 gets a posterior above
     rho2, and none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low
-    and high <= rho2/rho1, both together. 1 where nothing is guaranteed.
+    and high <= rho2/rho1, both together. `prior` is rho1. 1 where nothing is guaranteed.
     """
     upward = prior * high
     # 1 - (1 - prior) low, from positive terms: as a difference it would lose the digits of a small
@@ -131,9 +151,9 @@ def guarantee_table(
     `prior` has integers in proportion to P(s).
     """
     table = _from_budgets(achieved, leaked, alphas)
-    table += _from_averages(leaked, outputs, prior, alphas)
     high = max(output.max_lift for output in outputs)
     low = min(output.min_lift for output in outputs)
+    table += _from_averages(leaked, high, low, prior, alphas)
     for share in breaches:
         guarantee = Guarantee(
             source="Proposition A1",
@@ -145,12 +165,26 @@ def guarantee_table(
     return table
 
 
+def weakest(lines: Sequence[Guarantee]) -> Guarantee:
+    """The same line of several secrets as one line about all of them: the weakest bound, and the
+    worst value attained, None where it is missing for one of them.
+    """
+    first = lines[0]
+    worst = max if first.at_most else min
+    bound = worst(line.bound for line in lines)
+    values = [line.attained for line in lines if line.attained is not None]
+    attained: float | None = None
+    if len(values) == len(lines):
+        attained = worst(values)
+    return replace(first, bound=bound, attained=attained)
+
+
 def _from_budgets(
     achieved: Achieved, leaked: dict[str, float], alphas: Sequence[float]
 ) -> list[Guarantee]:
     """Bounds on the measures, from the largest and the smallest lift."""
     bounds = guarantees(achieved.eps_l, achieved.eps_u)
-    # (number of the proposition, measure, its bound)
+    # (number of the proposition, measure, its bound in `guarantees`)
     lines = [
         ("1.1", "mutual_information", "information"),
         ("1.2", "total_variation", "total_variation"),
@@ -173,77 +207,74 @@ def _from_budgets(
     ]
     for order in orders:
         lines.append(("5.3", f"alpha_lift_inverse[{order}]", "alpha_lift_inverse"))
-    return [
-        Guarantee(f"Proposition {number}", name, leaked[name], bounds[key])
-        for number, name, key in lines
-    ]
+    table: list[Guarantee] = []
+    for number, name, key in lines:
+        source = f"Proposition {number}"
+        table.append(Guarantee(source, name, attained=leaked[name], bound=bounds[key]))
+    return table
+
+
+class _Kind(NamedTuple):
+    """A kind of average of lifts: its section of Propositions 4 and 6, and the name, suffix and
+    order of its measure.
+    """
+
+    section: int
+    name: str
+    suffix: str
+    alpha: float
 
 
 def _from_averages(
     leaked: dict[str, float],
-    outputs: Sequence[OutputLeakage],
+    high: float,
+    low: float,
     prior: Sequence[int],
     alphas: Sequence[float],
 ) -> list[Guarantee]:
-    """Bounds on the single lifts, from the averages."""
-    high = max(output.max_lift for output in outputs)
-    low = min(output.min_lift for output in outputs)
+    """Bounds on the single lifts, from the averages; `high` and `low` are the extreme lifts."""
     # The bounds are weakest for the rarest symbol; its probability is rounded down.
     rarest = math.nextafter(min(prior) / sum(prior), 0.0)
-    # (section of the proposition, kind of average, suffix of the measure's name, order)
-    kinds = [(1, "l1", "", math.inf), (2, "chi2", "", math.inf)]
-    kinds += [(3, "alpha", f"[{order_of(alpha)}]", alpha) for alpha in alphas]
-    table: list[Guarantee] = []
-    for section, kind, suffix, alpha in kinds:
-        name = f"{kind}_lift{suffix}"
-        guarantee = Guarantee(
-            source=f"Proposition 4.{section}",
+    kinds = [_Kind(1, "l1", "", math.inf), _Kind(2, "chi2", "", math.inf)]
+    for alpha in alphas:
+        kinds.append(_Kind(3, "alpha", f"[{order_of(alpha)}]", alpha))
+    upper_lines: list[Guarantee] = []
+    lower_lines: list[Guarantee] = []
+    for kind in kinds:
+        name = f"{kind.name}_lift{kind.suffix}"
+        upper_line = Guarantee(
+            source=f"Proposition 4.{kind.section}",
             measure=f"max_lift by {name}",
             attained=high,
-            bound=largest_lift(kind, leaked[name], rarest, alpha),
+            bound=largest_lift(kind.name, leaked[name], rarest, kind.alpha),
         )
-        table.append(guarantee)
-    for section, kind, suffix, alpha in kinds:
-        name = f"{kind}_lift_inverse{suffix}"
-        guarantee = Guarantee(
-            source=f"Proposition 6.{section}",
+        upper_lines.append(upper_line)
+        name = f"{kind.name}_lift_inverse{kind.suffix}"
+        lower_line = Guarantee(
+            source=f"Proposition 6.{kind.section}",
             measure=f"min_lift by {name}",
             attained=low,
-            bound=smallest_lift(kind, leaked[name], rarest, alpha),
+            bound=smallest_lift(kind.name, leaked[name], rarest, kind.alpha),
             at_most=False,
         )
-        table.append(guarantee)
-    return table
+        lower_lines.append(lower_line)
+    return upper_lines + lower_lines
 
 
 def _worst_posterior(
     outputs: Sequence[OutputLeakage], prior: Sequence[int], share: float
 ) -> float | None:
-    """max over outputs y and sets Q of S with P(Q) <= share of P(Q|y), by enumeration."""
+    """The largest P(Q|y) over all outputs y and all sets Q of sensitive symbols with P(Q) <= share,
+    by enumeration; None if the sets are too many.
+    """
     if len(prior) > MOST_ENUMERATED:
         return None
     # The share as its shortest decimal, so that 0.1 means a tenth, and P(Q) in integers.
     most = Fraction(str(share)) * sum(prior)
+    # A set as the indicator of its symbols; P(Q|y) is then a scalar product.
     allowed: list[tuple[float, ...]] = []
     for indicator in product((0.0, 1.0), repeat=len(prior)):
         if sum(compress(prior, indicator)) <= most:
             allowed.append(indicator)
     posteriors = np.array([output.posterior for output in outputs])
     return float((np.array(allowed) @ posteriors.T).max())
-
-
-def weakest(lines: Sequence[Guarantee]) -> Guarantee:
-    """The same line of several secrets as one line about all of them."""
-    first = lines[0]
-    worst = min
-    if first.at_most:
-        worst = max
-    values: list[float] = []
-    for line in lines:
-        if line.attained is not None:
-            values.append(line.attained)
-    attained: float | None = None
-    if len(values) == len(lines):
-        attained = worst(values)
-    bound = worst(line.bound for line in lines)
-    return replace(first, bound=bound, attained=attained)

@@ -13,9 +13,12 @@ all tuples. The steps:
    all promises are relative to the same given columns (docs/explanation/rows-theory.md,
    proposition 10);
 2. the products of the columns of all channels but the last, up to scale, in integers. Of more than
-   `FOLLOWED` the harmless ones are left out and bounded (`joint_tuples.prune_directions`);
+   `FOLLOWED` the harmless ones are left out and bounded (`joint_pruning`);
 3. the last channel, joined in floating point, which leaves few tuples (`joint_tuples.candidates`);
 4. the verdict on these, in integers.
+
+Two channels are judged exactly. With more, what was left out in step 2 may keep the proven limits
+above what a tuple attains.
 """
 
 from __future__ import annotations
@@ -25,6 +28,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechdesign.auditing.columns import (
+    Direction,
+    Entries,
+    columns_on,
+    directions,
+    everything,
+)
 from mechdesign.auditing.common_table import (
     Released,
     TablePart,
@@ -37,20 +47,16 @@ from mechdesign.auditing.composition import (
     sum_of,
     worst_of_strata,
 )
-from mechdesign.auditing.demands import (
-    Direction,
-    Entries,
-    columns_on,
-    directions,
-    everything,
-)
+from mechdesign.auditing.extremes import Achieved
+from mechdesign.auditing.joint_pruning import prune_directions
 from mechdesign.auditing.joint_size import JointSize
-from mechdesign.auditing.joint_tuples import candidates, prune_directions
+from mechdesign.auditing.joint_tuples import candidates
 from mechdesign.auditing.row_columns import leaf_columns
-from mechdesign.auditing.verdict import Achieved, audit_columns
+from mechdesign.auditing.verdict import audit_columns
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import column_names
 
 FOLLOWED = 20_000
 """Directions of all channels but the last that are followed; beyond it the limits need not meet."""
@@ -64,14 +70,20 @@ class _Release:
     outputs: Sequence[str]
 
     def on(self, places: Mapping[int, int]) -> _Release:
-        """On a table of some of the symbols only, `places` of old positions in the new table."""
+        """The release on a table of some of the symbols only, whose positions there are `places` of
+        those here.
+        """
         columns: list[Entries] = []
         outputs: list[str] = []
         for (inputs, values), output in zip(self.columns, self.outputs, strict=True):
-            pairs = zip(inputs, values, strict=True)
-            part = [(places[x], value) for x, value in pairs if x in places]
-            if part:
-                columns.append(([x for x, _ in part], [value for _, value in part]))
+            part_inputs: list[int] = []
+            part_values: list[int] = []
+            for x, value in zip(inputs, values, strict=True):
+                if x in places:
+                    part_inputs.append(places[x])
+                    part_values.append(value)
+            if part_inputs:
+                columns.append((part_inputs, part_values))
                 outputs.append(output)
         return _Release(columns, outputs)
 
@@ -103,16 +115,17 @@ def compose(
     parts = parts_of(table, given)
     size = JointSize([part.table for part in parts])
     releases = [_release_of(channel, table, size) for channel in channels]
+    # Only releases of rows are refused for their size.
     guard: JointSize | None = None
     if any(isinstance(channel, RowChannel) for channel in channels):
         guard = size
-    found: list[Composition] = []
+    strata: list[Composition] = []
     for part in parts:
-        own = releases
+        releases_on_part = releases
         if given:
-            own = [release.on(part.places) for release in releases]
-        found.append(_composed(part.table, own, most, guard))
-    composition = worst_of_strata(found)
+            releases_on_part = [release.on(part.places) for release in releases]
+        strata.append(_composed(part.table, releases_on_part, most, guard))
+    composition = worst_of_strata(strata)
     if not given:
         return replace(composition, notices=_against_the_whole(channels))
     return replace(composition, relative_to=given, given=_given_lifts(table, parts))
@@ -127,7 +140,7 @@ def relative_columns(channels: Sequence[Released]) -> tuple[str, ...]:
     for channel in channels:
         if not isinstance(channel, RowChannel) or channel.record.promise != RELATIVE:
             return ()
-        names = tuple(name for group in channel.given for name in group.columns)
+        names = column_names(channel.given)
         columns.add(frozenset(names))
     if len(columns) > 1:
         return ()
@@ -135,7 +148,7 @@ def relative_columns(channels: Sequence[Released]) -> tuple[str, ...]:
 
 
 def _against_the_whole(channels: Sequence[Released]) -> tuple[str, ...]:
-    """What to say of relative promises that are not judged as such."""
+    """The notice about relative promises that are not judged as such; none without them."""
     for channel in channels:
         if isinstance(channel, RowChannel) and channel.record.promise == RELATIVE:
             return (
@@ -146,18 +159,24 @@ def _against_the_whole(channels: Sequence[Released]) -> tuple[str, ...]:
 
 
 def _release_of(channel: Released, table: Joint, size: JointSize) -> _Release:
+    """The columns of a channel over the useful symbols of a table."""
     if isinstance(channel, RowChannel):
         leaves = leaf_columns(channel, table, size.refusal)
-        return _Release(leaves.columns, [", ".join(texts) for texts in leaves.outputs])
+        outputs = [", ".join(texts) for texts in leaves.outputs]
+        return _Release(leaves.columns, outputs)
     return _Release(columns_on(channel, table), channel.outputs)
 
 
 def _given_lifts(table: Joint, parts: Sequence[TablePart]) -> Achieved:
-    """What the given columns tell by themselves, measured against the whole table."""
+    """What the given columns tell by themselves, measured against the whole table.
+
+    They are a channel whose outputs are the strata, each certain on its symbols.
+    """
     columns: list[Entries] = []
-    for part in parts:
+    labels: list[str] = []
+    for k, part in enumerate(parts):
         columns.append((list(part.places), [1] * len(part.places)))
-    labels = [str(k) for k in range(len(columns))]
+        labels.append(str(k))
     return audit_columns(columns, labels, table, LIP(1.0)).achieved
 
 
@@ -166,10 +185,10 @@ def _composed(
 ) -> Composition:
     """The joint leakage on one table; `size` refuses what row channels make too large."""
     lip = LIP(1.0)  # equal budgets, so that the worst cell is that of the larger side
-    alone = tuple(
-        audit_columns(release.columns, release.outputs, table, lip).achieved
-        for release in releases
-    )
+    alone: list[Achieved] = []
+    for release in releases:
+        audit = audit_columns(release.columns, release.outputs, table, lip)
+        alone.append(audit.achieved)
     # The channel with most outputs comes last: its tuples are the cheapest.
     order = sorted(range(len(releases)), key=lambda k: len(releases[k].columns))
     ordered = [releases[k].columns for k in order]
@@ -179,23 +198,29 @@ def _composed(
     extreme: list[Direction] = []
     for secret in table.secrets:
         extreme += candidates(secret, followed, ordered[-1])
-    labels = [str(k) for k in range(len(extreme))]
-    verdict = audit_columns([column for column, _ in extreme], labels, table, lip)
+    # The candidates are the outputs of one channel, named by their positions.
+    columns: list[Entries] = []
+    labels: list[str] = []
+    for k, (column, _) in enumerate(extreme):
+        columns.append(column)
+        labels.append(str(k))
+    verdict = audit_columns(columns, labels, table, lip)
     at_least = verdict.achieved
     worst = verdict.worst
     _, worst_outputs = extreme[int(worst.output)]
+    # Outputs are in the order of the search, and are named in that of the channels.
     output_of = dict(zip(order, worst_outputs, strict=True))
-    worst_tuple = tuple(
-        release.outputs[output_of[k]] for k, release in enumerate(releases)
-    )
+    worst_tuple: list[str] = []
+    for k, release in enumerate(releases):
+        worst_tuple.append(release.outputs[output_of[k]])
     return Composition(
         eps_l=max(at_least.eps_l, left_out[0]),
         eps_u=max(at_least.eps_u, left_out[1]),
         eps_ldp=max(at_least.eps_ldp, left_out[2]),
         at_least=at_least,
-        worst=WorstTuple(worst.sensitive, worst_tuple, worst.lift),
+        worst=WorstTuple(worst.sensitive, tuple(worst_tuple), worst.lift),
         sum=sum_of(alone),
-        alone=alone,
+        alone=tuple(alone),
     )
 
 
@@ -214,6 +239,7 @@ def _all_but_last(
         if size is not None:
             size.check_products(followed, columns)
         followed = directions(followed, columns)
+        # The directions of the first channel alone are no more than its outputs: all are followed.
         if depth and len(followed) > most:
             if size is not None:
                 size.check_directions(followed, table)

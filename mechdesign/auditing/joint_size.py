@@ -1,8 +1,11 @@
 """How many released rows are compared exactly, and what holds where there are more.
 
 Releases of rows have tens of thousands of leaves each, so their pairs and tuples may be too many
-for memory or time. They are refused before the work, with the bound that the true row itself gives
-(docs/explanation/rows-theory.md, proposition 11).
+for memory or time. `joint_leakage` asks `JointSize` before each step, which counts the step's work
+and refuses what is too much. The refusal has a bound that holds all the same: releases drawn from
+the true row tell no more than the true row itself (docs/explanation/rows-theory.md, proposition
+11), and its lifts are computed exactly by an audit of the channel that releases every symbol as it
+is.
 """
 
 from __future__ import annotations
@@ -10,10 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from mechdesign.auditing.composition import largest_of
-from mechdesign.auditing.demands import Direction, Entries
+from mechdesign.auditing.columns import Direction, Entries
+from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.auditing.row_columns import MOST_ENTRIES
-from mechdesign.auditing.verdict import Achieved, audit_columns
+from mechdesign.auditing.verdict import audit_columns
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most
 from mechdesign.notions import LIP
@@ -36,7 +39,7 @@ class JointSize:
         self._strata = strata
 
     def refusal(self, much: str) -> InputError:
-        """Why, and what holds all the same: a release tells no more than the true row."""
+        """The error for releases that have too `much`, with the bound that holds all the same."""
         bound = largest_of([_true_rows(table) for table in self._strata])
         return InputError(
             f"these releases have {much}, more than are compared exactly. What holds all the same: "
@@ -49,8 +52,14 @@ class JointSize:
         self, followed: Sequence[Direction], columns: Sequence[Entries]
     ) -> None:
         """Refuse products with more entries than memory is planned for."""
-        times = Counter(x for inputs, _ in columns for x in inputs)
-        entries = sum(times[x] for (inputs, _), _ in followed for x in inputs)
+        # A product has an entry for each symbol that both factors have. So a symbol gives as many
+        # entries as there are pairs of a direction and a column with it.
+        columns_with: Counter[int] = Counter()
+        for inputs, _ in columns:
+            columns_with.update(inputs)
+        entries = 0
+        for (inputs, _), _ in followed:
+            entries += sum(columns_with[x] for x in inputs)
         if entries > MOST_ENTRIES:
             raise self.refusal(f"{entries:,} pairs of a row and two released rows")
 

@@ -1,8 +1,12 @@
 """Audit of a matrix from another tool: an array, or a file with useful symbols in the first column.
 
-Decimals and floats are taken as the exact rationals that they are, rows are divided by their exact
-sums, and the matrix is brought to integers over one denominator. From there on the verdict is that
-of any channel (`verdict`).
+Its rows have P(y|x) of every useful symbol x of a table. `outside` takes decimals and floats as the
+exact rationals that they are, divides each row by its exact sum, and brings the matrix to integers
+over one denominator, column by column. From there on the verdict is that of any channel
+(`verdict.audit_columns`).
+
+Example: the row 0.333, 0.667 is 333/1000, 667/1000, and 0.5, 0.5 is 1/2, 1/2. Over the common
+denominator 1000 the first column is (333, 500).
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.demands import Entries
+from mechdesign.auditing.columns import Entries
 from mechdesign.auditing.population_promise import (
     PopulationPromise,
     Released,
@@ -67,12 +71,51 @@ def audit_matrix(
     return audit_columns(released.columns, released.outputs, joint, notion)
 
 
+def audit_file(
+    path: PathLike, joint: Joint, notion: Notion, *, text: TextOptions | None = None
+) -> tuple[Audit, PopulationPromise | None]:
+    """Decide exactly whether the matrix in a CSV or Parquet file satisfies `notion` on `joint`.
+
+    The second result is the promise for the population; None unless the table counts records and
+    has one secret.
+
+    Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows
+    must sum to 1 within 1e-9 and are then normalised exactly. `text` is the format of a CSV; ``-``
+    is standard input.
+    """
+    with open_source(path, text, repeated_names=True) as source:
+        name = source.name
+        header = source.header
+        rows = all_rows(source)
+    if len(header) < 2 or not rows:
+        raise InputError(
+            f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows"
+        )
+    with errors_naming(name):
+        symbols: list[str] = []
+        probabilities: list[Sequence[Any]] = []
+        for row in rows:
+            symbols.append(row[0])
+            probabilities.append(row[1:])
+        matrix = outside(probabilities, joint, symbols, header[1:])
+        audit = audit_columns(matrix.columns, matrix.outputs, joint, notion)
+        if not joint.is_counts or joint.sensitive.protects_columns:
+            return audit, None
+        return audit, promise_of(matrix, joint, notion, confidence_set(joint))
+
+
 def outside(
     rows: Sequence[Sequence[Any]], joint: Joint, symbols: list[str], outputs: list[str]
 ) -> Released:
-    """Rows of probabilities as integers over one denominator.
+    """Rows of probabilities from outside as a release: columns of integers over one denominator.
 
     The rows belong to these useful symbols of the table, and their entries to these outputs.
+
+    Raises
+    ------
+    InputError
+        If an output or a symbol occurs twice, the symbols are not those of the table, or a row is
+        no distribution.
     """
     order = _order(symbols, joint)
     twice = repeated(outputs)
@@ -80,9 +123,9 @@ def outside(
         raise InputError(
             f"the output {quoted(twice)} of the matrix occurs twice; labels must be different"
         )
-    shares = [
-        _shares(row, name, outputs) for row, name in zip(rows, symbols, strict=True)
-    ]
+    shares: list[list[Fraction]] = []
+    for row, name in zip(rows, symbols, strict=True):
+        shares.append(_shares(row, name, outputs))
     # Over the least common denominator every entry is an integer, with nothing rounded.
     denominator = 1
     for row_shares in shares:
@@ -124,6 +167,21 @@ def _order(names: list[str], joint: Joint) -> list[int]:
     return [position[name] for name in names]
 
 
+def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
+    """The row, checked, over its exact sum."""
+    where = "row {}, output {} of the matrix"
+    cells: list[Fraction] = []
+    for cell, label in zip(row, labels, strict=True):
+        cells.append(non_negative(cell, where, name, label))
+    total = sum(cells, Fraction(0))
+    if abs(total - 1) > ROW_SUM_TOLERANCE:
+        raise InputError(
+            f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9"
+        )
+    # Over the exact sum, so that the audited rows are distributions exactly.
+    return [cell / total for cell in cells]
+
+
 def non_negative(cell: Any, where: str, *names: str) -> Fraction:
     """The exact value of a cell; InputError if it is negative or no number.
 
@@ -138,48 +196,3 @@ def non_negative(cell: Any, where: str, *names: str) -> Fraction:
         place = where.format(*map(quoted, names))
         raise InputError(f"{place} is negative ({quoted(cell)})")
     return value
-
-
-def _shares(row: Sequence[Any], name: str, labels: list[str]) -> list[Fraction]:
-    """The row, checked, over its exact sum."""
-    where = "row {}, output {} of the matrix"
-    cells = [
-        non_negative(cell, where, name, label)
-        for cell, label in zip(row, labels, strict=True)
-    ]
-    total = sum(cells, Fraction(0))
-    if abs(total - 1) > ROW_SUM_TOLERANCE:
-        raise InputError(
-            f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9"
-        )
-    # Over the exact sum, so that the audited rows are distributions exactly.
-    return [cell / total for cell in cells]
-
-
-def audit_file(
-    path: PathLike, joint: Joint, notion: Notion, *, text: TextOptions | None = None
-) -> tuple[Audit, PopulationPromise | None]:
-    """Decide exactly whether the matrix in a CSV or Parquet file satisfies `notion` on `joint`.
-
-    The second result is the promise for the population; None unless the table counts records and
-    has one secret.
-
-    Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows
-    must sum to 1 within 1e-9 and are then normalised exactly. `text` is the format of a CSV; ``-``
-    is standard input.
-    """
-    with open_source(path, text, repeated_names=True) as source:
-        name = source.name
-        header = source.header
-        rows = all_rows(source)
-    if len(header) < 2 or not rows:
-        raise InputError(
-            f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows"
-        )
-    with errors_naming(name):
-        symbols = [row[0] for row in rows]
-        matrix = outside([row[1:] for row in rows], joint, symbols, header[1:])
-        audit = audit_columns(matrix.columns, matrix.outputs, joint, notion)
-        if not joint.is_counts or joint.sensitive.protects_columns:
-            return audit, None
-        return audit, promise_of(matrix, joint, notion, confidence_set(joint))

@@ -1,8 +1,14 @@
 """Every utility and leakage measure of a channel on a table, in nats.
 
-I(X;Y) is that of the integers, rounded so that it never claims too much. Leakages are rounded
-outwards (`auditing.leakages`); what bounds on the lift imply for them is in
-`auditing.implied_bounds`.
+`measure` puts together what other modules compute:
+
+- `utility`, here: H(X), I(X;Y) = H(X) - H(X|Y) and their quotient, in doubles with a proven error
+  and rounded so that they never claim too much;
+- the leakage of every output (`leakages`), its worst output for each measure, and the averages over
+  outputs (`average_measures`), all rounded outwards;
+- what bounds on the lift imply for these (`implied_bounds`).
+
+Of several secrets each is measured for itself, and every figure is the worst of all.
 """
 
 from __future__ import annotations
@@ -11,20 +17,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import mul
+from typing import TypeAlias
 
 import numpy as np
 
-from mechdesign.auditing.demands import columns_on, log_upper, released_part
+from mechdesign.auditing.average_measures import average_leakages
+from mechdesign.auditing.columns import columns_on, released_part
+from mechdesign.auditing.extremes import Achieved, log_upper
 from mechdesign.auditing.implied_bounds import Guarantee, guarantee_table, weakest
-from mechdesign.auditing.leakages import (
-    OutputLeakage,
-    ReleasedMasses,
-    average_leakages,
-    masses_of,
-    output_leakages,
-    worst_of,
-)
-from mechdesign.auditing.verdict import Achieved, achieved_by
+from mechdesign.auditing.leakages import OutputLeakage, output_leakages, worst_of
+from mechdesign.auditing.output_masses import ReleasedMasses, masses_of
+from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import order_of
@@ -43,6 +46,10 @@ product and the exact sum round once each; the logarithm is within 4 units in th
 roundoffs (NumPy's vector loops; usually 1), and repeats the error of its argument. The rest is
 reserve. Computed as log1p((m - t)/t) it loses nothing near m = t.
 """
+
+
+Group: TypeAlias = tuple[list[int], int]
+"""Masses of the symbols that one outcome leaves possible, in integers, and their sum."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +75,14 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     joint = released_part(channel, joint)
     weights = joint.useful_counts
     total = joint.total
+    # A constant X has no information to keep.
     if len(weights) == 1:
         return Utility(0.0, 0.0, 1.0)
     entropy = sum_of_logs([(list(weights), total)], total)
     # H(X) rounded down and H(X|Y) rounded up: I(X;Y) is never claimed to be larger than it is.
     low = entropy * (1.0 - SUM_ERROR)
-    groups: list[tuple[list[int], int]] = []
+    # For each output the masses P(x, y) in integers, and their sum.
+    groups: list[Group] = []
     for inputs, values in columns_on(channel, joint):
         # An output that names its input leaves no uncertainty.
         if len(inputs) > 1:
@@ -93,8 +102,12 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     )
 
 
-def sum_of_logs(groups: list[tuple[list[int], int]], scale: int) -> float:
-    """Sum of t log(m/t) / scale over the positive integers t of every group (list of t, m >= t)."""
+def sum_of_logs(groups: list[Group], scale: int) -> float:
+    """Sum of t log(m/t) / scale over the positive integers t of every group (list of t, their sum
+    m).
+
+    With t / scale = P(x, y) this is H(X|Y); with one group of P(x) it is H(X).
+    """
     terms: list[float] = []
     quotients: list[float] = []
     for masses, whole in groups:
@@ -131,10 +144,9 @@ def measure(
     """Measure `channel` on `joint`; of several secrets each figure is the worst of all."""
     joint = released_part(channel, joint)
     if joint.sensitive.protects_columns:
-        parts = [
-            measure(channel, secret, alphas, orders, breaches)
-            for secret in joint.secrets
-        ]
+        parts: list[ChannelMeasures] = []
+        for secret in joint.secrets:
+            parts.append(measure(channel, secret, alphas, orders, breaches))
         return _worst_of_secrets(parts, achieved_by(channel, joint))
     return released_measures(
         masses_of(channel, joint),
@@ -148,13 +160,17 @@ def measure(
 
 def released_measures(
     released: ReleasedMasses,
-    kept: dict[str, float],
+    utility_measures: dict[str, float],
     achieved: Achieved,
     alphas: Sequence[float],
     orders: Sequence[float],
     breaches: Sequence[float],
 ) -> ChannelMeasures:
-    """All measures of what is released, whose utility is `kept`."""
+    """All measures of what is released, be it by a channel of one column or of rows.
+
+    Its utility and the budgets that it achieves are computed before, because they depend on the
+    kind of the channel.
+    """
     alphas = [check_alpha(alpha) for alpha in alphas]
     for order in orders:
         if not order > 0.0:
@@ -168,7 +184,7 @@ def released_measures(
     averages = average_leakages(released, list(dict.fromkeys([*alphas, *orders])))
     leaked = _overall(outputs, alphas) | averages
     return ChannelMeasures(
-        utility=kept,
+        utility=utility_measures,
         leakage=leaked,
         achieved=achieved,
         outputs=outputs,
@@ -179,9 +195,12 @@ def released_measures(
 
 
 def _utility_measures(channel: Channel, joint: Joint) -> dict[str, float]:
+    """The utility of Y for X, by name."""
     worth = utility(channel, joint)
     # Maximal leakage of X through Y, log sum_y max_x W(y|x), holds for any distribution of X.
-    largest = sum(max(entries) for _, entries in channel.integers.columns)
+    largest = 0
+    for _, entries in channel.integers.columns:
+        largest += max(entries)
     return {
         "entropy": worth.entropy,
         "mutual_information": worth.mutual_information,
@@ -198,12 +217,10 @@ def _worst_of_secrets(
     first = parts[0]
     leakage: dict[str, float] = {}
     for name in first.leakage:
-        values = [part.leakage[name] for part in parts]
         # Of the least log-lift the least value is the worst, of all others the largest.
-        if name.startswith("min_log"):
-            leakage[name] = min(values)
-        else:
-            leakage[name] = max(values)
+        worst = min if name.startswith("min_log") else max
+        leakage[name] = worst(part.leakage[name] for part in parts)
+    # The outputs, and the lines of the table of guarantees, are the same for all secrets.
     by_output = zip(*(part.outputs for part in parts), strict=True)
     by_line = zip(*(part.guarantees for part in parts), strict=True)
     return ChannelMeasures(

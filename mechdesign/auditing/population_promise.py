@@ -2,27 +2,31 @@
 
 A channel designed on few records keeps its promise on these records. What is left of it for the
 population that they are a sample of are the largest and the smallest lift over a confidence set
-(`population`, in integers). The fewer records a symbol has, the wider are its intervals in
+(`population_extremes`, in integers). The fewer records a symbol has, the wider are its intervals in
 proportion to its shares, and the further the lifts of outputs made of it can lie from those of the
-table. A remedy is to publish such an output as one with another. Causes and remedy are searched in
-floating point; the budgets that are reported are exact.
+table.
+
+`population_promise` reports three things: the budgets that hold for the population; for the largest
+and the smallest lift the cell and the symbols whose intervals move it most (`_cause`); and what up
+to three mergers of outputs would give (`_remedy`, a greedy search). Causes and remedy are searched
+in floating point; the budgets that are reported are exact.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.auditing.demands import Entries, columns_on, released_part
-from mechdesign.auditing.population import Bound, Population, achieved_of
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.columns import Entries, columns_on, released_part
+from mechdesign.auditing.extremes import Achieved
+from mechdesign.auditing.population_extremes import Bound, Population, achieved_of
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.binomial import SCALE
+from mechdesign.core.limits import LiftLimits
 from mechdesign.notions import LIP, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
@@ -112,7 +116,7 @@ def population_promise(
     )
     if chosen is None:
         return promise_of(released, joint, notion, confidence_set(joint))
-    return promise_of(released, joint, notion, chosen, mended=False)
+    return promise_of(released, joint, notion, chosen, with_remedy=False)
 
 
 def promise_of(
@@ -121,16 +125,17 @@ def promise_of(
     notion: Notion | None,
     confidence: ConfidenceSet,
     *,
-    mended: bool = True,
+    with_remedy: bool = True,
 ) -> PopulationPromise:
-    """`population_promise` of a channel that is given in integers; `mended` tries to merge outputs,
-    unless there are too many.
+    """`population_promise` of a channel that is given in integers.
+
+    `with_remedy` tries to merge outputs, unless there are too many.
     """
     population = Population(confidence, joint.useful_counts)
     worst = population.worst(released.columns)
     size = len(released.columns) * len(joint.sensitive) * len(joint.useful)
     merged: Merged | None = None
-    if mended and size <= MOST_TRIED:
+    if with_remedy and size <= MOST_TRIED:
         merged = _remedy(released, joint, notion, population)
     return PopulationPromise(
         level=confidence.level,
@@ -152,7 +157,8 @@ def _cause(
     """The cell of `bound`, and the symbols whose intervals in its own row make up half of what the
     set adds to it.
     """
-    # P(y|s) = sum of P(x|s) P(y|x): the interval of P(x|s) moves it by (end - estimate) P(y|x).
+    # P(y|s) = sum over x of P(x|s) P(y|x): the interval of P(x|s) moves it by at most
+    # |end - estimate| P(y|x).
     s = bound.s
     row = joint.counts[s]
     total = joint.sensitive_counts[s]
@@ -191,7 +197,10 @@ def _cause(
 def _remedy(
     released: Released, joint: Joint, notion: Notion | None, population: Population
 ) -> Merged | None:
-    """Merge the worst output with the one that mends it best, a few times; describe the result."""
+    """What merging the worst output with the one that mends it best gives, a few times.
+
+    None if it does not lower the largest usage of a budget enough to be worth showing.
+    """
     if notion is None or notion.limits.mean is not None:
         notion = LIP(1.0)
     # How much of these limits each output uses: the search lowers the largest usage.
@@ -203,14 +212,10 @@ def _remedy(
     # At least two outputs are left: a single one would release nothing.
     for _ in range(min(MOST_MERGERS, len(columns) - 2)):
         y = usages.index(max(usages))
-        others = [k for k in range(len(columns)) if k != y]
-        sums = [_sum(columns[y], columns[k]) for k in others]
-        new_usages = [population.extremes(column).usage(limits) for column in sums]
-        best = new_usages.index(min(new_usages))
-        k = others[best]
-        columns[k] = sums[best]
-        groups[k] = groups[k] + groups[y]
-        usages[k] = new_usages[best]
+        merger = _best_merger(columns, y, population, limits)
+        columns[merger.partner] = merger.column
+        groups[merger.partner] += groups[y]
+        usages[merger.partner] = merger.usage
         del columns[y], groups[y], usages[y]
         if max(usages) <= WORTH_SAYING * before:
             return Merged(
@@ -219,6 +224,27 @@ def _remedy(
                 lost=_share_lost(released, columns, joint),
             )
     return None
+
+
+class _Merger(NamedTuple):
+    """Publishing an output as one with its `partner`: the column of both, and what it uses."""
+
+    partner: int
+    column: Entries
+    usage: float
+
+
+def _best_merger(
+    columns: Sequence[Entries], y: int, population: Population, limits: LiftLimits
+) -> _Merger:
+    """The merger of the output `y` that uses least of the limits, of equal ones the first."""
+    mergers: list[_Merger] = []
+    for k, column in enumerate(columns):
+        if k != y:
+            merged = _sum(columns[y], column)
+            usage = population.extremes(merged).usage(limits)
+            mergers.append(_Merger(k, merged, usage))
+    return min(mergers, key=lambda merger: merger.usage)
 
 
 def _share_lost(released: Released, columns: Sequence[Entries], joint: Joint) -> float:
@@ -232,11 +258,12 @@ def _share_lost(released: Released, columns: Sequence[Entries], joint: Joint) ->
 
 
 def _sum(one: Entries, other: Entries) -> Entries:
-    """The column of two outputs published as one."""
-    total = Counter(dict(zip(*one, strict=True)))
-    total += Counter(dict(zip(*other, strict=True)))
-    inputs = sorted(total)
-    return inputs, [total[x] for x in inputs]
+    """The column of two outputs published as one: W(y|x) + W(z|x)."""
+    entries = dict(zip(*one, strict=True))
+    for x, value in zip(*other, strict=True):
+        entries[x] = entries.get(x, 0) + value
+    inputs = sorted(entries)
+    return inputs, [entries[x] for x in inputs]
 
 
 def _information(columns: Sequence[Entries], weights: Array, denominator: int) -> float:
@@ -244,8 +271,9 @@ def _information(columns: Sequence[Entries], weights: Array, denominator: int) -
     value = 0.0
     mass = 0.0
     for inputs, entries in columns:
-        shares = np.array([entry / denominator for entry in entries])
-        q = weights[list(inputs)] * shares
-        value += float(q @ np.log(q / q.sum()))
-        mass += float(q.sum())
+        # N P(x, y) of one output, N the number of records.
+        entry_shares = np.array([entry / denominator for entry in entries])
+        masses = weights[list(inputs)] * entry_shares
+        value += float(masses @ np.log(masses / masses.sum()))
+        mass += float(masses.sum())
     return value / mass

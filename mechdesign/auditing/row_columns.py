@@ -1,9 +1,14 @@
 """A row channel as one channel of the crossed columns: the column of integers of every leaf.
 
-A leaf (`auditing.row_leaves`) is one whole released row. Its column has, for each row x of the
-table, the product of the tree's integers along the path, which is W(leaf|x) times 2^(53 j) for a
-leaf of the length j. Lifts of a leaf do not change when its column is multiplied by a constant, so
-every leaf keeps a unit of its own.
+A leaf (`row_leaves`) is one whole released row. Its column has, for each row x of the table, the
+product of the tree's integers along the path, which is W(leaf|x) times 2^(53 j) for a leaf of the
+length j. Lifts of a leaf do not change when its column is multiplied by a constant, so every leaf
+keeps a unit of its own.
+
+`leaf_columns` begins with one path for each row, from the root of its stratum, and makes all paths
+one level longer at a time: a path at a node with an input symbol continues to every output with a
+positive entry. A path that comes to a constant node has ended, and its product is an entry of the
+column of its leaf.
 """
 
 from __future__ import annotations
@@ -15,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Entries
+from mechdesign.auditing.columns import Entries
+from mechdesign.auditing.row_masses import texts_of_row
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -41,18 +47,23 @@ class LeafColumns:
 
 @dataclass(frozen=True, eq=False)
 class _Paths:
-    """Pairs of a row of the table and what may have been released of it so far."""
+    """Pairs of a row of the table and what may have been released of it so far.
+
+    `rows` are positions in the table and `nodes` what the path leads to; `weights` are the products
+    along the path, Python integers, and `prefixes` the output of every level so far, (pairs,
+    levels).
+    """
 
     rows: Integers
     nodes: Integers
     weights: NDArray[Any]
     prefixes: Integers
-    """Output of every level so far, (pairs, levels)."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def part(self, chosen: NDArray[Any]) -> _Paths:
+    def part(self, chosen: NDArray[np.bool_]) -> _Paths:
+        """The paths that a mask chooses."""
         return _Paths(
             self.rows[chosen],
             self.nodes[chosen],
@@ -86,27 +97,23 @@ def leaf_columns(channel: RowChannel, table: Joint, refuse: Refuse) -> LeafColum
         weights=ones,
         prefixes=np.zeros((len(codes), 0), dtype=np.int64),
     )
-    found: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    # (row, entry) of every leaf, by its stratum and its outputs.
+    entries_of_leaf: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     held = 0
     for level, level_table in enumerate(tree.levels):
         # Below a constant node nothing depends on the row: the prefix is a leaf.
         ended = level_table.constant[paths.nodes]
-        held += _add(found, paths.part(ended), strata)
+        held += _add(entries_of_leaf, paths.part(ended), strata)
         paths = paths.part(~ended)
         pairs = _pairs(channel, level, paths, codes[:, given + level])
         indptr = level_table.rows.indptr
+        # The number of outputs of each pair, before memory is taken for the longer paths.
         longer = held + int((indptr[pairs + 1] - indptr[pairs]).sum())
         if longer > MOST_ENTRIES:
             raise refuse(f"{longer:,} pairs of a row and what may be released of it")
         paths = _next_level(level_table, paths, pairs)
-    _add(found, paths, strata)
-    columns: list[Entries] = []
-    outputs: list[tuple[str, ...]] = []
-    for prefix in sorted(found):
-        entries = sorted(found[prefix])
-        columns.append(([x for x, _ in entries], [value for _, value in entries]))
-        outputs.append(_texts(channel, prefix))
-    return LeafColumns(columns, outputs)
+    _add(entries_of_leaf, paths, strata)
+    return _leaf_columns(channel, entries_of_leaf)
 
 
 def _pairs(
@@ -136,9 +143,11 @@ def _next_level(table: LevelTable, paths: _Paths, pairs: Integers) -> _Paths:
 
 
 def _add(
-    found: dict[tuple[int, ...], list[tuple[int, int]]], paths: _Paths, strata: Integers
+    entries_of_leaf: dict[tuple[int, ...], list[tuple[int, int]]],
+    paths: _Paths,
+    strata: Integers,
 ) -> int:
-    """Add the entries of paths that ended to the column of (stratum, outputs); their number."""
+    """Add paths that ended as entries of their leaves, and return how many they are."""
     entries = zip(
         strata[paths.rows].tolist(),
         paths.prefixes.tolist(),
@@ -147,18 +156,23 @@ def _add(
         strict=True,
     )
     for stratum, prefix, row, weight in entries:
-        found.setdefault((stratum, *prefix), []).append((row, weight))
+        entries_of_leaf.setdefault((stratum, *prefix), []).append((row, weight))
     return len(paths)
 
 
-def _texts(channel: RowChannel, prefix: tuple[int, ...]) -> tuple[str, ...]:
-    """Given and released texts of a stratum and the outputs of the first levels."""
-    texts: tuple[str, ...] = ()
-    for variable, code in zip(channel.given, channel.strata[prefix[0]], strict=True):
-        texts += variable.symbols[code]
-    for level, output in enumerate(prefix[1:]):
-        texts += channel.texts_of(level, output)
-    return texts
+def _leaf_columns(
+    channel: RowChannel, entries_of_leaf: dict[tuple[int, ...], list[tuple[int, int]]]
+) -> LeafColumns:
+    """The column and the texts of every leaf, in the order of strata and outputs."""
+    columns: list[Entries] = []
+    outputs: list[tuple[str, ...]] = []
+    for prefix in sorted(entries_of_leaf):
+        entries = sorted(entries_of_leaf[prefix])
+        rows, weights = zip(*entries, strict=True)
+        columns.append((rows, weights))
+        stratum, *places = prefix
+        outputs.append(texts_of_row(channel, stratum, places))
+    return LeafColumns(columns, outputs)
 
 
 def _codes_on(channel: RowChannel, table: Joint) -> Integers:
@@ -170,6 +184,7 @@ def _codes_on(channel: RowChannel, table: Joint) -> Integers:
 
 
 def _codes_of(variable: Variable, whole: Variable) -> list[int]:
+    """The code of the variable's symbol in every symbol of `whole`."""
     absent = [name for name in variable.columns if name not in whole.columns]
     if absent:
         raise InputError(

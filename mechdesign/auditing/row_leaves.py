@@ -4,8 +4,10 @@ A leaf is a prefix after which nothing depends on the record, so all that can be
 released row is which leaf it belongs to. The outputs of the constant levels below a leaf are part
 of it, and hence every leaf is one whole released row.
 
-`LeafMasses` gives N(s) of a prefix of the length j in units of 2^(-53 j). Here all leaves have the
-unit of the longest prefix, so that their integers can be added and compared.
+`row_law` takes N(s) of every prefix from `row_masses.PrefixMasses` and keeps the prefixes that are
+leaves. N(s) of a prefix of the length j is in units of 2^(-53 j). Here all leaves have the unit of
+the longest prefix, so that their integers can be added and compared: with k levels, N(s) of a leaf
+of the length j is multiplied by 2^(53 (k - j)).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.row_masses import LeafMasses, table_on
+from mechdesign.auditing.row_masses import PrefixMasses, table_on, texts_of_row
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.integers import Integers
 from mechdesign.core.row_tree import DENOMINATOR
@@ -77,13 +79,8 @@ class RowLaw:
 
     def texts(self, leaf: int) -> tuple[str, ...]:
         """Given and released texts of a leaf."""
-        texts: tuple[str, ...] = ()
-        codes = self.channel.strata[int(self.strata[leaf])]
-        for variable, code in zip(self.channel.given, codes, strict=True):
-            texts += variable.symbols[code]
-        for level, output in enumerate(self.outputs[leaf].tolist()):
-            texts += self.channel.texts_of(level, output)
-        return texts
+        stratum = int(self.strata[leaf])
+        return texts_of_row(self.channel, stratum, self.outputs[leaf].tolist())
 
 
 def row_law(channel: RowChannel, table: Any = None) -> RowLaw:
@@ -101,16 +98,17 @@ def row_law(channel: RowChannel, table: Any = None) -> RowLaw:
         does not know.
     """
     records = table_on(channel, table)
-    leaf_masses = LeafMasses(channel, records)
+    prefix_masses = PrefixMasses(channel, records)
     prior_rows: list[list[int]] = []
     for stratum in range(len(channel.strata)):
-        rows = np.flatnonzero(leaf_masses.strata == stratum)
+        rows = np.flatnonzero(prefix_masses.strata == stratum)
         prior_rows.append(records.sensitive_counts(rows))
     priors = np.array(prior_rows, dtype=object)
     levels = len(channel.levels)
     paths = _paths_of_slots(channel)
-    parts = [_leaves_without_levels(channel, leaf_masses.strata, priors)]
-    for level, slots, masses in leaf_masses:
+    # Strata, outputs and masses of leaves, block by block; those that end at the root come first.
+    parts = [_leaves_without_levels(channel, prefix_masses.strata, priors)]
+    for level, slots, masses in prefix_masses:
         is_leaf = channel.tree.ends(level)[slots]
         leaves = slots[is_leaf]
         # The levels below a leaf are certain: probability DENOMINATOR / DENOMINATOR each.
@@ -138,7 +136,11 @@ class SlotPaths:
 
 
 def _paths_of_slots(channel: RowChannel) -> list[SlotPaths]:
-    """How every slot is reached; of slots of shared constant nodes any one way."""
+    """How every slot of every level is reached; of slots of shared constant nodes any one way.
+
+    From the roots down: a slot has the stratum of its node and one output more, and hands both to
+    its child.
+    """
     tree = channel.tree
     strata = np.zeros(tree.levels[0].nodes, dtype=np.int64)
     strata[tree.roots] = np.arange(len(tree.roots))
@@ -165,7 +167,10 @@ def _constants_below(channel: RowChannel, level: int, slots: Integers) -> Intege
 
 
 def _constants(channel: RowChannel, first: int, nodes: Integers) -> Integers:
-    """Outputs of a chain of constant nodes from the level `first` on."""
+    """(nodes, levels left) outputs of chains of constant nodes from the level `first` on.
+
+    A constant node has one slot, so its output is certain, and its child is constant too.
+    """
     columns: list[Integers] = []
     for table in channel.tree.levels[first:]:
         slots = table.first_slot[nodes]
@@ -179,7 +184,11 @@ def _constants(channel: RowChannel, first: int, nodes: Integers) -> Integers:
 def _leaves_without_levels(
     channel: RowChannel, strata: Integers, priors: NDArray[Any]
 ) -> tuple[Integers, Integers, NDArray[Any]]:
-    """Strata of which nothing but the given columns is released: their roots are constant."""
+    """Leaves of the strata of which nothing but the given columns is released: their roots are
+    constant.
+
+    Returns strata, outputs and masses; N(s) is the number of records with s.
+    """
     roots = channel.tree.roots
     constant = np.flatnonzero(channel.tree.levels[0].constant[roots])
     reached = constant[np.isin(constant, strata)]

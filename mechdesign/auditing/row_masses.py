@@ -1,20 +1,29 @@
 """The masses of every prefix of a row channel on a table, in integers.
 
-For a prefix of released symbols, N(s) is the sum of count(row) times the product of the tree's
-integers along the prefix, over the rows with the sensitive symbol s. The tree is walked level by
-level, with all pairs of a row and a prefix of one length at a time; where these are too many for
-memory, in blocks of whole nodes, depth first.
+For a prefix of released symbols,
 
-A prefix leads to a node of the tree. In the tables of a level (`core.row_tree`), a pair is a node
-and an input symbol, and a slot is a node and an output: a slot is a prefix that is one symbol
-longer.
+    N(s) = sum over the rows with the sensitive symbol s of count(row) * product of the tree's
+           integers along the prefix,
+
+which is the expected number of records with s and this prefix, in units of 2^(-53 j) for a prefix
+of the length j (every node's integers sum to 2^53).
+
+`PrefixMasses` walks the tree level by level, with all pairs of a row and a prefix of one length at
+a time (`Block`). Where these are too many for memory, it splits them into blocks of whole nodes and
+goes depth first. A prefix leads to a node of the tree. In the tables of a level (`core.row_tree`),
+a pair is a node and an input symbol, and a slot is a node and an output: a slot is a prefix that is
+one symbol longer.
+
+Example, with node integers that sum to 4 in place of 2^53: three records of the row a have the
+secret s, one record of the row b has t, and the root gives the output y with 3/4 for a and 1/4 for
+b. The prefix y has N(s) = 3 * 3 and N(t) = 1 * 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,42 +41,12 @@ integers).
 """
 
 
-def table_on(
-    channel: RowChannel,
-    table: Any = None,
-    *,
-    weight: str | None = None,
-    missing: Any = "refuse",
-) -> Records:
-    """The rows of a table over the columns of a channel; those that the channel carries where none
-    is given.
-    """
-    if table is None:
-        if channel.table is None:
-            raise InputError(
-                "this row channel carries no table (a public one): give the table to audit it on "
-                "(--table)"
-            )
-        return channel.table
-    if isinstance(table, Records):
-        return table.on(channel.sensitive, channel.groups)
-    bins = bins_by_column(channel.groups)
-    records = Records.from_table(
-        table,
-        sensitive=channel.sensitive.columns,
-        groups=[variable.columns for variable in channel.groups],
-        weight=weight,
-        missing=missing,
-        bins=bins or None,
-    )
-    return records.on(channel.sensitive, channel.groups)
-
-
 @dataclass(eq=False)
 class Block:
     """Pairs of a row and a prefix of one length, sorted by the node that the prefix leads to.
 
-    `weights` has the count of the row times the integers along the prefix.
+    `rows` has the position of the row in the table, `nodes` the node of the level, and `weights`
+    the count of the row times the integers along the prefix, as Python integers.
     """
 
     level: int
@@ -91,8 +70,22 @@ class Block:
         return Block(self.level, self.rows[part], self.nodes[part], self.weights[part])
 
 
-class LeafMasses:
-    """The integers N(s) of all prefixes of a channel on a table, some at a time."""
+class SlotMasses(NamedTuple):
+    """Prefixes that end in `slots` (k,) of a level, and N(s) of each as a (k, |S|) array of Python
+    integers.
+    """
+
+    level: int
+    slots: Integers
+    masses: NDArray[Any]
+
+
+class PrefixMasses:
+    """The integers N(s) of all prefixes of a channel on a table, some at a time.
+
+    Iterate over it for N(s), as `rows` does; every prefix comes once. `blocks` gives the pairs of
+    row and prefix that they are sums of. `strata` has the stratum of every row.
+    """
 
     def __init__(self, channel: RowChannel, records: Records) -> None:
         self.channel = channel
@@ -103,13 +96,11 @@ class LeafMasses:
                 "the table has a combination of given symbols that the channel does not know"
             )
 
-    def __iter__(self) -> Iterator[tuple[int, Integers, NDArray[Any]]]:
-        """Level, slots (k,), and N as a (k, |S|) array of Python integers, of prefixes that end in
-        these slots.
-        """
+    def __iter__(self) -> Iterator[SlotMasses]:
+        """N(s) of the prefixes of one block after the other."""
         for block, pairs in self.blocks():
             table = self.channel.tree.levels[block.level]
-            yield block.level, *self._slot_masses(table, pairs, block)
+            yield self._slot_masses(table, pairs, block)
 
     def blocks(self) -> Iterator[tuple[Block, Integers]]:
         """All pairs of a row and a prefix, some at a time, each with its pair of node and input in
@@ -118,7 +109,7 @@ class LeafMasses:
         tree = self.channel.tree
         nodes = tree.roots[self.strata]
         order = np.argsort(nodes, kind="stable")
-        # A stratum with a constant root releases its given columns only: `_start` counts it.
+        # A stratum with a constant root releases its given columns only: it has no prefix.
         order = order[~tree.levels[0].constant[nodes[order]]]
         waiting = [Block(0, order, nodes[order], self.records.integers[order])]
         # Depth first: the last block goes on before others are begun, so few are held.
@@ -154,7 +145,7 @@ class LeafMasses:
 
     def _slot_masses(
         self, table: LevelTable, pairs: Integers, block: Block
-    ) -> tuple[Integers, NDArray[Any]]:
+    ) -> SlotMasses:
         """N(s) of every slot that the block reaches; equal pairs with equal secrets are added up
         first.
         """
@@ -173,7 +164,7 @@ class LeafMasses:
         slots, place = np.unique(keys // size, return_inverse=True)
         masses = np.zeros((len(slots), size), dtype=object)
         masses[place, keys % size] = sums
-        return slots, masses
+        return SlotMasses(block.level, slots, masses)
 
     def _below(self, table: LevelTable, pairs: Integers, block: Block) -> Block:
         """The pairs of rows and prefixes that are one level longer, where something still depends
@@ -199,3 +190,46 @@ def sums_by_key(keys: Integers, values: NDArray[Any]) -> tuple[Integers, NDArray
     ordered = keys[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     return ordered[starts], np.add.reduceat(values[order], starts)
+
+
+def table_on(
+    channel: RowChannel,
+    table: Any = None,
+    *,
+    weight: str | None = None,
+    missing: Any = "refuse",
+) -> Records:
+    """The rows of a table over the columns of a channel; those that the channel carries where none
+    is given.
+    """
+    if table is None:
+        if channel.table is None:
+            raise InputError(
+                "this row channel carries no table (a public one): give the table to audit it on "
+                "(--table)"
+            )
+        return channel.table
+    if isinstance(table, Records):
+        return table.on(channel.sensitive, channel.groups)
+    bins = bins_by_column(channel.groups)
+    records = Records.from_table(
+        table,
+        sensitive=channel.sensitive.columns,
+        groups=[variable.columns for variable in channel.groups],
+        weight=weight,
+        missing=missing,
+        bins=bins or None,
+    )
+    return records.on(channel.sensitive, channel.groups)
+
+
+def texts_of_row(
+    channel: RowChannel, stratum: int, outputs: Iterable[int]
+) -> tuple[str, ...]:
+    """Given and released texts of a prefix: its stratum, and its output of each level so far."""
+    texts: tuple[str, ...] = ()
+    for variable, code in zip(channel.given, channel.strata[stratum], strict=True):
+        texts += variable.symbols[code]
+    for level, output in enumerate(outputs):
+        texts += channel.texts_of(level, output)
+    return texts

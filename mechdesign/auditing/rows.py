@@ -8,8 +8,12 @@ the prefix, over the rows with the sensitive symbol s. Its lift is
 with the prior n(s) of the whole table (total promise) or of the stratum (relative one): the powers
 of 2^53 in N(s) and N are the same and cancel. Leaves are all that can be seen of a release, and a
 prefix is a mean of its leaves; so the largest and the smallest lift of all prefixes are those of
-the leaves. Quotients are compared by multiplication of integers, and only the extreme ones are held
-against exp of a budget, by enclosures (`Extreme.used`).
+the leaves (docs/explanation/rows-theory.md, proposition 2).
+
+`audit_rows` goes through three steps. `row_masses.PrefixMasses` walks the tree and yields N(s) of
+prefixes, level by level. `extremes.LargestQuotients`, one for each level and one for the given
+columns alone, keeps the largest quotient of every side, compared in integers. `_verdict` holds
+these few against exp of their budgets, by enclosures (`Extreme.used`).
 
 The module takes the tree and the counts as they are and knows nothing of how the tree was grown.
 """
@@ -23,10 +27,15 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.demands import Demand, Extreme, allowed_sides
-from mechdesign.auditing.row_extremes import Extremes
-from mechdesign.auditing.row_masses import LeafMasses, table_on
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.demands import Demand, allowed_sides
+from mechdesign.auditing.extremes import (
+    Achieved,
+    Extreme,
+    LargestQuotients,
+    largest_of,
+    smallest_budgets,
+)
+from mechdesign.auditing.row_masses import PrefixMasses, table_on, texts_of_row
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError, require_type
@@ -87,9 +96,8 @@ class RowAudit(Described):
 
     def __repr__(self) -> str:
         verdict = "satisfied" if self.satisfied else "VIOLATED"
-        sides = ", ".join(
-            f"{name} {at_most(value)}" for name, value in vars(self.achieved).items()
-        )
+        budgets = vars(self.achieved).items()
+        sides = ", ".join(f"{name} {at_most(value)}" for name, value in budgets)
         return (
             f"RowAudit({self.notion.text}, {self.promise}: {verdict}; achieved {sides})"
         )
@@ -115,44 +123,6 @@ class RowAudit(Described):
                 f"{at_most(self.given.eps_u)}"
             )
         return "\n".join(lines)
-
-
-def demands_by_stratum(
-    channel: RowChannel, records: Records, strata: Integers, notion: Notion
-) -> list[Demand]:
-    """The prior and the budgets of every stratum of a channel."""
-    rows = [np.flatnonzero(strata == k) for k in range(len(channel.strata))]
-    return promise_demands(records, rows, channel.record.promise, notion)
-
-
-def promise_demands(
-    records: Records, strata: Sequence[Integers], promise: str, notion: Notion
-) -> list[Demand]:
-    """The prior and the budgets of strata, each the places of its rows; with a relative promise the
-    prior is the stratum's own.
-
-    Raises
-    ------
-    InputError
-        If the notion bounds averages.
-    """
-    limits = notion.limits
-    if limits.mean is not None:
-        raise InputError(f"{notion.name} bounds averages: {MEANS}")
-    sides = allowed_sides(records.sensitive, notion)
-    lower = tuple(low for low, _ in sides)
-    upper = tuple(high for _, high in sides)
-    whole = records.sensitive_counts()
-    demands: list[Demand] = []
-    for rows in strata:
-        # Total: l = P(s | row) / P(s). Relative: l = P(s | row) / P(s | given columns).
-        sums = whole
-        if promise == RELATIVE:
-            sums = records.sensitive_counts(rows)
-        demands.append(
-            Demand((), sums, records.sensitive.names, lower, upper, limits.ratio)
-        )
-    return demands
 
 
 def audit_rows(
@@ -184,97 +154,12 @@ def audit_rows(
     records = table_on(channel, table, weight=weight, missing=missing)
     asked = channel.notion if notion is None else notion
     require_type("notion", asked, Notion, "; write one, as in LIP(0.5)")
-    masses = LeafMasses(channel, records)
+    masses = PrefixMasses(channel, records)
     demands = demands_by_stratum(channel, records, masses.strata, asked)
-    strata = _strata_of_slots(channel)
-    by_level = [Extremes() for _ in channel.levels]
-    for level, slots, sums in masses:
-        extremes = by_level[level]
-        own: list[int] = strata[level][slots].tolist()
-        for slot, stratum, values in zip(
-            slots.tolist(), own, sums.tolist(), strict=True
-        ):
-            extremes.add(values, demands[stratum], slot)
     # The given columns are seen with every row, so a stratum alone must keep the promise, too.
-    start = _start(channel, records, masses.strata, demands)
+    start = _quotients_of_strata(channel, records, masses.strata, demands)
+    by_level = _quotients_by_level(channel, masses, demands)
     return _verdict(channel, records, asked, by_level, start, masses.strata)
-
-
-def _start(
-    channel: RowChannel, records: Records, strata: Integers, demands: Sequence[Demand]
-) -> Extremes:
-    """Extremes of the strata before anything else is released; `place` is the stratum."""
-    extremes = Extremes()
-    for k in range(len(channel.strata)):
-        counts = records.sensitive_counts(np.flatnonzero(strata == k))
-        # A stratum without records on this table is never released.
-        if sum(counts):
-            extremes.add(counts, demands[k], k)
-    return extremes
-
-
-def _worst_extreme(
-    by_level: Sequence[Extremes], start: Extremes
-) -> tuple[int | None, Extreme]:
-    """The extreme that uses the largest share of its budget, and its level.
-
-    The level is None for the given columns. `used` is rounded up to a double, so the share is above
-    1 exactly where the budget is violated: a violated budget comes before every kept one.
-    """
-    finite: list[tuple[int | None, Extreme]] = []
-    for level, extremes in ((None, start), *enumerate(by_level)):
-        for extreme in extremes.most.values():
-            if math.isfinite(extreme.budget):
-                finite.append((level, extreme))
-    return max(finite, key=lambda pair: pair[1].used / pair[1].budget)
-
-
-def _verdict(
-    channel: RowChannel,
-    records: Records,
-    notion: Notion,
-    by_level: Sequence[Extremes],
-    start: Extremes,
-    strata: Integers,
-) -> RowAudit:
-    """The verdict from the extremes of the given columns (`start`) and of every level."""
-    level, worst = _worst_extreme(by_level, start)
-    is_satisfied = True
-    for extremes in (start, *by_level):
-        is_satisfied &= all(extreme.kept for extreme in extremes.most.values())
-    top, bottom = worst.lift
-    lift = math.inf
-    if bottom:
-        lift = top / bottom
-    row = prefix_texts(channel, level, worst.y)
-    given: Achieved | None = None
-    if channel.given:
-        given = given_lifts(channel, records, strata)
-    spent: list[Achieved] = []
-    used = start.achieved
-    for extremes in by_level:
-        # Leaves of earlier levels are whole rows already: what they use stays used.
-        used = _larger(used, extremes.achieved)
-        spent.append(used)
-    return RowAudit(
-        satisfied=is_satisfied,
-        notion=notion,
-        promise=channel.record.promise,
-        achieved=used,
-        worst=RowWorst(worst.sensitive, row, lift, worst.against),
-        given=given,
-        spent=tuple(spent),
-        leaves=channel.tree.leaves,
-    )
-
-
-def _larger(one: Achieved, other: Achieved) -> Achieved:
-    """The larger budget of each side."""
-    return Achieved(
-        max(one.eps_l, other.eps_l),
-        max(one.eps_u, other.eps_u),
-        max(one.eps_ldp, other.eps_ldp),
-    )
 
 
 def given_lifts(channel: RowChannel, records: Records, strata: Integers) -> Achieved:
@@ -282,13 +167,102 @@ def given_lifts(channel: RowChannel, records: Records, strata: Integers) -> Achi
     whole = records.sensitive_counts()
     # Infinite budgets: nothing is judged here, only measured.
     free = (math.inf,) * len(whole)
-    demand = Demand((), whole, channel.sensitive.names, free, free, math.inf)
+    demand = Demand(
+        counts=(),
+        sums=whole,
+        names=channel.sensitive.names,
+        lower=free,
+        upper=free,
+        ratio=math.inf,
+    )
     demands = [demand] * len(channel.strata)
-    return _start(channel, records, strata, demands).achieved
+    largest = _quotients_of_strata(channel, records, strata, demands)
+    return smallest_budgets(largest.extremes)
+
+
+def demands_by_stratum(
+    channel: RowChannel, records: Records, strata: Integers, notion: Notion
+) -> list[Demand]:
+    """The prior and the budgets of every stratum of a channel."""
+    rows = [np.flatnonzero(strata == k) for k in range(len(channel.strata))]
+    return promise_demands(records, rows, channel.record.promise, notion)
+
+
+def promise_demands(
+    records: Records, strata: Sequence[Integers], promise: str, notion: Notion
+) -> list[Demand]:
+    """The prior and the budgets of each stratum.
+
+    Parameters
+    ----------
+    records : Records
+    strata : sequence of integer arrays
+        The positions of the rows of each stratum.
+    promise : {"total", "relative"}
+        The prior is P(s) of the whole table, or of the stratum.
+    notion : Notion
+
+    Raises
+    ------
+    InputError
+        If the notion bounds averages.
+    """
+    limits = notion.limits
+    if limits.mean is not None:
+        raise InputError(f"{notion.name} bounds averages: {MEANS}")
+    lower, upper = zip(*allowed_sides(records.sensitive, notion), strict=True)
+    whole = records.sensitive_counts()
+    demands: list[Demand] = []
+    for rows in strata:
+        # Total: l = P(s | row) / P(s). Relative: l = P(s | row) / P(s | given columns).
+        sums = whole
+        if promise == RELATIVE:
+            sums = records.sensitive_counts(rows)
+        demand = Demand(
+            counts=(),
+            sums=sums,
+            names=records.sensitive.names,
+            lower=lower,
+            upper=upper,
+            ratio=limits.ratio,
+        )
+        demands.append(demand)
+    return demands
+
+
+def _quotients_of_strata(
+    channel: RowChannel, records: Records, strata: Integers, demands: Sequence[Demand]
+) -> LargestQuotients:
+    """Quotients of the strata before anything else is released; `Extreme.y` is the stratum."""
+    largest = LargestQuotients()
+    for k in range(len(channel.strata)):
+        # A stratum without records on this table has no mass, and so demands nothing.
+        counts = records.sensitive_counts(np.flatnonzero(strata == k))
+        largest.add(counts, demands[k], k)
+    return largest
+
+
+def _quotients_by_level(
+    channel: RowChannel, masses: PrefixMasses, demands: Sequence[Demand]
+) -> list[LargestQuotients]:
+    """Quotients of the prefixes that end in each level; `Extreme.y` is the slot."""
+    strata = _strata_of_slots(channel)
+    by_level = [LargestQuotients() for _ in channel.levels]
+    for level, slots, sums in masses:
+        largest = by_level[level]
+        stratum_of_slot: list[int] = strata[level][slots].tolist()
+        for slot, stratum, prefix_masses in zip(
+            slots.tolist(), stratum_of_slot, sums.tolist(), strict=True
+        ):
+            largest.add(prefix_masses, demands[stratum], slot)
+    return by_level
 
 
 def _strata_of_slots(channel: RowChannel) -> list[Integers]:
-    """The stratum of every slot of every level; that of shared constant nodes means nothing."""
+    """The stratum of every slot of every level, from the roots down.
+
+    That of slots of shared constant nodes means nothing.
+    """
     tree = channel.tree
     nodes = np.zeros(tree.levels[0].nodes, dtype=np.int64)
     nodes[tree.roots] = np.arange(len(tree.roots))
@@ -304,31 +278,75 @@ def _strata_of_slots(channel: RowChannel) -> list[Integers]:
     return strata
 
 
+def _verdict(
+    channel: RowChannel,
+    records: Records,
+    notion: Notion,
+    by_level: Sequence[LargestQuotients],
+    start: LargestQuotients,
+    strata: Integers,
+) -> RowAudit:
+    """The verdict from the quotients of the given columns (`start`) and of every level."""
+    level, worst = _worst_extreme(by_level, start)
+    is_satisfied = True
+    for largest in (start, *by_level):
+        if not all(extreme.kept for extreme in largest.extremes):
+            is_satisfied = False
+    given: Achieved | None = None
+    if channel.given:
+        given = given_lifts(channel, records, strata)
+    spent: list[Achieved] = []
+    used = smallest_budgets(start.extremes)
+    for largest in by_level:
+        # Leaves of earlier levels are whole rows already: what they use stays used.
+        used = largest_of([used, smallest_budgets(largest.extremes)])
+        spent.append(used)
+    return RowAudit(
+        satisfied=is_satisfied,
+        notion=notion,
+        promise=channel.record.promise,
+        achieved=used,
+        worst=RowWorst(
+            sensitive=worst.sensitive,
+            row=prefix_texts(channel, level, worst.y),
+            lift=worst.rounded_lift,
+            against=worst.against,
+        ),
+        given=given,
+        spent=tuple(spent),
+        leaves=channel.tree.leaves,
+    )
+
+
+def _worst_extreme(
+    by_level: Sequence[LargestQuotients], start: LargestQuotients
+) -> tuple[int | None, Extreme]:
+    """The level of the extreme that uses the largest share of its budget, and the extreme.
+
+    The level is None for the given columns.
+    """
+    pairs: list[tuple[int | None, Extreme]] = []
+    for level, largest in ((None, start), *enumerate(by_level)):
+        for extreme in largest.extremes:
+            pairs.append((level, extreme))
+    return max(pairs, key=lambda pair: pair[1].share)
+
+
 def prefix_texts(channel: RowChannel, level: int | None, place: int) -> tuple[str, ...]:
     """Given and released texts up to a slot of a level; with `level` None those of the stratum
     `place`.
     """
+    if level is None:
+        return texts_of_row(channel, place, ())
     tree = channel.tree
-    texts: list[tuple[str, ...]] = []
-    stratum = place
     slot = place
+    node = int(tree.levels[level].slot_nodes[slot])
+    outputs = [int(tree.levels[level].slot_outputs[slot])]
     # From the slot up to the root: the parent is the slot whose child is this node. It is the only
     # one, because a prefix ends where a constant node, which slots may share, begins.
-    while level is not None:
-        table = tree.levels[level]
-        texts.append(channel.texts_of(level, int(table.slot_outputs[slot])))
+    for table in reversed(tree.levels[:level]):
+        slot = int(np.flatnonzero(table.slot_children == node)[0])
         node = int(table.slot_nodes[slot])
-        if level == 0:
-            stratum = int(np.flatnonzero(tree.roots == node)[0])
-            level = None
-        else:
-            level -= 1
-            slot = int(np.flatnonzero(tree.levels[level].slot_children == node)[0])
-    for variable, code in zip(
-        reversed(channel.given), reversed(channel.strata[stratum]), strict=True
-    ):
-        texts.append(variable.symbols[code])
-    in_order: list[str] = []
-    for part in reversed(texts):
-        in_order += part
-    return tuple(in_order)
+        outputs.append(int(table.slot_outputs[slot]))
+    stratum = int(np.flatnonzero(tree.roots == node)[0])
+    return texts_of_row(channel, stratum, outputs[::-1])

@@ -4,11 +4,12 @@ People give every column a channel of its own. With channels W1, .., Wk the rele
 
     P(s, k, y1, .., yk) = sum over x1, .., xk of P(s, k, x1, .., xk) W1(y1|x1) .. Wk(yk|xk),
 
-and its lifts may be far outside the budget of each column. The sum is done for one column after
-the other, the last one first, over the distinct rows that are left: the table of all released rows
-is the only thing that is as large as the product of the numbers of outputs. Entries are integers
-(counts times entries of the channels), so the verdict is exact; doubles serve for figures and
-searches.
+with k the given columns, and its lifts may be far outside the budget of each column.
+
+`separate_law` does the sum for one column after the other, the last one first, over the distinct
+rows of the columns that are left: the table of all released rows is the only thing that is as large
+as the product of the numbers of outputs. Entries are integers (counts times entries of the
+channels), so the verdict of `audit_separate` is exact; doubles serve for figures and searches.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import Demand
-from mechdesign.auditing.row_extremes import Extremes
+from mechdesign.auditing.extremes import (
+    Achieved,
+    LargestQuotients,
+    smallest_budgets,
+)
 from mechdesign.auditing.rows import RowWorst, promise_demands
-from mechdesign.auditing.verdict import Achieved
 from mechdesign.core.integers import Integers
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
@@ -60,7 +64,9 @@ class SeparateLaw:
 
 def cells_of(records: Records, given: int, outputs: Sequence[int]) -> int:
     """How many cells the law has, for so many outputs of every level."""
-    strata = len(np.unique(records.codes[:, :given], axis=0)) if given else 1
+    strata = 1
+    if given:
+        strata = len(np.unique(records.codes[:, :given], axis=0))
     return strata * len(records.sensitive) * math.prod(outputs)
 
 
@@ -80,22 +86,26 @@ def separate_law(
         Python integers; doubles of probabilities otherwise.
     """
     levels = len(channels)
-    keys = np.column_stack([records.codes[:, : given + levels], records.secrets])
+    # The secret comes first, so that the last column is the next one to be released.
+    keys = np.column_stack([records.secrets, records.codes[:, : given + levels]])
     keys, place = np.unique(keys, axis=0, return_inverse=True)
-    masses: NDArray[Any] = np.zeros((len(keys), 1), dtype=object if exact else float)
-    weights = records.integers if exact else records.masses
+    if exact:
+        weights: NDArray[Any] = records.integers
+    else:
+        weights = records.masses
+    # A row for each key, and a column for each combination of outputs so far: first there is one.
+    masses: NDArray[Any] = np.zeros((len(keys), 1), dtype=weights.dtype)
     np.add.at(masses[:, 0], place.ravel(), weights)
-    # The secret moves to the front, so that the last column is the next one to be released.
-    keys = np.column_stack([keys[:, -1], keys[:, :-1]])
     for matrix in reversed(channels):
-        entries: NDArray[Any] = matrix.astype(object)
-        if not exact:
+        if exact:
+            entries: NDArray[Any] = matrix.astype(object)
+        else:
             entries = matrix / matrix[0].sum()
         keys, masses = _released(keys, masses, entries)
+    # What is left of the keys are the secret and the given columns.
     strata, place = np.unique(keys[:, 1:], axis=0, return_inverse=True)
-    law = np.zeros(
-        (len(strata), len(records.sensitive), masses.shape[1]), dtype=masses.dtype
-    )
+    size = len(records.sensitive)
+    law = np.zeros((len(strata), size, masses.shape[1]), dtype=masses.dtype)
     law[place.ravel(), keys[:, 0]] = masses
     shape = tuple(matrix.shape[1] for matrix in channels)
     return SeparateLaw(strata, shape, law)
@@ -106,6 +116,9 @@ def _released(
 ) -> tuple[Integers, NDArray[Any]]:
     """The last column of the keys goes through a channel; its outputs come first among the
     released ones.
+
+    For each rest of a key, output y and combination z of outputs of later columns, it sums masses
+    over the symbols x of the column: sum over x of mass(rest, x, z) W(y|x).
     """
     rest, place = np.unique(keys[:, :-1], axis=0, return_inverse=True)
     place = place.ravel()
@@ -162,29 +175,32 @@ def audit_separate(
         If the notion bounds averages.
     """
     law = separate_law(records, given, channels, exact=True)
-    extremes = Extremes()
+    largest = LargestQuotients()
     leaves = law.masses.shape[2]
     demands = _demands(records, given, law.strata, promise, notion)
     for stratum, demand in enumerate(demands):
         columns = law.masses[stratum].T.tolist()
         for leaf, masses in enumerate(columns):
-            if any(masses):
-                extremes.add(masses, demand, stratum * leaves + leaf)
-    found = list(extremes.most.values())
-    finite = [extreme for extreme in found if math.isfinite(extreme.budget)]
-    worst = max(finite, key=lambda extreme: extreme.used / extreme.budget)
+            # One number for the pair of stratum and leaf.
+            largest.add(masses, demand, stratum * leaves + leaf)
+    extremes = largest.extremes
+    worst = max(extremes, key=lambda extreme: extreme.share)
     stratum, leaf = divmod(worst.y, leaves)
+    # The given columns are the first groups.
     row: tuple[str, ...] = ()
     for variable, code in zip(records.groups, law.strata[stratum], strict=False):
         row += variable.symbols[int(code)]
     for level, output in enumerate(law.outputs(leaf)):
         row += texts[level][output]
-    top, bottom = worst.lift
-    lift = top / bottom if bottom else math.inf
     return SeparateVerdict(
-        satisfied=all(extreme.kept for extreme in found),
-        achieved=extremes.achieved,
-        worst=RowWorst(worst.sensitive, row, lift, worst.against),
+        satisfied=all(extreme.kept for extreme in extremes),
+        achieved=smallest_budgets(extremes),
+        worst=RowWorst(
+            sensitive=worst.sensitive,
+            row=row,
+            lift=worst.rounded_lift,
+            against=worst.against,
+        ),
     )
 
 
@@ -192,9 +208,12 @@ def _demands(
     records: Records, given: int, strata: Integers, promise: str, notion: Notion
 ) -> list[Demand]:
     """The prior and the budgets of every stratum."""
-    own = [np.arange(len(records))]
+    rows_of_strata = [np.arange(len(records))]
     if given:
+        # `np.unique` numbers strata as `separate_law` does.
         codes = records.codes[:, :given]
         _, place = np.unique(codes, axis=0, return_inverse=True)
-        own = [np.flatnonzero(place.ravel() == k) for k in range(len(strata))]
-    return promise_demands(records, own, promise, notion)
+        rows_of_strata = [
+            np.flatnonzero(place.ravel() == k) for k in range(len(strata))
+        ]
+    return promise_demands(records, rows_of_strata, promise, notion)

@@ -1,19 +1,26 @@
 """The exact verdict: does a channel satisfy a notion on a table?
 
-For every output y and every sensitive symbol s of the table the verdict decides whether
+For every output y and all sensitive symbols s, t of the table the verdict decides whether
 
     e^-eps_l <= l(s, y) <= e^eps_u  and  l(s, y) <= e^eps_ldp l(t, y),
 
 where l(s, y) = P(s, y) / (P(s) P(y)) is the lift; or, for notions on averages over S, whether the
-mean of each output is at most its budget. Nothing here is computed in floating point. Lifts are
-quotients of integers, formed anew from the counts of the joint table and the rows of the channel.
-Their logarithms are enclosed in Arb balls at growing precision until the ball lies between two
-neighbouring doubles; the upper one is the budget that is used (`auditing.demands.log_upper`,
-`budget_used`). Rounding is outward, so that a budget that is reported as achieved always holds.
+mean of each output is at most its budget, as in sum_s P(s) |l(s, y) - 1| for l1.
+
+`audit` goes three steps. The channel becomes columns of integers over the table (`columns`), its
+rows checked. For limits on lifts, `extremes` finds the largest quotient of every side; for limits
+on averages, `mean_verdict` evaluates the mean of every output. What is used on each side is then
+compared with its budget.
+
+Nothing that decides is computed in floating point. Lifts are quotients of integers, formed anew
+from the counts of the joint table and the rows of the channel. Their logarithms are enclosed in
+Arb balls at growing precision until the ball lies between two neighbouring doubles; the upper one
+is the budget that is used (`extremes.log_upper`, `mean_verdict.budget_used`).
 
 Rounding never changes a verdict. The true value is 0 or infinite, which are reported as they are,
-or it is irrational (`budget_used` says why). Then no double lies between it and the reported one,
-so both are at most a budget, which is a double, or neither is.
+or it is irrational (both functions say why). Then no double lies between it and the reported one,
+so both are at most a budget, which is a double, or neither is. Rounding is upward, so a budget that
+is reported as achieved always holds.
 
 This module knows neither the polytopes nor the solvers that designed the channel: one mistake
 cannot hide in both.
@@ -21,27 +28,22 @@ cannot hide in both.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from flint import arb
-
-from mechdesign.auditing import demands as d
 from mechdesign.auditing.averages import AverageVerdict
-from mechdesign.auditing.leakages import (
-    OutputMasses,
-    distances,
-    divergence,
-    log_power_mean,
-    masses_by_output,
+from mechdesign.auditing.columns import Entries, columns_on, released_part
+from mechdesign.auditing.demands import Demand, demands_of, stacked
+from mechdesign.auditing.extremes import (
+    Achieved,
+    Extreme,
+    extreme_lifts,
+    smallest_budgets,
 )
+from mechdesign.auditing.mean_verdict import mean_verdict
 from mechdesign.channel.channel import Channel
-from mechdesign.core.balls import double_above
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, require_type
-from mechdesign.core.limits import DivergenceMean, Mean, MeanLimits, PowerMean
 from mechdesign.core.wording import at_most, quoted
 from mechdesign.notions import LIP, Notion
 from mechdesign.tables.joint import Joint
@@ -68,19 +70,6 @@ class Worst:
     lift: float
     against: str | None = None
     before: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Achieved:
-    """The smallest doubles (nats) that bound the lifts; ``inf`` where a lift is 0.
-
-    ``exp(-eps_l) <= l(s, y) <= exp(eps_u)`` and ``l(s, y) <= exp(eps_ldp) l(s', y)`` hold exactly,
-    for all s, s' and y, and fail for the next smaller double.
-    """
-
-    eps_l: float
-    eps_u: float
-    eps_ldp: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,12 +110,12 @@ def audit(
         "notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)"
     )
     _check_rows(channel)
-    released = d.released_part(channel, joint)
-    columns = d.columns_on(channel, released)
+    released = released_part(channel, joint)
+    columns = columns_on(channel, released)
     if notion.limits.mean is not None and not is_stacked(joint, notion, after):
         return audit_columns(columns, channel.outputs, joint, notion)
-    demands = d.demands_of(joint, notion, after, released)
-    extremes = d.extreme_lifts(columns, demands)
+    demands = demands_of(joint, notion, after, released)
+    extremes = extreme_lifts(columns, demands)
     return verdict_of(extremes, channel.outputs, notion)
 
 
@@ -134,7 +123,7 @@ def failing_outputs(
     channel: Channel,
     joint: Joint,
     notion: Notion,
-    demands: Sequence[d.Demand] | None = None,
+    demands: Sequence[Demand] | None = None,
 ) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` on `joint`, or the demands.
 
@@ -142,13 +131,13 @@ def failing_outputs(
     """
     limits = notion.limits
     if limits.mean is None and demands is None:
-        demands = d.demands_of(joint, notion)
+        demands = demands_of(joint, notion)
     failing: list[int] = []
-    for y, column in enumerate(d.columns_on(channel, joint)):
+    for y, column in enumerate(columns_on(channel, joint)):
         if limits.mean is not None:
-            satisfied, _, _ = mean_verdict([column], [""], joint, limits)
+            satisfied = mean_verdict([column], joint, limits).satisfied
         else:
-            extremes = d.extreme_lifts([column], demands or ())
+            extremes = extreme_lifts([column], demands or ())
             satisfied = all(extreme.kept for extreme in extremes)
         if not satisfied:
             failing.append(y)
@@ -167,144 +156,42 @@ def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> b
 
 
 def verdict_of(
-    extremes: Sequence[d.Extreme], outputs: Sequence[str], notion: Notion
+    extremes: Sequence[Extreme], outputs: Sequence[str], notion: Notion
 ) -> Audit:
     """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
-    # `used` is rounded up to a double, and so is never below the budget that it violates: a
-    # violated side has a share above 1, a satisfied one at most 1.
-    limited = [extreme for extreme in extremes if math.isfinite(extreme.budget)]
-    worst = max(limited, key=lambda extreme: extreme.used / extreme.budget)
-    sides: dict[str, float] = {}
-    for extreme in extremes:
-        sides[extreme.side] = max(extreme.used, sides.get(extreme.side, 0.0))
-    numerator, denominator = worst.lift
-    lift = math.inf
-    if denominator:
-        lift = numerator / denominator
+    worst = max(extremes, key=lambda extreme: extreme.share)
     return Audit(
         satisfied=all(extreme.kept for extreme in extremes),
         notion=notion,
-        achieved=Achieved(**sides),
+        achieved=smallest_budgets(extremes),
         worst=Worst(
-            worst.sensitive, outputs[worst.y], lift, worst.against, worst.before
+            sensitive=worst.sensitive,
+            output=outputs[worst.y],
+            lift=worst.rounded_lift,
+            against=worst.against,
+            before=worst.before,
         ),
     )
 
 
 def audit_columns(
-    columns: Sequence[d.Entries], outputs: Sequence[str], joint: Joint, notion: Notion
+    columns: Sequence[Entries], outputs: Sequence[str], joint: Joint, notion: Notion
 ) -> Audit:
     """The verdict on a channel whose columns are integers over the useful symbols of the table."""
     limits = notion.limits
     if limits.mean is None or joint.sensitive.protects_columns:
-        demands = d.stacked(joint.counts, joint, notion)
-        return verdict_of(d.extreme_lifts(columns, demands), outputs, notion)
-    satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)
+        demands = stacked(joint.counts, joint, notion)
+        return verdict_of(extreme_lifts(columns, demands), outputs, notion)
+    means = mean_verdict(columns, joint, limits)
     # The lifts themselves do not depend on a budget: any notion on single lifts gives them.
     achieved = audit_columns(columns, outputs, joint, LIP(1.0)).achieved
-    return Audit(satisfied, notion, achieved, worst, used)
-
-
-def budget_used(output: OutputMasses, mean: Mean, *, inverse: bool) -> float:
-    """The smallest budget (a double, nats) that the mean of an output keeps.
-
-    What the mean uses is log(1 + d^(1/power)) of a mean distance d (l1, chi2), the log of the
-    alpha-lift, or a divergence (kl), which is the log of a product of rational powers of lifts. It
-    is 0 where every lift is 1. Else it is irrational, because e to a rational power other than 0 is
-    transcendental (Lindemann) and the means and products are algebraic: so it lies strictly between
-    two doubles. Of inverse lifts it is infinite with a lift of 0.
-    """
-    if output.is_constant:
-        return 0.0
-    if inverse and 0 in output.masses:
-        return math.inf
-
-    def ball() -> Any:
-        if isinstance(mean, PowerMean):
-            return log_power_mean(output, mean.order, inverse=inverse)
-        if isinstance(mean, DivergenceMean):
-            return divergence(output, inverse=inverse)
-        distance = arb(distances(output, mean.power, inverse=inverse))
-        return distance.root(mean.power).log1p()
-
-    return double_above(ball)
-
-
-def mean_verdict(
-    columns: Sequence[d.Entries],
-    outputs: Sequence[str],
-    joint: Joint,
-    limits: MeanLimits,
-) -> tuple[bool, Used, Worst]:
-    """The exact verdict, the budgets used, and the symbol that weighs most in the worst output."""
-    masses = list(masses_by_output(columns, joint))
-    upper = [budget_used(output, limits.mean, inverse=False) for output in masses]
-    lower = [budget_used(output, limits.mean, inverse=True) for output in masses]
-    # Of each limited side: the budgets that the outputs use, the allowed budget, and whether it is
-    # the side of the inverse lifts.
-    sides: list[tuple[list[float], float, bool]] = []
-    if math.isfinite(limits.upper):
-        sides.append((upper, limits.upper, False))
-    if math.isfinite(limits.lower):
-        sides.append((lower, limits.lower, True))
-    satisfied = all(max(used) <= budget for used, budget, _ in sides)
-    # The side with the largest share of its budget is the worst.
-    used, _, inverse = max(sides, key=lambda side: max(side[0]) / side[1])
-    y = used.index(max(used))
-    s = largest_term(masses[y], limits.mean, inverse=inverse)
-    numerator, denominator = masses[y].numerators()[s]
-    worst = Worst(joint.sensitive.names[s], outputs[y], numerator / denominator)
-    return satisfied, Used(eps_l=max(lower), eps_u=max(upper)), worst
-
-
-def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
-    """The sensitive symbol that contributes most to the mean.
-
-    It is found in floating point and only named in messages: no verdict depends on it.
-    """
-    lifts = output.numerators()
-    if isinstance(mean, DivergenceMean):
-        return _largest_divergence(output, inverse=inverse)
-
-    def term(s: int) -> float:
-        """The logarithm of P(s) l^order, or of P(s) |l - 1|^power."""
-        numerator, denominator = lifts[s]
-        if inverse:
-            numerator, denominator = denominator, numerator
-        if denominator == 0:
-            return math.inf
-        if isinstance(mean, PowerMean):
-            part = numerator
-            power = mean.order
-        else:
-            part = abs(numerator - denominator)
-            power = mean.power
-        if not part:
-            return -math.inf
-        log_part = math.log(part) - math.log(denominator)
-        return math.log(output.sums[s]) + power * log_part
-
-    return max(range(len(lifts)), key=term)
-
-
-def _largest_divergence(output: OutputMasses, *, inverse: bool) -> int:
-    """The sensitive symbol with the largest term P(s) l log l, or P(s) log(1/l)."""
-    terms: list[float] = []
-    for row, (top, bottom) in zip(output.sums, output.numerators(), strict=True):
-        if inverse:
-            top, bottom = bottom, top
-        if not bottom:
-            terms.append(math.inf)
-        elif top <= bottom:
-            # This term is at most zero. Some term is positive, so it is not the largest.
-            terms.append(-math.inf)
-        else:
-            log = math.log(top) - math.log(bottom)
-            weight = row / output.total
-            if not inverse:
-                weight *= top / bottom
-            terms.append(weight * log)
-    return terms.index(max(terms))
+    return Audit(
+        satisfied=means.satisfied,
+        notion=notion,
+        achieved=achieved,
+        worst=Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift),
+        used=Used(means.eps_l, means.eps_u),
+    )
 
 
 def _check_rows(channel: Channel) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import log_upper
+from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.row_masses import table_on
 from mechdesign.auditing.rows import RowWorst, promise_demands
 from mechdesign.auditing.separate_columns import (

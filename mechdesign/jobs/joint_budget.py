@@ -65,7 +65,7 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
     A record that is drawn independently k times tells at most k times as much.
     """
     # Exact logarithms take as long to import as a small job.
-    from mechdesign.auditing.demands import log_upper
+    from mechdesign.auditing.extremes import log_upper
 
     largest = 0.0
     for column in zip(*rows, strict=True):

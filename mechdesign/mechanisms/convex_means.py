@@ -30,8 +30,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.auditing.leakages import OutputMasses
-from mechdesign.auditing.verdict import budget_used
+from mechdesign.auditing.mean_verdict import budget_used
+from mechdesign.auditing.output_masses import OutputMasses
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import DistanceMean, DivergenceMean, MeanLimits, PowerMean
 from mechdesign.mechanisms.inverse_means import (

@@ -13,12 +13,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from mechdesign.auditing.columns import columns_on, everything
 from mechdesign.auditing.composition import Composition
-from mechdesign.auditing.demands import (
-    columns_on,
-    everything,
-    extreme_lifts,
-)
+from mechdesign.auditing.extremes import extreme_lifts
 from mechdesign.auditing.joint_leakage import compose
 from mechdesign.auditing.verdict import audit, verdict_of
 from mechdesign.channel.channel import Channel

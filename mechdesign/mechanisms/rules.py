@@ -19,7 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Demand, columns_on, demands_of, extreme_lifts
+from mechdesign.auditing.columns import columns_on
+from mechdesign.auditing.demands import Demand, demands_of
+from mechdesign.auditing.extremes import extreme_lifts
 from mechdesign.auditing.verdict import (
     Audit,
     audit,

@@ -18,7 +18,6 @@ from mechdesign.report import wording as w
 from mechdesign.report.box_sentences import (
     LITTLE,
     lead,
-    message_lines,
     part_lines,
     promise_lines,
     rare_remedy,
@@ -85,7 +84,7 @@ def _remarks(design: BoxDesign, room: int) -> list[str]:
     """What limits the promise and the search, whole; then how the boxes came about, if it fits."""
     channel = design.channel
     # Which values are promised only together, and that a search was stopped, is never cut.
-    needed = w.all_lines([*part_lines(channel), *message_lines(design)])
+    needed = w.all_lines([*part_lines(channel), *w.remark_sentences(design.messages)])
     origin = [slice_sentence(design.utility, channel)]
     if design.nmi < LITTLE and design.limit is not None:
         origin.append(_rare_value(channel))

@@ -19,7 +19,6 @@ from mechdesign.auditing.boxes import BoxAudit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import listed, percent_of
-from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.notions import Notion, from_record
 from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
@@ -217,14 +216,6 @@ def rarest_values(channel: BoxChannel, most: int) -> list[str]:
         name = w.label(joint.sensitive.names[s])
         texts.append(f"{name} ({w.count(counts[s], 'record')})")
     return texts
-
-
-def message_lines(design: BoxDesign) -> list[str]:
-    """The remarks of a search, each with a capital letter and a full stop."""
-    sentences: list[str] = []
-    for message in design.messages:
-        sentences.append(f"{message[:1].upper()}{message[1:].rstrip('.')}.")
-    return sentences
 
 
 def scope_items(

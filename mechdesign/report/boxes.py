@@ -23,7 +23,6 @@ from mechdesign.report import wording as w
 from mechdesign.report.box_sentences import (
     kept_lines,
     lead,
-    message_lines,
     notion_of,
     part_lines,
     promise_lines,
@@ -44,7 +43,7 @@ def box_design_text(design: BoxDesign) -> str:
         slice_sentence(design.utility, channel),
         *part_lines(channel),
         *rare_lines(channel, design.utility),
-        *message_lines(design),
+        *w.remark_sentences(design.messages),
     ]
     lines += w.all_lines(sentences)
     limits = scope_items(channel, design.notion, design.utility)

@@ -2,9 +2,9 @@
 
 The order is that of `first_screen`: how far can a belief move, for the table and for the population
 behind it; how much is kept, in all and of each column; what is not covered; what comes next.
-Numbers are short, and never more favourable than the proven ones. The promise and what it does not
-cover are whole; the table of levels and the remarks get the lines that are left, and name what only
-`--full` has.
+Numbers are short, and never more favourable than the proven ones. The promise, what it does not
+cover, and what the search left undone are whole; the table of levels and the remark on rare rows
+get the lines that are left, and name what only `--full` has.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ PARTS = "A part of a row without its given columns: it can reveal what these rev
 
 
 def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
-    """The text of a design of rows in at most 25 lines, without a final newline.
+    """The text of a design of rows, without a final newline.
+
+    It has at most 25 lines, unless remarks on the search need more.
 
     Parameters
     ----------
@@ -52,18 +54,20 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
         beyond_given=bool(design.channel.given),
         rivals="mechanism with this promise",
     )
-    # The promise and its limits are never cut: they are the lines before and after. The levels,
-    # then the remarks, share the room between.
+    # The promise, its limits and what the search left undone are never cut. The levels, then the
+    # remark on the table, share the room between.
     before = [*w.lines_of(lead_text(design.channel)), *_promise_lines(design), ""]
     before += w.lines_of(utility)
     if design.purpose is not None:
         before += w.lines_of(task_text(design, design.purpose))
     after = ["", *_uncovered_lines(design), "", FULL, *last]
+    # A reader must not take a search that was cut short for a finished one.
+    search = w.all_lines(w.remark_sentences(design.messages))
 
-    room = MOST_LINES - len(before) - len(after)
+    room = MOST_LINES - len(before) - len(search) - len(after)
     levels = _level_lines(design, room)
-    remarks = _remark_lines(design, room - len(levels))
-    return "\n".join([*before, *levels, *remarks, *after])
+    remark = _remark_lines(design, room - len(levels))
+    return "\n".join([*before, *levels, *search, *remark, *after])
 
 
 def _promise_lines(design: RowDesign) -> list[str]:
@@ -101,11 +105,10 @@ def _level_lines(design: RowDesign, room: int) -> list[str]:
 
 
 def _remark_lines(design: RowDesign, room: int) -> list[str]:
-    """What is to be known of the search and its tree: whole, or where `--full` has it."""
-    texts = list(design.messages)
-    if design.stopped > 0.0:
-        texts.insert(0, stopped_text(design))
-    lines = w.all_lines(texts)
+    """Which records lose their later columns: whole, or where `--full` has it."""
+    if design.stopped == 0.0:
+        return []
+    lines = w.lines_of(stopped_text(design))
     if len(lines) <= room:
         return lines
     return ["Further remarks:  --full"][: max(0, room)]

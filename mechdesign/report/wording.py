@@ -239,6 +239,14 @@ def all_lines(texts: Iterable[str]) -> list[str]:
     return lines
 
 
+def remark_sentences(messages: Iterable[str]) -> list[str]:
+    """The remarks of a search, each with a capital letter and a full stop."""
+    sentences: list[str] = []
+    for message in messages:
+        sentences.append(f"{message[:1].upper()}{message[1:].rstrip('.')}.")
+    return sentences
+
+
 def item(text: str) -> str:
     """`text` as an item of a list."""
     return paragraph(text, "  - ")

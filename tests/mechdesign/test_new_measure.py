@@ -10,7 +10,7 @@ import pytest
 from flint import arb, fmpq
 
 import mechdesign as md
-from mechdesign.auditing.leakages import AVERAGE_MEASURES
+from mechdesign.auditing.average_measures import AVERAGE_MEASURES
 from mechdesign.auditing.measures import measure
 from mechdesign.cli import main
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from flint import arb
 
 from solvers import Envelope, EnvelopeStatus, Polytope, Progress, lower_envelope
 from solvers.concave import ConcaveSearch
+from tests.ending import ends_by_itself
 from tests.solvers.reference import exact, hard_search, lift_matrix, random_table
 
 
@@ -136,12 +136,9 @@ def test_a_small_limit_on_a_large_instance(s, n):
     """
     polytope, target = lifts(s, n, 0.3)
     for limit in (0.0, 0.5):
-        started = time.monotonic()
-        found = lower_envelope(polytope, target, gap=1e-6, time_limit=limit)
+        with ends_by_itself():
+            found = lower_envelope(polytope, target, gap=1e-6, time_limit=limit)
         assert found.status is EnvelopeStatus.TIME_LIMIT
-        assert (
-            time.monotonic() - started < 20.0
-        )  # a fortieth of what it takes would be too long
         assert_envelope(found, polytope, target)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.auditing import joint_size, row_columns
-from mechdesign.auditing.demands import log_upper
+from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.mechanisms.row_search import RowRequest, design_records
 from mechdesign.tables.records import Records

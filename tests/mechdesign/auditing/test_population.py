@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from mechdesign import InputError, Joint, audit
 from mechdesign.auditing.measures import measure
-from mechdesign.auditing.population import Population, audit_population, failing_outputs
+from mechdesign.auditing.population import audit_population, failing_outputs
+from mechdesign.auditing.population_extremes import Population
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE

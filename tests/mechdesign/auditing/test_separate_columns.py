@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.demands import log_upper
+from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.separate_columns import (
     audit_separate,
     cells_of,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import time
 from fractions import Fraction
 from itertools import combinations, pairwise
 
@@ -21,6 +20,7 @@ from mechdesign.mechanisms.convex_means import allowed_set, lift_interval
 from mechdesign.notions import KL, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from solvers import Points
+from tests.ending import ends_by_itself
 from tests.oracles import means as mean_oracle
 from tests.oracles.lifts import smallest_budget
 
@@ -344,9 +344,8 @@ def test_subset_response_is_between_merging_and_the_optimum(adult):
 def test_the_time_limit_is_kept():
     rng = np.random.default_rng(0)
     joint = Joint.from_counts(rng.integers(1, 50, (6, 300)))
-    started = time.monotonic()
-    result = design(joint, Chi2Lift(INF, 0.1), time_limit=1.0)
-    assert time.monotonic() - started < 7.0
+    with ends_by_itself():
+        result = design(joint, Chi2Lift(INF, 0.1), time_limit=1.0)
     assert result.verified
     assert result.nmi <= result.certificate.upper_bound_nmi
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.demands import log_upper
+from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest

@@ -48,7 +48,7 @@ def rows_and_groups(channel, frame):
     return matrix[boxes], frame[secret].map(group).to_numpy()
 
 
-def held_against(rows, groups):
+def held_against(rows, groups, budget=BUDGET):
     """The largest |log-lift| of the sample, the share of records with an output beyond the budget,
     and the largest standard score of a broken limit.
 
@@ -67,9 +67,9 @@ def held_against(rows, groups):
         inside = rows[own].mean(axis=0)
         lifts = np.abs(np.log(inside / means))
         worst = max(worst, float(lifts.max()))
-        beyond |= lifts > BUDGET
+        beyond |= lifts > budget
         centred = own[:, None] * (rows - inside) / own.mean()
-        for sign, factor in ((1.0, np.exp(BUDGET)), (-1.0, np.exp(-BUDGET))):
+        for sign, factor in ((1.0, np.exp(budget)), (-1.0, np.exp(-budget))):
             influence = sign * (centred - factor * (rows - means))
             error = influence.std(axis=0) / np.sqrt(count)
             scores = sign * (inside - factor * means) / np.maximum(error, 1e-300)
@@ -84,9 +84,16 @@ def significant(outputs: int, values: int) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sensitive", "least"), [("income", 3.7), ("race", 0.8), ("relationship", 1.6)]
+    ("sensitive", "cells", "least"),
+    [("income", 64, 3.7), ("race", 4, 0.8), ("relationship", 12, 1.6)],
 )
-def test_a_promise_of_the_first_sample_holds_on_the_second(samples, sensitive, least):
+def test_a_promise_of_the_first_sample_holds_on_the_second(
+    samples, sensitive, cells, least
+):
+    """The numbers of boxes are those that the design chooses where it has the machine to itself.
+
+    They are given, and the limit is long, because a choice by trials depends on the time they get.
+    """
     first, second = samples
     design = md.design_rows(
         first,
@@ -96,6 +103,8 @@ def test_a_promise_of_the_first_sample_holds_on_the_second(samples, sensitive, l
         confidence=0.95,
         slice_seed=1,
         bins=BINNED,
+        cells=cells,
+        time_limit=300.0,
     )
     assert design.information >= least
     rows, groups = rows_and_groups(design.channel, second)
@@ -130,8 +139,10 @@ def test_a_promise_of_the_first_sample_holds_on_the_second(samples, sensitive, l
     )
     assert worst > kept
     if sensitive == "income":
-        # The boxes by themselves break the promise, and not by chance: so the score can tell.
-        worst, beyond, score = held_against(np.eye(len(names))[boxes], groups)
+        # The boxes by themselves break half of the budget, and not by chance: the score can tell.
+        worst, beyond, score = held_against(
+            np.eye(len(names))[boxes], groups, BUDGET / 2
+        )
         print(f"  boxes: worst {worst:.3f}, beyond {beyond:.3f}, score {score:.1f}")
         assert worst > BUDGET
         assert beyond > 0.1

@@ -1,0 +1,240 @@
+"""The extreme lifts of a channel: the largest quotient of each limit, compared in integers.
+
+With masses m_s proportional to P(s, y), o their sum, sums r_s proportional to P(s) and N their sum,
+the lift is l(s, y) = P(s, y) / (P(s) P(y)) = m_s N / (r_s o). The three sides of a notion
+(`demands`) limit the quotients
+
+    eps_u     l(s, y)            =  m_s N / (r_s o)
+    eps_l     1 / l(s, y)        =  r_s o / (m_s N)
+    eps_ldp   l(s, y) / l(t, y)  =  m_s r_t / (m_t r_s)
+
+each by exp of a budget. `LargestQuotients` is fed output by output. It keeps the largest quotient
+of every side and every different budget, comparing a/b with c/d by the products a d and c b. Only
+these few have their logarithms enclosed (`log_upper`), which is slow. The limits hold exactly if
+and only if none of these logarithms, rounded up to a double, is above its budget.
+
+Example: masses (3, 1) with sums (5, 5) have the lifts 6/4 and 2/4. The quotients are 3/2 for
+eps_u, 2 for eps_l and 3 for eps_ldp, so the budgets that are used are log(3/2), log 2 and log 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import mul
+
+from flint import arb, fmpq
+
+from mechdesign.auditing.columns import Entries
+from mechdesign.auditing.demands import Demand
+from mechdesign.core.balls import double_above
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """The smallest doubles (nats) that bound the lifts; ``inf`` where a lift is 0.
+
+    ``exp(-eps_l) <= l(s, y) <= exp(eps_u)`` and ``l(s, y) <= exp(eps_ldp) l(s', y)`` hold exactly,
+    for all s, s' and y, and fail for the next smaller double.
+    """
+
+    eps_l: float
+    eps_u: float
+    eps_ldp: float
+
+
+def largest_of(parts: Iterable[Achieved]) -> Achieved:
+    """The smallest budgets that bound all of these, side by side; 0 if there are none."""
+    eps_l = 0.0
+    eps_u = 0.0
+    eps_ldp = 0.0
+    for part in parts:
+        eps_l = max(eps_l, part.eps_l)
+        eps_u = max(eps_u, part.eps_u)
+        eps_ldp = max(eps_ldp, part.eps_ldp)
+    return Achieved(eps_l, eps_u, eps_ldp)
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The largest quotient of one side, with the budget whose exp must bound it.
+
+    Parameters
+    ----------
+    side : 'eps_l', 'eps_u' or 'eps_ldp'
+        The field of `Achieved` that it belongs to.
+    budget : float
+        In nats.
+    over : (numerator, denominator)
+        The quotient; a denominator of zero is infinity.
+    lift : (numerator, denominator)
+        The lift of `sensitive` on output `y`.
+    sensitive : str
+    y : int
+    against : str, optional
+        The other sensitive symbol of a quotient of two lifts.
+    before : tuple of str
+        The earlier outputs.
+    """
+
+    side: str
+    budget: float
+    over: tuple[int, int]
+    lift: tuple[int, int]
+    sensitive: str
+    y: int
+    against: str | None = None
+    before: tuple[str, ...] = ()
+
+    @cached_property
+    def used(self) -> float:
+        """The smallest double (nats) that bounds the logarithm of the quotient."""
+        return log_upper(*self.over)
+
+    @property
+    def kept(self) -> bool:
+        """Whether quotient <= e^budget, decided exactly; an infinite budget is no limit.
+
+        `used` is a double, and so is the budget: `log_upper` shows that comparing them is exact.
+        """
+        return self.used <= self.budget
+
+    @property
+    def share(self) -> float:
+        """The share of the budget that is used, -inf where there is no limit.
+
+        `used` is rounded up, but never beyond a budget that holds. So the share is above 1 exactly
+        for a violated budget, and the extreme with the largest share violates its own if any does.
+        """
+        if math.isinf(self.budget):
+            return -math.inf
+        return self.used / self.budget
+
+    @property
+    def rounded_lift(self) -> float:
+        """The lift as the nearest double, for messages."""
+        numerator, denominator = self.lift
+        if not denominator:
+            return math.inf
+        return numerator / denominator
+
+
+def extreme_lifts(
+    columns: Iterable[Entries], demands: Sequence[Demand]
+) -> list[Extreme]:
+    """For every side and every different budget the largest quotient, of all outputs and tables.
+
+    Every cell is compared exactly; of equal quotients the first counts. Outputs that never occur
+    demand nothing.
+    """
+    largest = LargestQuotients()
+    for y, (inputs, values) in enumerate(columns):
+        for demand in demands:
+            # P(s, y) in proportion: the sum over x of count(s, x) W(y|x).
+            masses: list[int] = []
+            for row in demand.counts:
+                counts = [row[x] for x in inputs]
+                masses.append(sum(map(mul, counts, values)))
+            largest.add(masses, demand, y)
+    return largest.extremes
+
+
+def smallest_budgets(extremes: Iterable[Extreme]) -> Achieved:
+    """The smallest budgets of the three sides that all extremes keep; 0 for a side without any."""
+    used = {"eps_l": 0.0, "eps_u": 0.0, "eps_ldp": 0.0}
+    for extreme in extremes:
+        used[extreme.side] = max(used[extreme.side], extreme.used)
+    return Achieved(**used)
+
+
+class LargestQuotients:
+    """The largest quotient of every side and budget among the outputs added so far."""
+
+    def __init__(self) -> None:
+        self._largest: dict[tuple[str, float], Extreme] = {}
+
+    @property
+    def extremes(self) -> list[Extreme]:
+        """One extreme for every side and different budget."""
+        return list(self._largest.values())
+
+    def add(self, masses: Sequence[int], demand: Demand, y: int) -> None:
+        """Compare an output with the masses P(s, y) under the limits of a demand."""
+        output = sum(masses)
+        if not output:
+            return
+        sums = demand.sums
+        total = demand.total
+        for limit in demand.limits:
+            # One budget for all symbols of the limit: only their extreme lifts can be the worst.
+            s = _extreme_symbol(
+                limit.symbols, masses, sums, largest=limit.side != "eps_l"
+            )
+            against = None
+            if limit.side == "eps_u":
+                over = (masses[s] * total, sums[s] * output)
+            elif limit.side == "eps_l":
+                over = (sums[s] * output, masses[s] * total)
+            else:
+                t = _extreme_symbol(limit.symbols, masses, sums, largest=False)
+                over = (masses[s] * sums[t], masses[t] * sums[s])
+                against = demand.names[t]
+            key = (limit.side, limit.budget)
+            best = self._largest.get(key)
+            if best is not None and not _is_larger(over, best.over):
+                continue
+            self._largest[key] = Extreme(
+                side=limit.side,
+                budget=limit.budget,
+                over=over,
+                lift=(masses[s] * total, sums[s] * output),
+                sensitive=demand.names[s],
+                y=y,
+                against=against,
+                before=demand.before,
+            )
+
+
+def _extreme_symbol(
+    symbols: Sequence[int],
+    masses: Sequence[int],
+    sums: Sequence[int],
+    *,
+    largest: bool,
+) -> int:
+    """The first of the symbols with the largest or the smallest lift.
+
+    N and o are common to all lifts m_s N / (r_s o) of one output, so m_s / r_s orders them.
+    """
+    best = symbols[0]
+    for s in symbols[1:]:
+        difference = masses[s] * sums[best] - masses[best] * sums[s]
+        if not largest:
+            difference = -difference
+        if difference > 0:
+            best = s
+    return best
+
+
+def _is_larger(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether a / b > c / d; a denominator of zero is infinity."""
+    a, b = one
+    c, d = other
+    # Both denominators are at least zero. Against another infinity the products are equal (0).
+    return a * d > c * b
+
+
+def log_upper(numerator: int, denominator: int) -> float:
+    """The smallest double b >= 0 with numerator / denominator <= e^b.
+
+    It is ``inf`` for a zero denominator. The quotient is at most e^x for a double x >= 0 exactly
+    where b <= x. Such a b can always be found: the logarithm of a rational quotient other than 1 is
+    irrational (Lindemann), so it lies strictly between two doubles.
+    """
+    if numerator <= denominator:
+        return 0.0
+    if not denominator:
+        return math.inf
+    return double_above(lambda: arb(fmpq(numerator, denominator)).log())

@@ -1,0 +1,268 @@
+"""The extreme lifts of an output over all populations of a confidence set, in integers.
+
+The set (`tables.confidence`) is a box for every P(.|s), lower_s(x) <= P(x|s) <= upper_s(x), and one
+for P(S). An output with the column w(x) = W(y|x) has P(y|s) = sum_x P(x|s) w(x), and the lift
+
+    l(s, y) = P(y|s) / sum_t P(t) P(y|t).
+
+It grows with P(y|s) and falls with every other P(y|t). So with h_s the largest and g_s the smallest
+P(y|s) over the boxes
+
+    largest l(s, y)  = h_s / min over P(S) of [P(s) h_s + sum over t != s of P(t) g_t],
+    smallest l(s, y) = g_s / max over P(S) of [P(s) g_s + sum over t != s of P(t) h_t],
+    largest l(s, y) / l(t, y) = h_s / g_t  for s != t.
+
+(docs/explanation/population.md, proposition 2). h_s is the optimum of a fractional knapsack: begin
+at the lower ends, and put the mass that is left to 1 where w is largest, up to the upper ends; g_s
+puts it where w is smallest (proposition 1). One sort of the column serves all s. The extreme means
+over P(S) are knapsacks alike.
+
+Example: P(.|s) between (0.2, 0.3) and (0.6, 0.9), column (1, 0.5). The mass left is 0.5. For the
+maximum 0.4 of it goes to the first symbol and 0.1 to the second, h_s = 0.6 + 0.4 * 0.5 = 0.8.
+
+All this in integers: the ends of the boxes are integers over 2^60, rounded outwards when the set
+was made. Nothing here is shared with the search that designs channels for such sets.
+
+A `Population` is made once for a set, and then asked for `extremes` of single outputs or for the
+`worst` of all.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from heapq import nlargest, nsmallest
+from itertools import accumulate
+from operator import mul
+from typing import NamedTuple
+
+from mechdesign.auditing.columns import Entries
+from mechdesign.auditing.extremes import Achieved, log_upper
+from mechdesign.core.binomial import SCALE
+from mechdesign.core.errors import InputError
+from mechdesign.core.limits import LiftLimits
+from mechdesign.tables.confidence import ConfidenceSet
+
+
+class Bound(NamedTuple):
+    """An extreme of one output `y` over the set: ``above / below``, reached by symbol `s` (against
+    `t` for a quotient).
+
+    `high` and `ratio` of `SetExtremes` have the lift, or the quotient of lifts, as above / below;
+    `low` has the inverse of the lift.
+    """
+
+    above: int
+    below: int
+    s: int
+    y: int
+    t: int | None = None
+
+    @property
+    def quotient(self) -> tuple[int, int]:
+        """Numerator and denominator; a denominator of zero is infinity."""
+        return self.above, self.below
+
+    @property
+    def inverse(self) -> tuple[int, int]:
+        """Denominator and numerator."""
+        return self.below, self.above
+
+
+class SetExtremes(NamedTuple):
+    """The largest lift, the largest inverse of a lift and the largest quotient of two lifts of one
+    output.
+    """
+
+    high: Bound
+    low: Bound
+    ratio: Bound
+
+    def usage(self, limits: LiftLimits) -> float:
+        """The largest share of its budget that one of them uses, in floating point."""
+        largest = -math.inf
+        for bound, budget in (
+            (self.high, limits.upper),
+            (self.low, limits.lower),
+            (self.ratio, limits.ratio),
+        ):
+            if not math.isfinite(budget):
+                continue
+            if not bound.below:
+                return math.inf
+            largest = max(largest, math.log(bound.above / bound.below) / budget)
+        return largest
+
+
+def achieved_of(extremes: SetExtremes) -> Achieved:
+    """The smallest doubles that bound the extremes."""
+    return Achieved(
+        eps_l=log_upper(*extremes.low.quotient),
+        eps_u=log_upper(*extremes.high.quotient),
+        eps_ldp=log_upper(*extremes.ratio.quotient),
+    )
+
+
+class Population:
+    """A confidence set prepared for many outputs; columns are integers over one common denominator.
+
+    Boxes are kept as lower ends and spreads: P(x|s) = (lower + part of the spread) / 2^60, and P(s)
+    likewise over the common denominator of its ends. Their room is the mass that is left to
+    distribute.
+    """
+
+    def __init__(
+        self, confidence: ConfidenceSet, weights: Sequence[int] | None = None
+    ) -> None:
+        if weights is not None and len(weights) != len(confidence.lower[0]):
+            raise InputError(
+                "the set of populations is that of another table than the channel's own columns"
+            )
+        self._lower = [list(row) for row in confidence.lower]
+        self._spread: list[list[int]] = []
+        for low, high in zip(confidence.lower, confidence.upper, strict=True):
+            self._spread.append([b - a for a, b in zip(low, high, strict=True)])
+        self._weights: list[int] = []
+        if confidence.rest:
+            if weights is None:
+                raise InputError(
+                    "a set with unseen symbols needs the counts of the others"
+                )
+            # All unseen symbols together are one more, with the row of the marginal.
+            self._weights = list(weights)
+            for s, end in enumerate(confidence.rest):
+                self._lower[s].append(0)
+                self._spread[s].append(end)
+        self._room = [SCALE - sum(row) for row in self._lower]
+        self._total_spread = [sum(row) for row in self._spread]
+        self._set_shares(confidence)
+
+    def _set_shares(self, confidence: ConfidenceSet) -> None:
+        """The box of P(S) in integers over the common denominator of its ends."""
+        ends = (*confidence.share_lower, *confidence.share_upper)
+        self._unit = math.lcm(*(end.denominator for end in ends))
+        scaled = [end.numerator * (self._unit // end.denominator) for end in ends]
+        size = len(self._lower)
+        self._share_lower = scaled[:size]
+        self._share_spread: list[int] = []
+        for low, high in zip(scaled[:size], scaled[size:], strict=True):
+            self._share_spread.append(high - low)
+        self._share_room = self._unit - sum(self._share_lower)
+
+    def output(self, column: Entries) -> tuple[list[int], list[int]]:
+        """2**60 times the largest (h_s) and the smallest P(y|s) (g_s) for every s, in units of the
+        column's denominator.
+        """
+        inputs, values = self._with_rest(column)
+        # A fractional knapsack for every s. Each P(x|s) begins at its lower end, and the room that
+        # is left to 1 is shared out: where P(y|x) is largest for the maximum, and where it is
+        # smallest for the minimum. One order of the symbols, by falling P(y|x), serves all s.
+        pairs = sorted(
+            zip(values, inputs, strict=True), key=lambda pair: pair[0], reverse=True
+        )
+        w = [value for value, _ in pairs]
+        where = [x for _, x in pairs]
+        most: list[int] = []
+        least: list[int] = []
+        for lower, spread, room, total_spread in zip(
+            self._lower, self._spread, self._room, self._total_spread, strict=True
+        ):
+            free = [spread[x] for x in where]
+            base = sum(map(mul, [lower[x] for x in where], w))
+            # masses[i] and worth[i]: the mass that the first i symbols take, and what it adds.
+            masses = list(accumulate(free, initial=0))
+            worth = list(accumulate(map(mul, free, w), initial=0))
+            mass = min(room, masses[-1])
+            most.append(base + _on_the_first(mass, masses, worth, w))
+            # The symbols that never give this output (w = 0) take what they can. What is left fills
+            # the support from its end: all of the support's spread, but for the mass that stays
+            # unused, which is left out at the first symbols.
+            left_out = min(masses[-1], total_spread - room)
+            least.append(base + worth[-1] - _on_the_first(left_out, masses, worth, w))
+        return most, least
+
+    def _with_rest(self, column: Entries) -> Entries:
+        """The column with the entry of unseen symbols, P(y) on the table, last; all times the
+        number of records.
+        """
+        if not self._weights:
+            return column
+        inputs, values = column
+        total = sum(self._weights)
+        # N P(y) = sum over x of count(x) W(y|x): no division, so the column stays one of integers.
+        mean = 0
+        for x, value in zip(inputs, values, strict=True):
+            mean += self._weights[x] * value
+        scaled = [total * value for value in values]
+        return (*inputs, len(self._weights)), (*scaled, mean)
+
+    def extremes(self, column: Entries, y: int = 0) -> SetExtremes:
+        """The extreme lifts of one output over the set."""
+        most, least = self.output(column)
+        symbols = range(len(most))
+        highs: list[Bound] = []
+        lows: list[Bound] = []
+        for s in symbols:
+            # The lift of s is P(y|s) / sum_t P(t) P(y|t): largest with P(y|s) at its most, all
+            # others at their least, and P(S) at the shares with the least mean. Means are in units
+            # of 1 / `_unit` more than P(y|s).
+            smallest_mean = self._mean(least, s, most[s], sign=1)
+            highs.append(Bound(most[s] * self._unit, smallest_mean, s, y))
+            largest_mean = self._mean(most, s, least[s], sign=-1)
+            lows.append(Bound(largest_mean, least[s] * self._unit, s, y))
+        # The extreme quotient lies between two different symbols: one of the two largest and of the
+        # two smallest.
+        ratios: list[Bound] = []
+        for s in nlargest(2, symbols, most.__getitem__):
+            for t in nsmallest(2, symbols, least.__getitem__):
+                if s != t:
+                    ratios.append(Bound(most[s], least[t], s, y, t))
+        if not ratios:
+            # With one sensitive symbol there is no quotient but that of its lift with itself.
+            ratios = [Bound(1, 1, 0, y, 0)]
+        return SetExtremes(_largest(highs), _largest(lows), _largest(ratios))
+
+    def worst(self, columns: Sequence[Entries]) -> SetExtremes:
+        """The extremes of all outputs together (of equal ones the first), exactly."""
+        extremes = [self.extremes(column, y) for y, column in enumerate(columns)]
+        highs, lows, ratios = zip(*extremes, strict=True)
+        return SetExtremes(_largest(highs), _largest(lows), _largest(ratios))
+
+    def _mean(self, values: list[int], s: int, value_of_s: int, *, sign: int) -> int:
+        """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the box of P(S), with
+        another value for s.
+        """
+        terms = list(values)
+        terms[s] = value_of_s
+        mean = sum(map(mul, self._share_lower, terms))
+        # The same knapsack: what is left of 1 goes to the smallest (largest) terms first.
+        room = self._share_room
+        if room:
+            for t in sorted(range(len(terms)), key=lambda t: sign * terms[t]):
+                taken = min(room, self._share_spread[t])
+                mean += taken * terms[t]
+                room -= taken
+        return mean
+
+
+def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) -> int:
+    """What `mass` adds to P(y|s) if it fills the free places in their order, by falling w.
+
+    It fills the first i symbols, which hold masses[i] and add worth[i], and a part of the next one.
+    """
+    # masses ascends from 0, and i is the place with masses[i] < mass <= masses[i + 1]; without mass
+    # it is 0.
+    i = bisect_left(masses, mass, 1) - 1
+    return worth[i] + (mass - masses[i]) * w[i]
+
+
+def _largest(bounds: Sequence[Bound]) -> Bound:
+    """The first of the largest quotients, by products of integers; a denominator of zero is
+    infinity.
+    """
+    best = bounds[0]
+    for bound in bounds[1:]:
+        if bound.above * best.below > best.above * bound.below:
+            best = bound
+    return best
