@@ -125,12 +125,14 @@ class _Pages:
         self._lock = threading.Lock()
 
     def page(self, request: Request) -> Response:
+        """The whole page."""
         from starlette.responses import HTMLResponse
 
         with self._lock:
             return HTMLResponse(rendered(self._session))
 
     async def upload(self, request: Request) -> Response:
+        """Take a file; the answer is the part of the page that it leads to."""
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import PlainTextResponse
 
@@ -144,10 +146,12 @@ class _Pages:
         return PlainTextResponse(self._session.place)
 
     def _open(self, name: str, content: bytes) -> None:
+        """Open an upload, in a thread."""
         with self._lock:
             self._session.open_upload(name, content)
 
     async def act(self, request: Request) -> Response:
+        """Do what the button of a form says."""
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import PlainTextResponse
 
@@ -159,21 +163,25 @@ class _Pages:
         return self._back()
 
     def _act(self, form: dict[str, str]) -> None:
+        """Act on a form, in a thread."""
         with self._lock:
             self._session.act(form.get("action", ""), form)
 
     def cancel(self, request: Request) -> Response:
+        """End the task that runs."""
         with self._lock:
             self._session.cancel()
         return self._back()
 
     def forget(self, request: Request) -> Response:
+        """Drop the table and everything computed from it."""
         with self._lock:
             self._session.forget()
             self._session.error = ""
         return self._back()
 
     def progress(self, request: Request) -> Response:
+        """Whether a task runs, and the last line that it reported."""
         from starlette.responses import JSONResponse
 
         with self._lock:
@@ -185,6 +193,7 @@ class _Pages:
         return JSONResponse(state)
 
     def file(self, request: Request) -> Response:
+        """A download of the last design."""
         from starlette.responses import PlainTextResponse, Response
 
         with self._lock:
@@ -199,6 +208,7 @@ class _Pages:
         )
 
     def asset(self, request: Request) -> Response:
+        """The style or the script of the page."""
         from starlette.responses import PlainTextResponse, Response
 
         name = request.path_params["name"]

@@ -25,6 +25,7 @@ GROUP = "nonstochastic"
 
 
 def _version(wanted: bool) -> None:
+    """Print the version and end the program, if it is wanted."""
     if wanted:
         import mechdesign
 

@@ -136,6 +136,7 @@ def _with_values(document: Any, values: Mapping[str, str]) -> Any:
     used: set[str] = set()
 
     def replaced(match: re.Match[str]) -> str:
+        """The value of one placeholder."""
         name = match[1]
         if name not in values:
             raise InputError(
@@ -145,6 +146,7 @@ def _with_values(document: Any, values: Mapping[str, str]) -> Any:
         return values[name]
 
     def in_paths(part: Any, is_path: bool) -> Any:
+        """A part of the job with the values in its paths; `is_path` if its own key is one."""
         if isinstance(part, dict):
             return {key: in_paths(value, key in PATHS) for key, value in part.items()}
         if isinstance(part, list):

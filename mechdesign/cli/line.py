@@ -243,6 +243,7 @@ def command(
     groups = groups_of(function)
 
     def run(**values: Any) -> int | None:
+        """Make the groups of single values, and call `function` with them."""
         values.pop(HELP_ALL, None)
         arguments: dict[str, Any] = {}
         for name, group in groups.items():
