@@ -38,9 +38,10 @@ from mechdesign.core.wording import about
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.row_budgets import RELATIVE
+from mechdesign.mechanisms.row_entropy import conditional_entropy
 from mechdesign.mechanisms.row_node import TRUTH
+from mechdesign.mechanisms.row_request import GIVEN, TIME_LIMIT
 from mechdesign.mechanisms.row_result import RowDesign
-from mechdesign.mechanisms.row_search import GIVEN, TIME_LIMIT, conditional_entropy
 from mechdesign.mechanisms.rows import design_rows
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint

@@ -1,8 +1,10 @@
 """What a released box tells of each column by itself.
 
 For every stratum k and column X_j the masses P(x_j, box) are counted, and multiplied by the channel
-of the boxes to P(x_j, y). The means over the strata of the entropies and informations of these
-tables are H(X_j | K) and I(X_j; Y | K).
+of the boxes to P(x_j, y): given its box, an output does not depend on the row. The means over the
+strata of the entropies and informations of these tables are H(X_j | K) and I(X_j; Y | K).
+
+`box_design` calls `columns_kept` for the figures of a design, once its parts are there.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from mechdesign.channel.box_channel import BoxPart, box_name
 from mechdesign.channel.box_utility import ColumnKept
 from mechdesign.core.integers import Integers
+from mechdesign.mechanisms.row_entropy import entropy
 from mechdesign.tables.records import Records
 
 Floats = NDArray[np.float64]
@@ -49,16 +52,17 @@ def columns_kept(
         codes = records.codes[rows][:, given:]
         part = part_of.get(tuple(stratum))
         for column in range(size):
-            own = codes[:, column]
-            entropies[column] += mass * _entropy(np.bincount(own, counts[rows]))
+            sums = np.bincount(codes[:, column], counts[rows])
+            entropies[column] += mass * entropy(sums / sums.sum())
+            # Without a channel the stratum releases its given columns alone: nothing of X_j.
             if part is not None and part.channel is not None:
                 joint = _joint(part, codes, column, counts[rows])
                 kept[column] += mass * _information(joint)
     columns: list[ColumnKept] = []
-    for variable, entropy, value in zip(
+    for variable, most, value in zip(
         records.groups[given:], entropies.tolist(), kept.tolist(), strict=True
     ):
-        columns.append(ColumnKept(variable.columns, entropy, min(value, entropy)))
+        columns.append(ColumnKept(variable.columns, most, min(value, most)))
     return tuple(columns)
 
 
@@ -88,13 +92,9 @@ def output_laws(part: BoxPart) -> Floats:
     return np.array([rows.get(name, marginal) for name in names])
 
 
-def _entropy(masses: Floats | Integers) -> float:
-    """Entropy in nats of masses that need not sum to one."""
-    positive = masses[masses > 0] / masses.sum()
-    return float(-(positive * np.log(positive)).sum())
-
-
 def _information(joint: Floats) -> float:
-    """Mutual information in nats of a table of masses."""
-    both = _entropy(joint.ravel())
-    return max(0.0, _entropy(joint.sum(axis=0)) + _entropy(joint.sum(axis=1)) - both)
+    """I(X; Y) = H(X) + H(Y) - H(X, Y) in nats, of a table of masses that need not sum to one."""
+    law = joint / joint.sum()
+    both = entropy(law.ravel())
+    # Rounding can make an information of 0 negative.
+    return max(0.0, entropy(law.sum(axis=0)) + entropy(law.sum(axis=1)) - both)

@@ -2,11 +2,17 @@
 robust channel for them proven on the others.
 
 1. A slice of the records is drawn at random. On it alone are decided: the strata, which rare
-   sensitive values are promised together, the boxes, and how many boxes are tried.
+   sensitive values are promised together, the boxes, and how many boxes are tried (`box_plan`).
 2. The other records are independent draws over these fixed boxes and values. A confidence set for
-   their counts, and the optimal channel for it (`mechanisms.population`), do the rest.
+   their counts, and the optimal channel for it (`mechanisms.population`), do the rest
+   (`box_parts`).
 3. The level is shared by the strata (union bound). The number of boxes costs none of it: several
    are tried, all on the slice.
+4. The whole channel is audited exactly, and returned only if it keeps the promise.
+
+For example, of 30,000 records 3,000 are the slice. It sorts the rows into 64 boxes such as 'hours
+40-49, education Bachelors or Masters', and the other 27,000 are counted by income and box. The
+channel releases a box for each record, most often the one that its row is in.
 
 docs/explanation/population.md, 'Rows', has the proof. The promise is relative to the given columns.
 """
@@ -29,9 +35,11 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_columns import columns_kept
-from mechdesign.mechanisms.box_parts import SLICE_SHARE, PartDesigns, PartSummary
+from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns
+from mechdesign.mechanisms.box_plan import SLICE_SHARE
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
+from mechdesign.mechanisms.row_entropy import conditional_entropy
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
@@ -69,17 +77,16 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
     learning = _slice_of(counts, seed)
     proving = counts - learning
     strata = np.unique(records.codes[learning > 0][:, : request.given], axis=0)
-    design = PartDesigns(
-        records, request, learning, proving, [tuple(row) for row in strata.tolist()]
-    )
-    parts, summaries, messages = design.designed(started)
+    strata_codes = [tuple(row) for row in strata.tolist()]
+    designs = PartDesigns(records, request, learning, proving, strata_codes)
+    designed = designs.designed(started)
 
-    utility = _utility(records, request, parts, summaries, proving)
+    utility = _utility(records, request, designed, proving)
     channel = BoxChannel(
         sensitive=records.sensitive,
         given=records.groups[: request.given],
         columns=records.groups[request.given :],
-        parts=tuple(parts),
+        parts=tuple(designed.parts),
         level=float(request.level),
         slice_records=int(learning.sum()),
         provenance={
@@ -99,7 +106,7 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
         notion=request.notion,
         audit=verdict,
         utility=utility,
-        messages=tuple(messages),
+        messages=tuple(designed.messages),
         seconds=time.perf_counter() - started,
     )
 
@@ -128,24 +135,22 @@ def _check(records: Records, request: BoxRequest) -> None:
 def _utility(
     records: Records,
     request: BoxRequest,
-    parts: Sequence[BoxPart],
-    summaries: Sequence[PartSummary],
+    designed: DesignedParts,
     proving: Integers,
 ) -> BoxUtility:
     """What the channel keeps, in all and by column, with its bounds."""
     # The strata are released as they are, so information and bound are means over them.
+    summaries = designed.summaries
     information = math.fsum(part.mass * part.information for part in summaries)
     bound = math.fsum(part.mass * part.bound for part in summaries)
     return BoxUtility(
         information=information,
         # Rounding must not leave the bound below what was reached.
         bound=max(bound, information),
-        # The entropy H(X | K) = H(K, X) - H(K) of the released columns given the others.
-        entropy=_entropy(records, len(records.groups))
-        - _entropy(records, request.given),
+        entropy=conditional_entropy(records, request.given),
         records=records.total,
-        columns=columns_kept(records, request.given, parts, proving),
-        limit=_limit(records, request, parts),
+        columns=columns_kept(records, request.given, designed.parts, proving),
+        limit=_limit(records, request, designed.parts),
     )
 
 
@@ -153,8 +158,9 @@ def _limit(
     records: Records, request: BoxRequest, parts: Sequence[BoxPart]
 ) -> RareLimit | None:
     """The limit by the rarest value that is promised for itself; None with given columns."""
-    upper = request.notion.limits
-    if request.given or not isinstance(upper, LiftLimits) or upper.symbol_budgets:
+    limits = request.notion.limits
+    # Proposition 6 of docs/explanation/population.md takes one budget for all values.
+    if request.given or not isinstance(limits, LiftLimits) or limits.symbol_budgets:
         return None
     counts = records.sensitive_counts()
     # Without given columns there is one stratum, hence one part.
@@ -162,24 +168,16 @@ def _limit(
     for members in parts[0].together:
         name = joined_name([records.sensitive.names[s] for s in members])
         promised.append((name, sum(counts[s] for s in members)))
-    return rare_limit(promised, upper.upper, request.level)
+    return rare_limit(promised, limits.upper, request.level)
 
 
 def _slice_of(counts: Integers, seed: int) -> Integers:
     """(rows,) records of the slice: a uniformly random subset of fixed size."""
     total = int(counts.sum())
     size = max(int(SLICE_SHARE * total), 1)
-    # A subset of fixed size, by sequential draws: exact, and fast for many rows.
+    # Records that share a row are numbered one after the other: of the counts 3 and 2, the records
+    # 0, 1, 2 are of row 0, and 3 and 4 of row 1.
     generator = np.random.Generator(np.random.PCG64(seed))
     places = generator.choice(total, size=size, replace=False, shuffle=False)
     rows = np.searchsorted(np.cumsum(counts), places, side="right")
     return np.bincount(rows, minlength=len(counts)).astype(np.int64)
-
-
-def _entropy(records: Records, groups: int) -> float:
-    """Entropy in nats of the first so many groups together."""
-    if not groups:
-        return 0.0
-    _, place = np.unique(records.codes[:, :groups], axis=0, return_inverse=True)
-    masses = np.bincount(place.ravel(), records.masses)
-    return -math.fsum((masses * np.log(masses)).tolist())

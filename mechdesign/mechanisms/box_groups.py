@@ -44,8 +44,11 @@ def nested_groups(
 ) -> list[tuple[tuple[int, ...], ...]]:
     """Groupings of sensitive values: first that of `together_of` without a number of records, then
     the next rarest value joins, until two groups are left.
+
+    Of 200, 30, 12 and 5 expected records these are all four apart; then 12 + 5; then 30 + 12 + 5.
     """
     order = np.argsort(expected, kind="stable").tolist()
+    # Values that the slice does not have are together from the start.
     groupings = [together_of(expected, 0)]
     joined = max(len(group) for group in groupings[0])
     for size in range(joined + 1, len(order)):

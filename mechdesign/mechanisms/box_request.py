@@ -1,4 +1,8 @@
-"""What is asked of a channel for boxes of rows (`mechanisms.box_design`)."""
+"""What is asked of a channel for boxes of rows: the frozen `BoxRequest`.
+
+`rows.design_rows` makes one for rows, the command line one for a column with `--merge-rare`, and
+`merge_proposals` those of its trials; `box_design.design_boxes` answers it for a counted table.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,36 @@ AUTO: Literal["auto"] = "auto"
 class BoxRequest:
     """What is asked of a channel for boxes of rows.
 
-    `cells` fixes the number of boxes of every part, `rare` is the number of records below which
-    sensitive values of a stratum are promised together, or `AUTO` for a choice by the slice where
-    one column is released, `fill` asks for symbols in the place of
-    boxes, `seed` repeats the draw of the slice. With `merge_below` the boxes of a single column are
-    its symbols, of which those with fewer records than this (by the slice) are one box.
+    Parameters
+    ----------
+    notion : Notion
+    level : float
+        The confidence level of all strata together.
+    given : int
+        Number of groups of columns that are released as they are, the first ones of the records.
+    cells : int, optional
+        The number of boxes of every stratum; by default the slice chooses.
+    rare : int or "auto"
+        Sensitive values of a stratum with fewer records than this are promised together; "auto"
+        lets the slice choose, where one column is released.
+    fill : bool
+        Whether symbols drawn inside the released box are released in its place.
+    gap : float
+        Gap of the searches, as a share of the entropy of the boxes.
+    time_limit : float
+        Seconds for all strata.
+    seed : int, optional
+        Repeats the draw of the slice.
+    merge_below : int, optional
+        The boxes of a single column are then its symbols, of which those with fewer records than
+        this (by the slice) are one box.
+    progress : callable, optional
+        Called with each `Step` of the searches.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
     """
 
     notion: Notion

@@ -1,4 +1,9 @@
-"""The result of a design for boxes of rows: the verified channel, its audit, and its worth."""
+"""The result of a design for boxes of rows: the verified channel, its audit, and its worth.
+
+`box_design.design_boxes` returns it once the exact audit has passed the channel. What is kept is
+measured on the records outside of the slice, in nats; `nmi` and `upper_bound_nmi` are the same as
+shares of H(X | K). The bound is one for these boxes: other boxes may keep more.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,13 @@
 
 Useful symbols with proportional columns (the same P(s|x) for every s) form a class T, and so do
 sensitive symbols with proportional rows (the same P(x|s) for every x). Both are decided in
-integers.
+integers. `classes` makes the table of the classes; the optimum is searched there, with fewer
+symbols, and `Classes.split` gives its outputs back to the symbols.
+
+For example, let a and b of mass 0.1 and 0.2 be one class, and let two outputs have 0.15 of it each.
+On the line [0, 0.3] a is [0, 0.1] and b is [0.1, 0.3], and the first output has [0, 0.15]. It is
+cut at 0.1, into a piece with two thirds of its weight that has a, and one with a third that has b.
+The second output has [0.15, 0.3], which is b alone.
 
 *Theorem.* For every notion that depends on a posterior v through A v alone, min H(X|Y) = min
 H(T|Y), hence the largest I(X;Y) is H(X) - min H(T|Y). Proportional rows may be replaced by one
@@ -80,19 +86,19 @@ class Classes:
         return Points.of_sizes(np.bincount(y, minlength=len(points)), t, data, n)
 
     def split(self, weights: ArrayLike, points: Points) -> tuple[Array, Points]:
-        """Weights and posteriors of the symbols, from those of the classes; see the proof above."""
+        """Weights and posteriors of the symbols, from those of the classes: the proof above.
+
+        `weights` are the beta_y, `points` the q_y.
+        """
         beta = np.asarray(weights, dtype=np.float64)
         if not self.is_reduced:
             return beta, points
         # Members of every class side by side on [0, P(t)].
         by_class = np.argsort(self.group, kind="stable")
         sizes = np.bincount(self.group)
-        of_class = np.split(by_class, np.cumsum(sizes)[:-1])
-        ends = [np.cumsum(self.whole.p_x[members]) for members in of_class]
-        # Masses beta_y q_y(t) of the outputs, corrected so that they sum to P(t) exactly.
-        mass = beta[points.owner] * points.data
-        covered = np.bincount(points.indices, weights=mass, minlength=points.shape[1])
-        mass *= (self.joint.p_x / np.where(covered > 0.0, covered, 1.0))[points.indices]
+        members_of = np.split(by_class, np.cumsum(sizes)[:-1])
+        ends = [np.cumsum(self.whole.p_x[members]) for members in members_of]
+        mass = self._class_masses(beta, points)
         # The part of every class that earlier outputs have taken; the next output begins there.
         taken = np.zeros(points.shape[1])
         piece_weights: list[float] = []
@@ -106,8 +112,9 @@ class Classes:
             for t, width in zip(
                 classes_of_output.tolist(), widths.tolist(), strict=True
             ):
-                spans.append(_Span(of_class[t], ends[t], float(taken[t]), width))
+                spans.append(_Span(members_of[t], ends[t], float(taken[t]), width))
             cuts, pieces = _cut(spans)
+            # Every piece keeps the entries of q_y, each on one member of its class.
             for length, support in zip(np.diff(cuts).tolist(), pieces, strict=True):
                 piece_weights.append(float(beta[y]) * length)
                 supports.append(support)
@@ -121,15 +128,24 @@ class Classes:
         )
         return np.array(piece_weights), posteriors
 
+    def _class_masses(self, beta: Array, points: Points) -> Array:
+        """Masses beta_y q_y(t) of the entries of all outputs, corrected so that those of a class
+        sum to P(t): else the last output would end beside the end of the class.
+        """
+        mass = beta[points.owner] * points.data
+        covered = np.bincount(points.indices, weights=mass, minlength=points.shape[1])
+        correction = self.joint.p_x / np.where(covered > 0.0, covered, 1.0)
+        return mass * correction[points.indices]
+
 
 def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     """Classes of symbols with proportional rows and proportional columns, decided in integers.
 
-    Columns are compared in all of the `stacked` rows, if there are any.
+    Columns are compared in all of the `stacked` rows, if there are any: those of several tables
+    that the promise is about. Their sensitive symbols then stay as they are.
     """
-    if stacked:
-        rows = list(range(len(joint.counts)))
-    else:
+    rows = list(range(len(joint.counts)))
+    if not stacked:
         rows = _proportional(joint.counts)
     counts = added_rows(joint.counts, rows)
     columns = _proportional(zip(*(stacked or counts), strict=True))
@@ -152,7 +168,11 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
 
 
 def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
-    """Class of every vector of integers, classes numbered in order of appearance."""
+    """Class of every vector of integers, classes numbered in order of appearance.
+
+    Vectors are proportional where they are equal after division by their greatest common divisor:
+    (2, 4) and (3, 6) both become (1, 2).
+    """
     seen: dict[tuple[int, ...], int] = {}
     group: list[int] = []
     for vector in vectors:
@@ -198,6 +218,7 @@ def _cut(spans: Sequence[_Span]) -> tuple[Array, list[NDArray[np.intp]]]:
     cuts = cuts[np.concatenate(([True], np.diff(cuts[:-1]) > LEAST_PIECE, [True]))]
     if len(cuts) > 2 and cuts[-1] - cuts[-2] <= LEAST_PIECE:
         cuts = np.delete(cuts, -2)
+    # The middle of a piece is in one member of every class, whatever rounding did to its ends.
     middle = 0.5 * (cuts[1:] + cuts[:-1])
     columns: list[NDArray[np.intp]] = []
     for span in spans:

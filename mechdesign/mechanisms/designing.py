@@ -1,8 +1,14 @@
 """From a request to a verified design: bins, rules, mechanism, fallback, further results.
 
-`design` is the one entry. It decides in this order: the table (bins, several secrets, released
-columns), the rules of the promise (`rules`, `population`), the mechanism or the objective, and what
-the result has besides (other releases, the population).
+`design_requested` is the one way from a `DesignRequest` to a `Design`. It decides in this order
+
+1. the table: sorted into bins first, of one or several secrets, with the columns that are released;
+2. the rules of the promise: about the table (`rules`) or about its population (`population`);
+3. the mechanism, or the objective, that works by these rules (`_by_rules`), and merging where the
+   optimum fails or ends early (`_optimal_or_merging`);
+4. what the result has besides: the earlier releases, or the population.
+
+`design` is the same with the fields of the request as keywords, and takes data frames too.
 """
 
 from __future__ import annotations
@@ -22,12 +28,14 @@ from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.least_cost import least_cost
 from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
-from mechdesign.mechanisms.population import PopulationRules, confident
+from mechdesign.mechanisms.population import PopulationRules
+from mechdesign.mechanisms.population_advice import confident
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.purposes import for_queries, for_task
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
+from mechdesign.mechanisms.search import Search
 from mechdesign.mechanisms.watchdog import HEURISTICS, STANDARD, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
@@ -63,9 +71,12 @@ def design_requested(request: DesignRequest) -> Design:
     if request.release is not None:
         joint = whole.releasing(request.release)
     if request.confidence is not None:
-        population = _population_rules(request, whole, joint, notion)
+        level = request.confidence
+        population = _population_rules(request, level, whole, joint, notion)
         result = _by_rules(population, request, started)
         return confident(result, population, started, request.time_limit)
+    # Earlier releases are of columns that this one may not have, so they are judged on the whole
+    # table.
     rules = table_rules(joint, notion, whole=whole, after=request.after)
     if not request.after:
         return _by_rules(rules, request, started)
@@ -103,7 +114,9 @@ def _with_fields_as_keywords(
 ) -> DesignCall[Arguments]:
     """`design` with the fields of `DesignRequest` as parameters, in types, signature and `help`.
 
-    So a new option is declared and described once.
+    So a new option is declared and described once. `request` is the class itself: type checkers
+    read the parameters of `design` off its constructor, `inspect` off the signature that is set
+    here.
     """
 
     def design(joint: Any, *args: Any, **kwargs: Any) -> Design:
@@ -118,6 +131,7 @@ def _with_fields_as_keywords(
             if isinstance(kwargs.get("task"), str):
                 of_task = {**columns, "sensitive": kwargs["task"]}
                 kwargs["task"] = Joint.from_table(frame, **of_task)
+        # With a bound on an average alone, the promise on single lifts is none.
         has_notion = bool(args) or "notion" in kwargs
         if not has_notion and kwargs.get("average") is not None:
             kwargs["notion"] = NO_PROMISE
@@ -177,15 +191,14 @@ def _in_bins(request: DesignRequest, started: float) -> Design:
 
 
 def _population_rules(
-    request: DesignRequest, whole: Joint, joint: Joint, notion: Notion
+    request: DesignRequest, level: float, whole: Joint, joint: Joint, notion: Notion
 ) -> PopulationRules:
     """The rules of a promise about every population in the confidence set of the counts."""
     if is_stacked(whole, notion, request.after):
         raise InputError(NOT_STACKED)
-    assert request.confidence is not None
     populations = confidence_set(
         joint,
-        request.confidence,
+        level,
         shares=request.known_shares,
         estimate_shares=lift_limits(notion).need_shares,
         unseen=request.unseen,
@@ -195,35 +208,34 @@ def _population_rules(
 
 def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     """Run the objective or the mechanism of a request."""
+    search = request.search
     if request.average is not None:
         alone = request.notion == NO_PROMISE
-        search = request.search
-        if request.keep is not None:
-            keep = request.keep
-            return for_share(rules, request.average, keep, search, started, alone=alone)
-        return for_average(rules, request.average, search, started, alone=alone)
+        if request.keep is None:
+            return for_average(rules, request.average, search, started, alone=alone)
+        keep = request.keep
+        return for_share(rules, request.average, keep, search, started, alone=alone)
     if not request.has_free_outputs:
-        return least_cost(rules, request.least_cost, request.search)
+        return least_cost(rules, request.least_cost, search)
     if request.mechanism in HEURISTICS:
-        return HEURISTICS[request.mechanism](rules, request.search, STANDARD)
-    if request.task is not None:
-        check_polytope(rules.notion, rules.joint)
-        return for_task(rules, request.task, request.search, started)
+        return HEURISTICS[request.mechanism](rules, search, STANDARD)
     if request.has_purpose:
         check_polytope(rules.notion, rules.joint)
-        return for_queries(rules, request.objective, request.search, started)
+        if request.task is not None:
+            return for_task(rules, request.task, search, started)
+        return for_queries(rules, request.objective, search, started)
     check_optimum(rules.notion, rules.joint)
     if request.fallback:
-        return _optimal_or_merging(rules, request, started)
-    return optimal(rules, request.search)
+        return _optimal_or_merging(rules, search, started)
+    return optimal(rules, search)
 
 
-def _optimal_or_merging(rules: Rules, request: DesignRequest, started: float) -> Design:
+def _optimal_or_merging(rules: Rules, search: Search, started: float) -> Design:
     """The optimum; subset merging where the search failed, or ended early with less utility."""
-    search = request.search
     try:
         best = optimal(rules, search)
     except SolverFailure as error:
+        # Without a limit: merging always ends, and after a failure there must be an answer.
         merged = subset_merging(rules, replace(search, time_limit=None))
         message = f"the optimum failed ({error}); this is {merged.mechanism}, verified"
         if isinstance(error, NotRounded):
@@ -240,6 +252,7 @@ def _optimal_or_merging(rules: Rules, request: DesignRequest, started: float) ->
     merged = subset_merging(rules, replace(search, time_limit=remaining))
     if merged.nmi <= best.nmi:
         return best
+    # The bound is one for all channels, so it holds for that of merging, too.
     merged = replace(merged, certificate=best.certificate.at(merged.nmi))
     message = f"the search ended below {merged.mechanism}, which is emitted, verified"
     return _fallen_back(merged, message, started)

@@ -112,7 +112,7 @@ class LeastCostProgram:
         """Reduce larger budgets to `reach` nats; see `REACHES`."""
         self._reach = reach
         if isinstance(self.rules, PopulationRules):
-            self.uncertain = self.rules.within(reach)
+            self.uncertain = self.rules.uncertain_within(reach)
 
     def allowed_pairs(self, fixed: Sequence[int] = ()) -> NDArray[np.bool_] | None:
         """The pairs (x, y) that are possible; None for all.

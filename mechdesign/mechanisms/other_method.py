@@ -2,7 +2,12 @@
 
 Listing vertices and generating columns fail on different tables: rounding loses coordinates of
 probability 1e-9 in one and not in the other. So a search that stalls, or a back end that gives up,
-is followed by the other method, and the better channel and the better bound are kept.
+is followed by the other method, and the better channel and the better bound are kept. Both bounds
+are proven, so the larger one holds, whichever method found the channel. For example, listing ends
+with the entropy 1.204 and the bound 1.190, and columns with 1.200 and 1.185: the answer is 1.200
+with the bound 1.190.
+
+`rules` calls `envelope_by_any_method` for every margin and every face of a polytope.
 """
 
 from __future__ import annotations
@@ -22,6 +27,17 @@ def envelope_by_any_method(
     polytope: Polytope, point: Array, relaxation: Polytope, options: dict[str, Any]
 ) -> Envelope:
     """The envelope by the method of the options, rescued by the other method where that is stuck.
+
+    Parameters
+    ----------
+    polytope : Polytope
+        Whose points are decomposed.
+    point : (n,) array
+        The point to decompose, P_X.
+    relaxation : Polytope
+        The larger polytope that the bound is about.
+    options : dict
+        Keywords of `solvers.lower_envelope`; `method`, `gap` and `time_limit` must be among them.
 
     Raises
     ------
@@ -45,7 +61,11 @@ def envelope_by_any_method(
     )
     if other is None:
         return first
-    return _better_of(first, other)
+    best = better_of(first, other)
+    if other.status is EnvelopeStatus.OPTIMAL:
+        # The first one is stuck, so the proof is that of the other method.
+        return replace(best, status=EnvelopeStatus.OPTIMAL)
+    return best
 
 
 def _by_other_method(
@@ -73,7 +93,7 @@ def _by_other_method(
         return None
 
 
-def _better_of(first: Envelope, second: Envelope) -> Envelope:
+def better_of(first: Envelope, second: Envelope) -> Envelope:
     """The cheaper decomposition with the higher bound; both bounds are proven."""
     cheaper = first
     if second.value < first.value:
@@ -81,7 +101,4 @@ def _better_of(first: Envelope, second: Envelope) -> Envelope:
     proof = first
     if second.bound > first.bound:
         proof = second
-    status = cheaper.status
-    if EnvelopeStatus.OPTIMAL in (first.status, second.status):
-        status = EnvelopeStatus.OPTIMAL
-    return replace(cheaper, status=status, bound=proof.bound, dual=proof.dual)
+    return replace(cheaper, bound=proof.bound, dual=proof.dual)

@@ -1,231 +1,32 @@
-"""Partitions of X by merging symbols: Zarrabian et al. 2023, Algorithm 1, and its repair. Arrays
-only.
+"""Partitions of X by merging symbols: Zarrabian et al. 2023, Algorithm 1, and its repair.
 
-A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). Over all s, the largest lift is
-Lambda, the smallest Psi, and Gamma = Lambda / Psi. A notion bounds these or means of the lifts, and
-`MergedSets` tests sets against it. `merge_subsets` and `merge_all` join the symbols that violate it
-alone until their sets comply. Where they are not enough, `_repair` lets harmless symbols join.
+Symbols that satisfy the notion alone are harmless and stay apart. The others are joined until their
+sets comply (`merged_sets` tests a set):
 
-All the decisions here are taken in floating point, on the safe side: a set that is said to be
-`within` the limits is so exactly.
+- `merge_subsets` takes the riskiest symbol, and joins whichever set leaves the smallest risk until
+  the union complies; then the next riskiest one. Of four symbols a, b, c, d with a and b risky in
+  opposite directions, {a, b} often complies, and c and d are released as they are.
+- `merge_all` joins all risky symbols.
+
+Where the risky symbols are not enough, `_repair` lets harmless ones join: the merged set of
+everything has the lift 1 and always complies.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.measures import ROUNDOFF
-from mechdesign.core.limits import LiftLimits, Limits, MeanLimits
-from solvers import Array
-
-Risk: TypeAlias = Literal["auto", "log-max", "log-ratio", "sum"]
-
-RISKS: tuple[Risk, ...] = ("auto", "log-max", "log-ratio", "sum")
-"""`log-max` is max(log Lambda, -log Psi), `log-ratio` is log Gamma, `sum` is the Lambda + Psi that
-the paper prints for ALIP (its figures need `log-max`); `auto` is `log-max`, or `log-ratio` under
-LDP. For l1-, chi2- and alpha-lift the means stand in for Lambda and 1/Psi: `sum` adds them, the
-others compare or add the budgets that they use."""
-
-ZERO_LIFT_RISK = 1e6
-"""Stands for -log 0, once for each s of lift zero: more than any finite risk (at most 178 for
-integers below 2^256), so that sets with a zero come last and those with fewer zeros before those
-with more."""
-
-MEAN_ERROR = 8.0
-"""Error of a mean of lifts in units of the slack of one lift times 1 + mean, generously."""
+from mechdesign.mechanisms.merged_sets import Block, MergedSets
 
 LEAST_SECONDS = 1.0
 """Time that merging may take whatever the limit is: all but the largest tables need less."""
-
-
-def rounding_slack(shape: tuple[int, int]) -> float:
-    """Relative error of a lift computed from sums over a table of this shape, and of exp, four
-    times over.
-    """
-    return (8 * (shape[0] + shape[1]) + 32) * ROUNDOFF
-
-
-class Block(NamedTuple):
-    """A merged set T: its members, P(T|s) of shape (|S|,), and P(T)."""
-
-    members: list[int]
-    given_s: Array
-    mass: float
-
-    def joined(self, other: Block) -> Block:
-        """Both as one."""
-        return Block(
-            self.members + other.members,
-            self.given_s + other.given_s,
-            self.mass + other.mass,
-        )
-
-
-class MergedSets(ABC):
-    """The table, scaled once, with the tests that the algorithms ask of merged sets.
-
-    `given_s` has columns that add up where symbols are merged, P(x|s) of (|S|, |X|), and `p_x`
-    their masses.
-    """
-
-    given_s: Array
-    p_x: Array
-
-    @abstractmethod
-    def within(
-        self, given_s: Array, mass: Array, safety: float = 1.0
-    ) -> NDArray[np.bool_]:
-        """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits, (k,).
-
-        Sets within `safety` times the rounding error of a limit are refused: with 1 every set that
-        passes satisfies the limits. With -1 they pass: every set that fails violates the limits.
-        """
-
-    @abstractmethod
-    def omega(self, given_s: Array, mass: Array) -> Array:
-        """The risk of merged sets, (k,); larger is worse."""
-
-    def complies(self, block: Block) -> bool:
-        """Whether one merged set surely satisfies the limits; all symbols together do, their lift
-        is exactly 1.
-        """
-        if len(block.members) == len(self.p_x):
-            return True
-        within = self.within(block.given_s[:, None], np.array([block.mass]))
-        return bool(within[0])
-
-    def block(self, members: Sequence[int]) -> Block:
-        """These symbols as one."""
-        symbols = list(members)
-        given_s = self.given_s[:, symbols].sum(axis=1)
-        return Block(symbols, given_s, float(self.p_x[symbols].sum()))
-
-
-class _Extremes(MergedSets):
-    """Notions on the largest and the smallest lift."""
-
-    def __init__(self, p: Array, limits: LiftLimits, risk: Risk) -> None:
-        self.p_x = p.sum(axis=0)
-        self.given_s = p / p.sum(axis=1, keepdims=True)
-        self.limits = limits
-        self.slack = rounding_slack((p.shape[0], p.shape[1]))
-        self.risk = risk
-        if risk == "auto":
-            # Under LDP what counts is the quotient of the lifts of two sensitive symbols.
-            self.risk = "log-max"
-            if math.isfinite(limits.ratio):
-                self.risk = "log-ratio"
-
-    def within(
-        self, given_s: Array, mass: Array, safety: float = 1.0
-    ) -> NDArray[np.bool_]:
-        # Psi >= exp(-eps_l), Lambda <= exp(eps_u) and Gamma <= exp(eps), multiplied out by P(T)
-        # or by Psi.
-        strictness = 1.0 + safety * self.slack
-        low = given_s.min(axis=0)
-        high = given_s.max(axis=0)
-        limits = self.limits
-        fine = low >= math.exp(-limits.lower) * strictness * mass
-        if math.isfinite(limits.upper):
-            fine &= high * strictness <= math.exp(limits.upper) * mass
-        if math.isfinite(limits.ratio):
-            fine &= high * strictness <= math.exp(limits.ratio) * low
-        return fine
-
-    def omega(self, given_s: Array, mass: Array) -> Array:
-        low = given_s.min(axis=0)
-        high = given_s.max(axis=0)
-        if self.risk == "sum":
-            return (high + low) / mass
-        upper = np.log(high / mass)  # log Lambda
-        zero = low == 0.0
-        lower = -np.log(np.where(zero, 1.0, low / mass))  # -log Psi
-        if zero.any():
-            # -log 0 would make all of them alike; sets with fewer zeros are closer to compliance.
-            zeros = (given_s[:, zero] == 0.0).sum(axis=0)
-            lower[zero] = ZERO_LIFT_RISK * zeros + upper[zero]
-        if self.risk == "log-ratio":
-            return upper + lower
-        if math.isinf(self.limits.lower) and math.isinf(self.limits.ratio):
-            return upper
-        if math.isinf(self.limits.upper) and math.isinf(self.limits.ratio):
-            return lower
-        return np.maximum(upper, lower)
-
-
-class _Means(MergedSets):
-    """Notions on averages over S of the lift and of its inverse."""
-
-    def __init__(self, p: Array, limits: MeanLimits, risk: Risk) -> None:
-        self.p_x = p.sum(axis=0)
-        self.p_s = p.sum(axis=1)
-        self.given_s = p / self.p_s[:, None]
-        self.limits = limits
-        self.slack = rounding_slack((p.shape[0], p.shape[1]))
-        # "auto" is the larger of the two budgets that the means use.
-        self.risk = risk
-        if risk == "auto":
-            self.risk = "log-max"
-
-    def within(
-        self, given_s: Array, mass: Array, safety: float = 1.0
-    ) -> NDArray[np.bool_]:
-        fine = np.ones(len(mass), dtype=np.bool_)
-        lifts = given_s / mass
-        mean_of = self.limits.mean
-        sides = (
-            (self.limits.upper, mean_of.average),
-            (self.limits.lower, mean_of.inverse_average),
-        )
-        for limit, average in sides:
-            if math.isinf(limit):
-                continue
-            mean = average(self.p_s, lifts)
-            # |d(l - 1)^2| <= slack (2 (l - 1)^2 + 2 |l - 1|), so errors grow with 1 + mean at most.
-            error = safety * MEAN_ERROR * self.slack * (1.0 + mean)
-            error = np.where(np.isfinite(mean), error, 0.0)
-            fine &= mean + error <= self.limits.mean.bound(limit)
-        return fine
-
-    def omega(self, given_s: Array, mass: Array) -> Array:
-        lifts = given_s / mass
-        absent = given_s == 0.0
-        zeros = absent.sum(axis=0)
-        # 1 / lift is infinite at 0: zeros enter the mean as the lift 1 and are counted apart.
-        positive = lifts
-        if zeros.any():
-            positive = np.where(absent, 1.0, lifts)
-        # The mean itself for the printed risk, else the budget that it uses (nats).
-        mean_of = self.limits.mean
-        if self.risk == "sum":
-            upper = mean_of.average(self.p_s, lifts)
-            lower = mean_of.inverse_average(self.p_s, positive)
-        else:
-            upper = mean_of.used(self.p_s, lifts)
-            lower = mean_of.inverse_used(self.p_s, positive)
-        if math.isinf(self.limits.lower):
-            return upper
-        if math.isinf(self.limits.upper):
-            upper = np.zeros(len(mass))
-        if self.risk == "log-max":
-            worst = np.maximum(upper, lower)
-            return np.where(zeros > 0, ZERO_LIFT_RISK * zeros + upper, worst)
-        return upper + lower + ZERO_LIFT_RISK * zeros
-
-
-def merged_sets(p: Array, limits: Limits, risk: Risk = "auto") -> MergedSets:
-    """The test of merged sets for a table P(s, x) of shape (|S|, |X|) and a notion's limits."""
-    if limits.mean is None:
-        return _Extremes(p, limits, risk)
-    return _Means(p, limits, risk)
 
 
 @dataclass(frozen=True)
@@ -239,6 +40,84 @@ class Merging:
     groups: tuple[tuple[int, ...], ...]
     repaired: bool
     borrowed: tuple[int, ...]
+
+
+def merge_subsets(
+    sets: MergedSets,
+    harmless: NDArray[np.bool_] | None = None,
+    *,
+    repair: bool = True,
+    end: float = math.inf,
+) -> Merging:
+    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
+
+    Parameters
+    ----------
+    sets : MergedSets
+        The table and the notion.
+    harmless : (|X|,) bool array, optional
+        Whether a symbol satisfies the notion alone; by default `sets` decides it.
+    repair : bool
+        Whether harmless symbols may join; without it the partition of the algorithm as it is
+        published, which may violate the notion.
+    end : float
+        Each step looks at every set that is left. From this time of `time.perf_counter` on these
+        all join the last set, and the repair takes what is quickest.
+    """
+    low_risk, risky = _split(sets, harmless)
+    pool = _Pool(sets, risky)
+    subsets: list[list[int]] = []
+    within = True
+    # Lines 3 to 11: the riskiest symbol, then whichever leaves the smallest risk, until the set
+    # complies.
+    while pool.groups:
+        block = pool.take(int(np.argmax(pool.risk)))
+        # A single risky symbol violates, so it needs no test.
+        within = False
+        while not within and pool.groups:
+            if time.perf_counter() > end:
+                block = pool.all_joined(block)
+            else:
+                block = pool.joined(block)
+            within = sets.complies(block)
+        subsets.append(block.members)
+    if within:
+        return _merging(subsets + low_risk)
+    # Lines 12 to 14: only the last set can violate, for nothing was left to join it.
+    last = subsets[-1]
+    others = subsets[:-1]
+    if time.perf_counter() <= end:
+        joined = _join(sets, last, others)
+        if joined is not None:
+            return _merging(joined + low_risk)
+    every_risky = [x for subset in subsets for x in subset]
+    if not repair:
+        return _merging([every_risky, *low_risk])
+    # Either only the violating set takes in others, or all risky symbols first become one, as the
+    # paper does at its end.
+    starts = [_Start(last, others + low_risk), _Start(every_risky, low_risk)]
+    return _repair(sets, starts, len(low_risk), end)
+
+
+def merge_all(
+    sets: MergedSets,
+    harmless: NDArray[np.bool_] | None = None,
+    *,
+    repair: bool = True,
+    end: float = math.inf,
+) -> Merging:
+    """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired
+    if need be.
+
+    Parameters as those of `merge_subsets`.
+    """
+    low_risk, singles = _split(sets, harmless)
+    risky = [x for single in singles for x in single]
+    if not risky:
+        return _merging(low_risk)
+    if not repair or sets.complies(sets.block(risky)):
+        return _merging([risky, *low_risk])
+    return _repair(sets, [_Start(risky, low_risk)], len(low_risk), end)
 
 
 class _Pool:
@@ -284,73 +163,6 @@ class _Pool:
         return self.sets.block(members)
 
 
-def merge_subsets(
-    sets: MergedSets,
-    harmless: NDArray[np.bool_] | None = None,
-    *,
-    repair: bool = True,
-    end: float = math.inf,
-) -> Merging:
-    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
-
-    Each step looks at every set that is left; when `end` (of the performance counter) has come,
-    these all join the last set, and the repair takes what is quickest.
-    """
-    low_risk, risky = _split(sets, harmless)
-    pool = _Pool(sets, risky)
-    subsets: list[list[int]] = []
-    within = True
-    # Lines 3 to 11: the riskiest symbol, then whichever leaves the smallest risk, until the set
-    # complies.
-    while pool.groups:
-        block = pool.take(int(np.argmax(pool.risk)))
-        within = False  # a single risky symbol violates
-        while not within and pool.groups:
-            if time.perf_counter() > end:
-                block = pool.all_joined(block)
-            else:
-                block = pool.joined(block)
-            within = sets.complies(block)
-        subsets.append(block.members)
-    if within:
-        return _merging(subsets + low_risk)
-    # Lines 12 to 14: only the last set can violate, for nothing was left to join it.
-    last = subsets[-1]
-    others = subsets[:-1]
-    if time.perf_counter() <= end:
-        joined = _join(sets, last, others)
-        if joined is not None:
-            return _merging(joined + low_risk)
-    every_risky = [x for subset in subsets for x in subset]
-    if not repair:
-        return _merging([every_risky, *low_risk])
-    # Either only the violating set takes in others, or all risky symbols first become one, as the
-    # paper does at its end.
-    starts = [(last, others + low_risk), (every_risky, low_risk)]
-    return _repair(sets, starts, len(low_risk), end)
-
-
-def merge_all(
-    sets: MergedSets,
-    harmless: NDArray[np.bool_] | None = None,
-    *,
-    repair: bool = True,
-    end: float = math.inf,
-) -> Merging:
-    """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired
-    if need be.
-
-    Parameters as those of `merge_subsets`.
-    """
-    low_risk, singles = _split(sets, harmless)
-    risky = [x for single in singles for x in single]
-    if not risky:
-        return _merging(low_risk)
-    if not repair or sets.complies(sets.block(risky)):
-        return _merging([risky, *low_risk])
-    return _repair(sets, [(risky, low_risk)], len(low_risk), end)
-
-
 def _split(
     sets: MergedSets, harmless: NDArray[np.bool_] | None
 ) -> tuple[list[list[int]], list[list[int]]]:
@@ -378,6 +190,13 @@ def _join(
     return None
 
 
+class _Start(NamedTuple):
+    """A violating set, and the sets that it may take in, harmless ones last."""
+
+    core: list[int]
+    others: list[list[int]]
+
+
 class _Plan(NamedTuple):
     """A repaired partition, what it loses (nats, up to a constant), and the harmless symbols that
     it takes in.
@@ -389,38 +208,44 @@ class _Plan(NamedTuple):
 
 
 def _repair(
-    sets: MergedSets,
-    starts: list[tuple[list[int], list[list[int]]]],
-    harmless: int,
-    end: float,
+    sets: MergedSets, starts: Sequence[_Start], harmless: int, end: float
 ) -> Merging:
     """Let a violating set take in others; of a few plans the one that loses fewest nats wins.
 
-    A start is a violating set, and the sets that it may take in; so many `harmless` symbols, one to
-    a set, are the last of these. Merging everything always complies (its lift is 1), so there is
-    always a plan.
+    So many `harmless` symbols, one to a set, are the last of the others of every start. Merging
+    everything always complies (its lift is 1), so there is always a plan.
     """
     plans: list[_Plan] = []
-    for core, others in starts:
-        first_harmless = len(others) - harmless
-        for taken in _plans(sets.block(core), _Pool(sets, others), end):
-            merged = list(core)
-            for k in taken:
-                merged += others[k]
-            left = set(range(len(others))) - set(taken)
-            groups = [merged, *(others[k] for k in sorted(left))]
-            borrowed = [others[k][0] for k in taken if k >= first_harmless]
-            # With a partition H(X) - I(X;Y) = H(X) - H(Y) = H(X) + sum over T of P(T) log P(T).
-            loss = 0.0
-            for group in groups:
-                mass = float(sets.p_x[group].sum())
-                loss += mass * math.log(mass)
-            plans.append(_Plan(loss, groups, borrowed))
+    for start in starts:
+        pool = _Pool(sets, start.others)
+        first_harmless = len(start.others) - harmless
+        for taken in _choices(sets.block(start.core), pool, end):
+            plans.append(_plan(sets, start, taken, first_harmless))
     best = min(plans, key=lambda plan: plan.loss)
     return _merging(best.groups, repaired=True, borrowed=best.borrowed)
 
 
-def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
+def _plan(
+    sets: MergedSets, start: _Start, taken: Sequence[int], first_harmless: int
+) -> _Plan:
+    """The partition in which the core of a start has taken in some of the others."""
+    merged = list(start.core)
+    for k in taken:
+        merged += start.others[k]
+    left = sorted(set(range(len(start.others))) - set(taken))
+    groups = [merged]
+    for k in left:
+        groups.append(start.others[k])
+    # With a partition H(X) - I(X;Y) = H(X) - H(Y) = H(X) + sum over T of P(T) log P(T).
+    loss = 0.0
+    for group in groups:
+        mass = float(sets.p_x[group].sum())
+        loss += mass * math.log(mass)
+    borrowed = [start.others[k][0] for k in taken if k >= first_harmless]
+    return _Plan(loss, groups, borrowed)
+
+
+def _choices(core: Block, pool: _Pool, end: float) -> list[list[int]]:
     """Choices of sets that make `core` comply, as positions in `pool`.
 
     One choice is the cheapest set that is enough alone, if there is one. The other is several of
@@ -432,20 +257,20 @@ def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
     core_column = core.given_s[:, None]
     # The loss grows with the mass that joins.
     cheapest_first = np.argsort(pool.mass, kind="stable")
-    plans: list[list[int]] = []
+    choices: list[list[int]] = []
     alone = within(pool.given_s + core_column, pool.mass + core.mass)
     sufficient = cheapest_first[alone[cheapest_first]]
     if sufficient.size:
-        plans.append([int(sufficient[0])])
+        choices.append([int(sufficient[0])])
     # The shortest run of the cheapest sets that is enough together.
     sums = np.cumsum(pool.given_s[:, cheapest_first], axis=1) + core_column
     masses = np.cumsum(pool.mass[cheapest_first]) + core.mass
     enough = np.flatnonzero(within(sums, masses))
     if not enough.size:
         # All symbols together have the lift 1, but at a budget near 0 the slack hides that.
-        return [*plans, cheapest_first.tolist()]
+        return [*choices, cheapest_first.tolist()]
     taken = cheapest_first[: enough[0] + 1].tolist()
-    return [*plans, _pruned(core, pool, taken, end)]
+    return [*choices, _pruned(core, pool, taken, end)]
 
 
 def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]:
@@ -456,6 +281,7 @@ def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]
     for k in sorted(taken, key=lambda k: -pool.mass[k]):
         if time.perf_counter() > end:
             break
+        # Sums anew, not differences: subtraction would lose small entries.
         rest = [j for j in needed if j != k]
         given_s = pool.given_s[:, rest].sum(axis=1)
         mass = float(pool.mass[rest].sum())

@@ -1,9 +1,18 @@
 """The request for a design: one frozen `DesignRequest` behind Python, command line, jobs,
 comparisons.
 
-A new option is a field here with its line in the docstring, and its use in `designing`. The
-keywords of `mechdesign.design` are these fields; `cli/design.py` fills them in from the options of
-the command line.
+Its fields are all options of a design. The keywords of `mechdesign.design` are these fields;
+`cli/design.py` fills them in from the options of the command line. When it is made it checks every
+option by itself, and then those that exclude each other; what remains is refused where the table
+decides (`designing`). So a request that exists can be run, stored, and changed with `replace`:
+
+    request = DesignRequest(joint, LIP(0.5), objective="truth", stay=0.5)
+    design_requested(replace(request, notion=LIP(1.0)))
+
+Properties hand groups of options on in the form that their users take: `search` for the search of
+the optimum, `least_cost` for channels on the column's own symbols.
+
+A new option is a field here with its line in the docstring, and its use in `designing`.
 """
 
 from __future__ import annotations
@@ -263,8 +272,10 @@ class DesignRequest:
 
     def _check_objective(self) -> None:
         """Raise InputError unless objective, mechanism and restrictions fit together."""
+        # An objective may be an array, which has no truth value when it is compared with a text.
         for_task = isinstance(self.objective, str) and self.objective == TASK
-        if for_task is not (self.task is not None):
+        has_task = self.task is not None
+        if for_task != has_task:
             raise InputError(
                 "objective task and the task column belong together (--objective task --task "
                 "COL; task=)"
@@ -279,6 +290,7 @@ class DesignRequest:
                     f"{self.mechanism} out"
                 )
             return
+        # All other fields must be as they are by default.
         if replace(objective, objective=INFORMATION) != LeastCostObjective():
             raise InputError(
                 "distance, keep_frequencies, stay, forbid and constraints are for "
@@ -308,6 +320,7 @@ class DesignRequest:
 
     def _check_average(self) -> None:
         """Raise InputError for options that average budgets do not have."""
+        # Both functions are called for the errors that they raise.
         if self.keep is None:
             averages_of(self.average, self.joint)
         else:

@@ -6,13 +6,17 @@ Every tree is one channel for the crossed columns, stratum by stratum
 therefore a bound for all mechanisms, trees or not. A relative promise is the ordinary one within
 each stratum; a total one measures lifts against P(s) of the whole table, which the demands of
 `auditing.demands` express.
+
+For example, let men be 60 % of the table and have H(X | k) = 2.0 nats, of which 0.9 can be kept,
+and women 1.5 nats, of which nothing was proven in time. Then the bound is (0.6 * 2.0 * 0.9 + 0.4 *
+1.5) / (0.6 * 2.0 + 0.4 * 1.5) = 0.933, and the trivial mass is 0.4.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +25,7 @@ from mechdesign.auditing.demands import Demand, allowed_sides
 from mechdesign.core.errors import MechdesignError
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.row_budgets import RELATIVE, Stratum, limits_of
+from mechdesign.mechanisms.row_entropy import entropy
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.notions import Notion
@@ -41,6 +46,18 @@ any time limit.
 """
 
 
+@dataclass(frozen=True, eq=False)
+class RowProblem:
+    """A table, whose first `given` groups of columns are released as they are, and a promise about
+    the others.
+    """
+
+    records: Records
+    given: int
+    notion: Notion
+    promise: str
+
+
 @dataclass(frozen=True)
 class RowBound:
     """`upper_bound_nmi` of I(X; Y | K) / H(X | K), and the mass of strata whose bound is only their
@@ -52,110 +69,112 @@ class RowBound:
 
 
 def upper_bound(
-    records: Records,
-    given: int,
-    strata: Sequence[Stratum],
-    notion: Notion,
-    promise: str,
-    *,
-    end: float,
+    problem: RowProblem, strata: Sequence[Stratum], *, end: float
 ) -> RowBound:
-    """Search the crossed columns of every stratum, the heaviest first, until `end` (of
-    `time.perf_counter`).
+    """Search the crossed columns of every stratum until `end` (of `time.perf_counter`).
+
+    The bound is sum_k P(k) b_k H(X | k) / H(X | K), where b_k is the proven share of the stratum k,
+    and 1 where nothing was proven in time.
     """
-    entropies = [_entropy(records, given, stratum) for stratum in strata]
-    whole = math.fsum(
-        stratum.mass * entropy
-        for stratum, entropy in zip(strata, entropies, strict=True)
-    )
-    if not whole > 0.0:
+    entropies = [_entropy(problem, stratum) for stratum in strata]
+    terms: list[float] = []
+    for stratum, entropy_here in zip(strata, entropies, strict=True):
+        terms.append(stratum.mass * entropy_here)
+    entropy_given = math.fsum(terms)
+    if not entropy_given > 0.0:
         return RowBound(1.0, 0.0)
-    kept = 0.0
+    proven = 0.0
     trivial = 0.0
-    order = np.argsort([-stratum.mass for stratum in strata], kind="stable").tolist()
-    left = 1.0
-    for place in order:
-        stratum = strata[place]
-        now = time.perf_counter()
-        seconds = max(end - now, 0.0) * min(1.0, stratum.mass / max(left, 1e-12))
-        left -= stratum.mass
+    for place, seconds in heaviest_first(strata, end):
         if not entropies[place] > 0.0:
             continue
         share: float | None = None
         if seconds >= LEAST_SECONDS:
-            share = _stratum_bound(records, given, stratum, notion, promise, seconds)
+            share = _stratum_bound(problem, strata[place], seconds)
         if share is None or share >= 1.0:
-            trivial += stratum.mass
+            trivial += strata[place].mass
             share = 1.0
-        kept += stratum.mass * entropies[place] * share
+        proven += terms[place] * share
     # Sums of doubles with positive terms; the margin covers their rounding.
-    bound = kept / whole * (1.0 + 1e-12)
+    bound = proven / entropy_given * (1.0 + 1e-12)
     return RowBound(min(1.0, bound), trivial)
 
 
-def _entropy(records: Records, given: int, stratum: Stratum) -> float:
-    """H(X | k) in nats, rounded up a little."""
-    rows = records.codes[stratum.rows][:, given:]
+def heaviest_first(
+    strata: Sequence[Stratum], end: float
+) -> Iterator[tuple[int, float]]:
+    """The places of the strata by falling mass, each with the seconds that it may take: of the time
+    until `end`, the share that its mass has of the strata that are left.
+    """
+    masses = [stratum.mass for stratum in strata]
+    left = 1.0
+    for place in sorted(range(len(strata)), key=lambda place: -masses[place]):
+        # The masses are rounded, so that the last one may exceed what is left.
+        share = min(1.0, masses[place] / max(left, 1e-12))
+        left -= masses[place]
+        yield place, max(end - time.perf_counter(), 0.0) * share
+
+
+def _entropy(problem: RowProblem, stratum: Stratum) -> float:
+    """H(X | k) in nats."""
+    records = problem.records
+    rows = records.codes[stratum.rows][:, problem.given :]
+    # The same row occurs once for each of its sensitive symbols.
     _, place = np.unique(rows, axis=0, return_inverse=True)
-    masses = np.bincount(place.ravel(), records.masses[stratum.rows]) / stratum.mass
-    return float(-(masses * np.log(masses)).sum())
+    masses = np.bincount(place.ravel(), records.masses[stratum.rows])
+    return entropy(masses / stratum.mass)
 
 
 def _stratum_bound(
-    records: Records,
-    given: int,
-    stratum: Stratum,
-    notion: Notion,
-    promise: str,
-    seconds: float,
+    problem: RowProblem, stratum: Stratum, seconds: float
 ) -> float | None:
     """The bound as a share of H(X | k); None where the search proves nothing in time."""
-    rules = crossed_rules(records, given, stratum, notion, promise)
+    rules = crossed_rules(problem, stratum)
     if rules is None:
         return None
     try:
-        found = optimal(rules, Search(gap=GAP, time_limit=seconds))
+        design = optimal(rules, Search(gap=GAP, time_limit=seconds))
     except (MechdesignError, SolverError):
         # The bound is an extra: without it the design stands as it was verified.
         return None
-    return found.certificate.upper_bound_nmi
+    return design.certificate.upper_bound_nmi
 
 
-def crossed_rules(
-    records: Records, given: int, stratum: Stratum, notion: Notion, promise: str
-) -> Rules | None:
+def crossed_rules(problem: RowProblem, stratum: Stratum) -> Rules | None:
     """The promise on the crossed columns of a stratum, whose symbols are the distinct rows in the
     order of their codes; None where there is nothing to protect, or the table is too large.
     """
-    table = records.crossed(stratum.rows, given)
+    records = problem.records
+    table = records.crossed(stratum.rows, problem.given)
     if len(table) * len(table[0]) > MOST_CELLS:
         return None
     present = [s for s, row in enumerate(table) if any(row)]
-    if promise == RELATIVE and len(present) == 1:
+    if problem.promise == RELATIVE and len(present) == 1:
         return None
     useful = Variable(("row",), tuple((str(x),) for x in range(len(table[0]))))
     counts = tuple(tuple(table[s]) for s in present)
     joint = Joint(records.sensitive.select(present), useful, counts)
     try:
-        demands = _demands(records, given, present, counts, notion, promise)
+        demands = _demands(problem, present, counts)
     except MechdesignError:
         return None
-    return Rules(joint, notion, demands)
+    return Rules(joint, problem.notion, demands)
 
 
 def _demands(
-    records: Records,
-    given: int,
-    present: Sequence[int],
-    counts: tuple[tuple[int, ...], ...],
-    notion: Notion,
-    promise: str,
+    problem: RowProblem, present: Sequence[int], counts: tuple[tuple[int, ...], ...]
 ) -> list[Demand] | None:
-    """None where the ordinary promise on the stratum's own table is meant."""
-    if not notion.symbol_budgets and (promise == RELATIVE or not given):
+    """The promise on the counts of the sensitive symbols that the stratum has; None where it is the
+    ordinary one on the stratum's own table.
+    """
+    records = problem.records
+    notion = problem.notion
+    is_relative = problem.promise == RELATIVE
+    # A total promise without given columns has one stratum, which is the table.
+    if not notion.symbol_budgets and (is_relative or not problem.given):
         return None
     sides = allowed_sides(records.sensitive, notion)
-    if promise == RELATIVE:
+    if is_relative:
         rows = counts
         symbols = list(present)
         sums = [sum(row) for row in counts]

@@ -13,9 +13,13 @@ likewise below, and for quotients of lifts with r, the largest quotient within t
 (epsilon - r). So bounds grow from level to level, and a constant, which leaves all lifts as they
 are, is possible at every node (docs/explanation/rows-theory.md, propositions 1, 2 and 7).
 
-A level is said by what it spends of what is left, f_j in (0, 1]: c_j = c_{j-1} + f_j (1 - c_{j-1}).
-So every output y of a level may have an f_j(y) of its own, and the paths through it have shares of
-their own, which grow along each of them all the same.
+A level is described by what it spends of what is left, f_j in (0, 1]: c_j = c_{j-1} + f_j (1 -
+c_{j-1}). So every output y of a level may have an f_j(y) of its own, and the paths through it have
+shares of their own, which grow along each of them all the same. For example, with eps_u = 1, a = 1
+and f = (1/2, 1) the outputs of the first level have lifts up to e^0.5, those of the last up to e.
+
+`strata_of` makes the strata of a table once; `AllowedLifts` gives their bounds to the nodes of one
+tree; `Bounds` are what `row_node` designs a channel for.
 """
 
 from __future__ import annotations
@@ -44,7 +48,6 @@ PROMISES = (TOTAL, RELATIVE)
 MARGIN = 1e-9
 """Relative distance that designed lifts keep from their bounds: far more than what sums of doubles
 miss, and worth less than a billionth of the information."""
-
 
 MOST_STORED = 1000
 """Bounds that are held at a time: with 240 symbols some 20 MB."""
@@ -90,8 +93,22 @@ class Bounds:
 class Stratum:
     """One combination of the given columns with its promise.
 
-    `rows` are positions in the records, `prior` is what lifts are measured against, `start` the
-    lifts before anything is released, `protected` the symbols that the promise speaks of here.
+    Parameters
+    ----------
+    rows : array
+        Positions in the records.
+    mass : float
+        P(k).
+    prior : (|S|,) array
+        What lifts are measured against: P(s), or P(s|k) for a relative promise.
+    start : (|S|,) array
+        a = P(s|k) / prior, the lifts before anything is released.
+    protected : (|S|,) array of bool
+        The symbols that the promise is about here.
+    eps_l, eps_u : (|S|,) arrays
+        Budgets of the symbols, nats; infinite where a side is free.
+    ratio : float
+        Largest log-quotient of two lifts, nats; infinite where quotients are not bounded.
     """
 
     rows: NDArray[np.int64]
@@ -107,6 +124,7 @@ class Stratum:
         """What a level may use whose cumulative share of the budgets is given: one share for all
         outputs, or one for each.
         """
+        # log a; -inf for a symbol that the stratum does not have.
         with np.errstate(divide="ignore"):
             start = np.log(self.start)
         share = np.array(shares)
@@ -114,6 +132,7 @@ class Stratum:
         lower = np.zeros((len(start), len(share)))
         for s in np.flatnonzero(self.protected).tolist():
             if math.isfinite(self.eps_u[s]):
+                # A lift below 1 has used nothing of the upper budget, and is given nothing back.
                 used = max(float(start[s]), 0.0)
                 upper[s] = np.exp(used + share * (self.eps_u[s] - used))
             if math.isfinite(self.eps_l[s]):
@@ -121,8 +140,8 @@ class Stratum:
                 lower[s] = np.exp(-used - share * (self.eps_l[s] - used))
         if math.isinf(self.ratio):
             return Bounds(lower, upper, np.full(len(share), math.inf))
-        some = start[self.protected]
-        used = float(some.max() - some.min())
+        logs = start[self.protected]
+        used = float(logs.max() - logs.min())
         return Bounds(lower, upper, np.exp(used + share * (self.ratio - used)))
 
 
@@ -197,15 +216,16 @@ def strata_of(
     for rows in strata_rows(records, given):
         counts = records.sensitive_counts(rows)
         size = sum(counts)
-        own = np.array([count / size for count in counts])
-        present = own > 0.0
+        shares_here = np.array([count / size for count in counts])
+        present = shares_here > 0.0
         if promise == RELATIVE:
-            prior = np.where(present, own, 1.0)
+            # Symbols that do not occur here are promised nothing; any prior but zero does.
+            prior = np.where(present, shares_here, 1.0)
             protected = present
         else:
             prior = shares
-            protected = np.ones(len(own), dtype=np.bool_)
-        start = own / prior
+            protected = np.ones(len(shares_here), dtype=np.bool_)
+        start = shares_here / prior
         strata.append(
             Stratum(
                 rows=rows,
@@ -245,45 +265,48 @@ def stratum_name(records: Records, given: int, rows: NDArray[np.int64]) -> str:
 
 
 def _check_given(records: Records, given: int, strata: list[Stratum]) -> None:
-    """Refuse a total promise that the given columns break: the worst stratum is that with the
-    largest excess.
+    """Refuse a total promise that the given columns break (proposition 1: a constant y keeps it if
+    and only if they do); the worst stratum is that with the largest excess.
     """
-    worst_excess = 0.0
-    worst: tuple[Stratum, str, float] | None = None
-    names = records.sensitive.names
+    # At an excess of exactly zero a constant keeps the promise; rounding is left to the exact
+    # audit.
+    worst_excess = MARGIN
+    worst: tuple[Stratum, int] | None = None
     for stratum in strata:
-        # An infinite budget allows everything, a lift of zero included; `where` evaluates the
-        # other side there too.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(stratum.start)
-            excess_up = np.where(
-                np.isinf(stratum.eps_u), -math.inf, logs - stratum.eps_u
-            )
-            excess_down = np.where(
-                np.isinf(stratum.eps_l), -math.inf, -logs - stratum.eps_l
-            )
-        excess_ratio = -math.inf
-        if math.isfinite(stratum.ratio):
-            excess_ratio = float(logs.max() - logs.min()) - stratum.ratio
-        candidates = [
-            (float(excess_up.max()), int(np.argmax(excess_up))),
-            (float(excess_down.max()), int(np.argmax(excess_down))),
-            (excess_ratio, int(np.argmax(np.abs(logs)))),
-        ]
-        for excess, s in candidates:
-            # At an excess of exactly zero a constant keeps the promise; rounding is left to the
-            # exact audit.
-            if excess > max(worst_excess, MARGIN):
+        for excess, s in _excesses(stratum):
+            if excess > worst_excess:
                 worst_excess = excess
-                worst = (stratum, names[s], float(stratum.start[s]))
+                worst = (stratum, s)
     if worst is None:
         return
-    stratum, symbol, lift = worst
+    stratum, s = worst
     columns = ",".join(column_names(records.groups[:given]))
     raise NotPrivate(
         f"the given columns {quoted(columns)} break the promise by themselves: among "
         f"the records with {stratum_name(records, given, stratum.rows)} "
-        f"({about(100.0 * stratum.mass)} % of all) {quoted(symbol)} is {about(lift)} "
-        "times as likely as in the whole table; release them as levels in place of "
-        "giving them (--release), or promise relative to them (--promise relative)"
+        f"({about(100.0 * stratum.mass)} % of all) {quoted(records.sensitive.names[s])} is "
+        f"{about(float(stratum.start[s]))} times as likely as in the whole table; release them as "
+        "levels in place of giving them (--release), or promise relative to them "
+        "(--promise relative)"
     )
+
+
+def _excesses(stratum: Stratum) -> list[tuple[float, int]]:
+    """For each side of the promise, and for quotients, how many nats the given symbols alone exceed
+    it by (negative within it), and the sensitive symbol for which they do.
+    """
+    # An infinite budget allows everything, a lift of zero included; `where` evaluates the other
+    # side there too.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(stratum.start)
+        above = np.where(np.isinf(stratum.eps_u), -math.inf, logs - stratum.eps_u)
+        below = np.where(np.isinf(stratum.eps_l), -math.inf, -logs - stratum.eps_l)
+    excesses = [
+        (float(above.max()), int(np.argmax(above))),
+        (float(below.max()), int(np.argmax(below))),
+    ]
+    if math.isfinite(stratum.ratio):
+        spread = float(logs.max() - logs.min())
+        # Of the two symbols of the largest quotient the one that the message is plainer with.
+        excesses.append((spread - stratum.ratio, int(np.argmax(np.abs(logs)))))
+    return excesses

@@ -4,6 +4,10 @@ A tree is not the best tree (docs/explanation/rows-theory.md, proposition 5), so
 with the budget in the main and not at every step. The search by halves of `budget_scale` holds all
 the same: the answer keeps the share, and the budget below it was tried and kept less. That no
 channel of any kind keeps so much is proven only where the bound of the crossed columns says so.
+
+Each budget that is tried is a whole design (`row_search`) with an equal share of the time. For
+example, a search for 60 % may try the budgets 1, 2 and 1.5, then 1.25, .., and end with 1.41, which
+kept 60.1 %, and 1.4, which kept 59.9 %.
 """
 
 from __future__ import annotations
@@ -25,8 +29,9 @@ from mechdesign.mechanisms.budget_scale import (
     BudgetScale,
     epsilon_of,
 )
+from mechdesign.mechanisms.row_request import RowRequest
 from mechdesign.mechanisms.row_result import RowDesign
-from mechdesign.mechanisms.row_search import RowRequest, design_records
+from mechdesign.mechanisms.row_search import design_records
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
 
@@ -75,17 +80,18 @@ def keeping_rows(
     if step > LARGEST_STEP:
         _refuse(scale.designs[LARGEST_STEP], share, value)
     design = scale.designs[step]
-    too_small = scale.largest_where(lambda made: made.upper_bound_nmi < share)
-    found = {KEPT_AT: epsilon_of(step)}
+    # The largest budget at which no channel of any kind keeps the share, by the proven bounds.
+    too_small = scale.largest_where(lambda trial: trial.upper_bound_nmi < share)
+    budgets = {KEPT_AT: epsilon_of(step)}
     if too_small is not None:
-        found[KEPT_LESS_AT] = epsilon_of(too_small)
+        budgets[KEPT_LESS_AT] = epsilon_of(too_small)
     messages = [*design.messages, scale.sentence(step, too_small)]
     if not scale.in_time:
         messages.append(
             "the time limit was met: a smaller budget may keep as much; allow more seconds"
         )
     record = design.channel.record
-    certificate = (record.certificate or {}) | found
+    certificate = (record.certificate or {}) | budgets
     channel = replace(design.channel, record=replace(record, certificate=certificate))
     return replace(
         design,
@@ -103,6 +109,7 @@ def at_epsilon(notion: Notion) -> Callable[[float], Notion]:
     lam = None
     if kind.takes_lam():
         lower, upper = (getattr(notion, name) for name in kind.budgets())
+        # lam is the share of the budget on the lower side.
         if math.isinf(lower + upper):
             raise InputError(
                 f"{notion.text} leaves a side free, and keep looks for one epsilon for both: give "

@@ -1,4 +1,9 @@
-"""What a design of released rows returns: the verified channel, its audit, and what it is worth."""
+"""What a design of released rows returns: the verified channel, its audit, and what it is worth.
+
+`row_figures` makes a `RowDesign` once the exact audit has passed the channel, and `row_keeping`
+adds its messages. Kept shares are shares of H(X | K), the entropy of the released columns given
+those that are released as they are; entropies are in nats.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +20,21 @@ from mechdesign.mechanisms.result import TaskUtility
 
 @dataclass(frozen=True)
 class LevelSummary:
-    """What one level keeps and uses.
+    """What one level j keeps and uses.
 
-    `truth` is the expected share of unchanged cells of its columns, by column (None with free
-    outputs); `constant` the share that the most frequent cell of each would leave unchanged; `kept`
-    I(X; Y_j | K, Y_1 .. Y_{j-1}) as a share of H(X | K); `spent` the exact log-lifts of prefixes up
-    to here; `share` that of the budgets, from which single outputs may differ.
+    Attributes
+    ----------
+    columns : tuple of str
+    truth : dict or None
+        Column to expected share of unchanged cells; None with free outputs.
+    constant : dict
+        Column to the share that its most frequent cell would leave unchanged.
+    kept : float
+        I(X; Y_j | K, Y_1 .. Y_{j-1}) / H(X | K).
+    spent : Achieved
+        The exact log-lifts of prefixes down to this level.
+    share : float
+        The share of the budgets that the level was allowed; single outputs may differ from it.
     """
 
     columns: tuple[str, ...]
@@ -43,8 +57,15 @@ class RowDesign(Described):
         them.
     upper_bound_nmi : float
         Proven for every mechanism that keeps the same promise, whether a tree or not.
+    entropy : float
+        H(X | K) in nats.
     truth : dict or None
         Column to expected share of unchanged cells; None with free outputs.
+    levels : tuple of LevelSummary
+    stopped : float
+        Mass of the prefixes that release the rest as a constant.
+    records : int or None
+        Records of the table; None where rows have weights.
     achieved : Achieved
         Smallest doubles that bound all log-lifts of released rows.
     purpose : TaskUtility or None

@@ -10,12 +10,16 @@ there is time.
 With up to four levels the outputs of all but the last may then spend a share each of what is left:
 what an output leaves to the levels below is worth more where these have more to tell. The levels
 below are grown anew for every trial, and each output keeps the share that is worth most.
+
+`row_search` calls `best_split` first, then `own_shares` with its answer; both are handed the
+function that grows a coarse tree and says what it is worth. For example, the split (3, 1) of two
+levels lets the first one use 3/4 of the budgets (c = 0.75, 1), and `spending_of` says the same as
+shares of what is left: 3/4, then all.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -84,6 +88,7 @@ def first_splits(count: int) -> list[Split]:
         # The likely ones first: where nodes are large there is time for few.
         shares = sorted(range(8, 20), key=lambda share: abs(share - LIKELY))
         return [(share / 20, 1.0 - share / 20) for share in shares]
+    # The first level is one node with all records, and can use most of the budgets.
     rest = (1.0,) * (count - 1)
     falling = tuple(0.75**k for k in range(count))
     return [(3.0, *rest), (1.0, *rest), (6.0, *rest), (4.0, 2.0, *rest[1:]), falling]
@@ -114,22 +119,23 @@ def best_split(
         spending = spending_of(split)
         return Trial(order, split, value_of(order, spending), spending)
 
-    own = tuple(range(count))
+    given = tuple(range(count))
     splits = first_splits(count)
-    first = trial(own, splits[0])
+    first = trial(given, splits[0])
     best = first
-    order = own
+    order = given
     if orders:
         trials = [first]
         # Half of the time is left for the splits.
         half = time.perf_counter() + (end - time.perf_counter()) / 2
-        for other in itertools.permutations(own):
+        for other in itertools.permutations(given):
             if time.perf_counter() >= half:
                 break
-            if other != own:
+            if other != given:
                 trials.append(trial(other, splits[0]))
         best = max(trials, key=lambda trial: trial.value)
         order = best.order
+    # Other splits in the best order, then its neighbours: large steps first, then small ones.
     for split in splits[1:]:
         if time.perf_counter() >= end:
             return best
@@ -157,12 +163,13 @@ def own_shares(
     outputs : sequence of sequences of int
         For each level but the last its outputs, in the order in which they are tried.
     """
+    # All outputs of a level begin with the share of the level.
     spending = list(best.spending)
-    for level, some in enumerate(outputs):
-        spending[level] *= len(some)
+    for level, codes in enumerate(outputs):
+        spending[level] *= len(codes)
     for steps in OWN_STEPS:
-        for level, some in enumerate(outputs):
-            for output in some:
+        for level, codes in enumerate(outputs):
+            for output in codes:
                 for share in _moved(spending[level][output], steps, level):
                     if time.perf_counter() >= end:
                         return best
@@ -191,10 +198,12 @@ def _moved(share: float, steps: Sequence[float], level: int) -> list[float]:
 def _with_share(
     shares: tuple[float, ...], output: int, share: float
 ) -> tuple[float, ...]:
+    """The shares of a level with that of one output replaced."""
     return (*shares[:output], share, *shares[output + 1 :])
 
 
 def _better(one: Trial, other: Trial) -> Trial:
-    if math.isnan(one.value) or other.value > one.value:
+    """The trial of the larger value, the first one where they are equal."""
+    if other.value > one.value:
         return other
     return one

@@ -7,6 +7,11 @@ rows of the table, and hands both to one of three designers.
 - Otherwise `row_search` grows a tree of channels, one level of columns after the other. The promise
   is about the table.
 
+The designers know columns by their place alone: the groups of the counted `Records` are the given
+columns first, then the levels. For example, ``given="sex"`` and ``release=[("education",
+"occupation"), "age"]`` make the groups (sex), (education, occupation), (age), of which the first
+one is given.
+
 docs/explanation/rows-theory.md defines the promises and proves those of trees, and
 docs/explanation/population.md, 'Rows', those of boxes.
 """
@@ -15,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
@@ -27,13 +32,9 @@ from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.row_budgets import TOTAL, check_promise, limits_of
 from mechdesign.mechanisms.row_keeping import keeping_rows
 from mechdesign.mechanisms.row_node import INFORMATION, OBJECTIVES, TRUTH
+from mechdesign.mechanisms.row_request import GIVEN, TIME_LIMIT, RowRequest
 from mechdesign.mechanisms.row_result import RowDesign
-from mechdesign.mechanisms.row_search import (
-    GIVEN,
-    TIME_LIMIT,
-    RowRequest,
-    design_records,
-)
+from mechdesign.mechanisms.row_search import design_records
 from mechdesign.mechanisms.row_task import RowTask, check_task_columns, row_task
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -41,7 +42,9 @@ from mechdesign.tables.records import Groups, Records, checked_groups
 from mechdesign.tables.tally import Missing
 
 TASK = "task"
-"""The objective of a release that tells of another column."""
+"""The objective of a release that tells of another column. Its outputs are free, as those of the
+objective information; the request of the search has the task beside it.
+"""
 
 
 def design_rows(
@@ -139,27 +142,24 @@ def design_rows(
         If no tree passed the exact audit.
     """
     started = time.perf_counter()
-    levels = checked_groups(release)
-    given_columns = _column_names(given)
-    groups = checked_groups([*given_columns, *levels])
-    sensitive_columns = _column_names(sensitive)
-    _refuse_released(sensitive_columns, groups)
+    columns = _columns(sensitive, given, release)
     seconds = TIME_LIMIT
     if time_limit is not None:
         seconds = number("time_limit", time_limit, "of seconds")
     task_columns = _task_columns(table, task, objective, confidence, keep)
-    check_task_columns(task_columns, sensitive_columns, groups)
+    check_task_columns(task_columns, columns.sensitive, columns.groups)
+
+    def counted(source: Any, secret: tuple[str, ...]) -> Records:
+        return _counted(source, secret, columns.groups, weight, missing, bins)
 
     # All options are checked before the table is counted, which can take long.
     if confidence is not None:
-        _check_for_boxes(
-            promise, objective, order, least_mass, keep, len(given_columns)
-        )
+        _check_for_boxes(promise, objective, order, least_mass, keep, columns.given)
         limits_of(notion)
         boxes = BoxRequest(
             notion=notion,
             level=confidence,
-            given=len(given_columns),
+            given=columns.given,
             cells=cells,
             rare=rare or 0,
             fill=fill,
@@ -167,23 +167,22 @@ def design_rows(
             seed=slice_seed,
             progress=progress,
         )
-        counted = _counted(table, sensitive_columns, groups, weight, missing, bins)
-        return design_boxes(counted, boxes)
+        return design_boxes(counted(table, columns.sensitive), boxes)
 
     _refuse_without_confidence(cells, rare, fill, slice_seed)
-    counted = _counted(table, sensitive_columns, groups, weight, missing, bins)
+    records = counted(table, columns.sensitive)
     of_task: RowTask | None = None
     if task_columns:
         # The rows are counted twice: with the sensitive column, for the promise, and with the
         # task column, for what is kept (docs/explanation/rows-theory.md, 'Rows for a task').
-        source = task if isinstance(task, Joint) else table
-        task_counts = _counted(source, task_columns, groups, weight, missing, bins)
-        of_task = row_task(counted, task_counts, len(given_columns))
-        # Outputs are free; only what a node keeps most of is another thing.
+        source = table
+        if isinstance(task, Joint):
+            source = task
+        of_task = row_task(records, counted(source, task_columns), columns.given)
         objective = INFORMATION
     request = RowRequest(
         notion=notion,
-        given=len(given_columns),
+        given=columns.given,
         promise=promise,
         objective=objective,
         order=order,
@@ -194,8 +193,39 @@ def design_rows(
         task=of_task,
     )
     if keep is not None:
-        return keeping_rows(counted, request, keep, started=started)
-    return design_records(counted, request, started=started)
+        return keeping_rows(records, request, keep, started=started)
+    return design_records(records, request, started=started)
+
+
+class _Columns(NamedTuple):
+    """The sensitive columns, and the groups of the others, of which the first `given` are released
+    as they are.
+    """
+
+    sensitive: tuple[str, ...]
+    groups: list[tuple[str, ...]]
+    given: int
+
+
+def _columns(
+    sensitive: str | Sequence[str], given: str | Sequence[str], release: Groups
+) -> _Columns:
+    """The columns by their roles.
+
+    Raises
+    ------
+    InputError
+        If a column has two of them, or nothing is released.
+    """
+    given_columns = _column_names(given)
+    groups = checked_groups([*given_columns, *checked_groups(release)])
+    sensitive_columns = _column_names(sensitive)
+    for name in sensitive_columns:
+        if any(name in group for group in groups):
+            raise InputError(
+                f"the sensitive column {quoted(name)} cannot be released or given; leave it out"
+            )
+    return _Columns(sensitive_columns, groups, len(given_columns))
 
 
 def _task_columns(
@@ -263,17 +293,6 @@ def _counted(
             f"not {quoted(','.join(sensitive))}"
         )
     return Records.from_joint(table, groups, bins=bins)
-
-
-def _refuse_released(
-    sensitive: tuple[str, ...], groups: Sequence[tuple[str, ...]]
-) -> None:
-    """Refuse to release or give a sensitive column."""
-    for name in sensitive:
-        if any(name in group for group in groups):
-            raise InputError(
-                f"the sensitive column {quoted(name)} cannot be released or given; leave it out"
-            )
 
 
 def _refuse_without_confidence(

@@ -1,5 +1,9 @@
 """A promise as designers see it: its limits on posteriors, on merged sets of symbols, on integers.
 
+The same promise has three forms. A float design needs the set of private posteriors, a polytope or
+a convex set; merging needs a test of merged symbols; rounding needs the exact verdict on a channel
+of integers, and the weight that brings a failing output back.
+
 It is about one table, or about several (`auditing.demands`): of several secrets, of the tables that
 earlier releases leave, with budgets of single symbols. `population` has the rules of a promise
 about a set of populations.
@@ -36,14 +40,8 @@ from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.convex_means import allowed_set
+from mechdesign.mechanisms.merged_sets import MergedSets, Risk, merged_sets
 from mechdesign.mechanisms.other_method import envelope_by_any_method
-from mechdesign.mechanisms.partitions import (
-    ZERO_LIFT_RISK,
-    MergedSets,
-    Risk,
-    merged_sets,
-    rounding_slack,
-)
 from mechdesign.mechanisms.posteriors import Rows, has_polytope, posteriors
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (
@@ -54,6 +52,7 @@ from mechdesign.mechanisms.rounding import (
     round_channel,
 )
 from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
+from mechdesign.mechanisms.stacked_sets import StackedSets
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import added_columns
@@ -295,52 +294,3 @@ def table_rules(
     if not is_stacked(table, notion, after):
         return Rules(joint, notion)
     return Rules(joint, notion, demands_of(table, notion, after, joint))
-
-
-class StackedSets(MergedSets):
-    """Merged sets of symbols judged by all rows of a promise about several tables.
-
-    `given_s` has L and C of a set (`posteriors.Rows`), which add up over its members.
-    """
-
-    def __init__(self, rows: Rows, joint: Joint) -> None:
-        self._rows = rows
-        self.p_x = joint.p_x
-        self.given_s = np.vstack([rows.lift, rows.mass]) * joint.p_x
-        self.slack = 2.0 * rounding_slack((len(self.given_s), len(joint.p_x)))
-
-    def within(
-        self, given_s: Array, mass: Array, safety: float = 1.0
-    ) -> NDArray[np.bool_]:
-        """As for a table."""
-        used, zeros = self._used(given_s)
-        return (used <= -safety * self.slack) & (zeros == 0)
-
-    def omega(self, given_s: Array, mass: Array) -> Array:
-        """The worst logarithm beyond its budget; larger is worse, most of all lifts of zero."""
-        used, zeros = self._used(given_s)
-        return used + ZERO_LIFT_RISK * zeros
-
-    def _used(self, given_s: Array) -> tuple[Array, NDArray[np.intp]]:
-        """The largest log lift minus its budget, (k,), and the number of forbidden zero lifts."""
-        rows = self._rows
-        # The rows of L come first, then those of C, one for each table; `rows.of` is the table
-        # of each row of L.
-        lift = given_s[: len(rows.of)]
-        mass = given_s[len(rows.of) :][rows.of]
-        occurs = mass > 0.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.where(occurs, np.log(lift / mass), 0.0)
-        bounded = np.isfinite(rows.lower)[:, None] | math.isfinite(rows.ratio)
-        zero = np.isinf(logs)
-        zeros = (zero & bounded).sum(axis=0)
-        logs = np.where(zero, 0.0, logs)
-        above = (logs - rows.upper[:, None]).max(axis=0)
-        below = (-logs - rows.lower[:, None]).max(axis=0)
-        used = np.maximum(above, below)
-        if math.isfinite(rows.ratio):
-            # LDP compares the lifts of one table with each other, not those of different tables.
-            high = np.maximum.reduceat(logs, rows.starts[:-1])
-            low = np.minimum.reduceat(logs, rows.starts[:-1])
-            used = np.maximum(used, (high - low).max(axis=0) - rows.ratio)
-        return used, zeros

@@ -32,8 +32,9 @@ from mechdesign.core.progress import Step
 from mechdesign.core.rationals import fraction_of
 from mechdesign.core.wording import listed
 from mechdesign.mechanisms import partitions
+from mechdesign.mechanisms.merged_sets import RISKS, MergedSets, Risk
 from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
-from mechdesign.mechanisms.partitions import MergedSets, Merging, Risk
+from mechdesign.mechanisms.partitions import Merging
 from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
@@ -138,10 +139,8 @@ class HeuristicOptions:
     smaller_budgets: bool = True
 
     def __post_init__(self) -> None:
-        if self.risk not in partitions.RISKS:
-            raise InputError(
-                f"risk ({self.risk!r}) must be one of {', '.join(partitions.RISKS)}"
-            )
+        if self.risk not in RISKS:
+            raise InputError(f"risk ({self.risk!r}) must be one of {', '.join(RISKS)}")
 
     def check(self, mechanism: str) -> None:
         """Raise InputError if one of them does not belong to the mechanism."""

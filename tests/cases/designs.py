@@ -9,7 +9,7 @@ import numpy as np
 
 from mechdesign.channel.channel import DENOMINATOR
 from mechdesign.mechanisms.designing import design
-from mechdesign.mechanisms.partitions import Risk
+from mechdesign.mechanisms.merged_sets import Risk
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.watchdog import HeuristicOptions, heuristic
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift, Notion

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from mechdesign import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.auditing.rows import audit_rows
 from mechdesign.core.errors import NotPrivate
-from mechdesign.mechanisms.row_search import RowRequest, design_records
+from mechdesign.mechanisms.row_request import RowRequest
+from mechdesign.mechanisms.row_search import design_records
 from mechdesign.tables.records import Records
 from mechdesign.tables.variable import Variable
 from tests.oracles import released_rows as oracle

@@ -11,7 +11,8 @@ import mechdesign as md
 from mechdesign.auditing import joint_size, row_columns
 from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.mechanisms.row_search import RowRequest, design_records
+from mechdesign.mechanisms.row_request import RowRequest
+from mechdesign.mechanisms.row_search import design_records
 from mechdesign.tables.records import Records
 from tests.oracles import joint_rows as oracle
 from tests.properties.test_rows import records_of

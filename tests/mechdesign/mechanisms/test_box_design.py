@@ -17,7 +17,7 @@ import pytest
 import mechdesign as md
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import box_parts
+from mechdesign.mechanisms import box_parts, box_plan
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_groups import nested_groups, together_of
 from mechdesign.mechanisms.box_parts import level_of_share
@@ -303,13 +303,13 @@ def test_strata_share_the_time_and_hundreds_of_them_overrun_it_by_little(
 ) -> None:
     """Each had a fifth of a second whatever the limit was, which is a minute for 300 strata."""
     limits: list[float] = []
-    designing = box_parts.design_requested
+    designing = box_plan.design_requested
 
     def recorded(request: Any) -> Any:
         limits.append(request.time_limit)
         return designing(request)
 
-    monkeypatch.setattr(box_parts, "design_requested", recorded)
+    monkeypatch.setattr(box_plan, "design_requested", recorded)
     design = md.design_rows(
         sample(truth([0.6, 0.3, 0.1]), 3000, 4),
         sensitive="s",

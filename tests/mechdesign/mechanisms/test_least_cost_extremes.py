@@ -188,7 +188,7 @@ def test_rows_of_smaller_budgets_hold_with_their_slack_for_larger_ones(notion):
     joint = md.Joint.from_counts([[500, 70, 30], [90, 100, 900]])
     chosen = confidence_set(joint, 0.9, estimate_shares=lift_limits(notion).need_shares)
     rules = PopulationRules(joint, notion, populations=chosen)
-    whole, near = rules.uncertain, rules.within(1.0)
+    whole, near = rules.uncertain, rules.uncertain_within(1.0)
     broken = []
     for v in whole.pulled(0.0):
         w = v / whole.point
@@ -196,4 +196,4 @@ def test_rows_of_smaller_budgets_hold_with_their_slack_for_larger_ones(notion):
         assert ((rows + near.row_error) @ w).min() >= -1e-12
         broken.append((rows @ w).min())
     assert min(broken) < -1e-3  # without the slack they do not
-    assert rules.within(20.0).slack == 0.0
+    assert rules.uncertain_within(20.0).slack == 0.0

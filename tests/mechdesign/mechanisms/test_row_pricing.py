@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from mechdesign.mechanisms.row_budgets import MARGIN, Stratum
-from mechdesign.mechanisms.row_node import NodePrograms, NodeTable, reachable
+from mechdesign.mechanisms.row_lifts import NodeTable, reachable
+from mechdesign.mechanisms.row_node import NodePrograms
 from mechdesign.mechanisms.row_pricing import PricedProgram
 
 

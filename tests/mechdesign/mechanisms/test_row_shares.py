@@ -12,7 +12,8 @@ from scipy.optimize import linprog
 import mechdesign as md
 from mechdesign.mechanisms.row_budgets import Stratum, strata_of
 from mechdesign.mechanisms.row_growth import RowGrowth
-from mechdesign.mechanisms.row_node import NodePrograms, NodeTable
+from mechdesign.mechanisms.row_lifts import NodeTable
+from mechdesign.mechanisms.row_node import NodePrograms
 from mechdesign.mechanisms.row_splits import LEAST_SHARE, Trial, own_shares
 from mechdesign.tables.records import Records
 

@@ -13,7 +13,8 @@ import pytest
 import mechdesign as md
 from mechdesign.mechanisms.row_budgets import shares_after, strata_of
 from mechdesign.mechanisms.row_growth import RowGrowth
-from mechdesign.mechanisms.row_node import NodePrograms, NodeTable
+from mechdesign.mechanisms.row_lifts import NodeTable
+from mechdesign.mechanisms.row_node import NodePrograms
 from mechdesign.mechanisms.row_splits import best_split, first_splits, spending_of
 from mechdesign.report.row_first_screen import row_first_screen
 from mechdesign.tables.records import Records
@@ -204,7 +205,7 @@ def test_a_level_that_identifies_records_is_refused(frame):
 
 
 def test_a_level_of_too_many_symbols_is_refused_with_a_remedy(frame, monkeypatch):
-    monkeypatch.setattr("mechdesign.mechanisms.row_search.LARGEST_NODE", 3)
+    monkeypatch.setattr("mechdesign.mechanisms.row_request.LARGEST_NODE", 3)
     with pytest.raises(
         md.InputError, match=r"the level 'job' has 4 symbols, .* a level may have 3:"
     ):

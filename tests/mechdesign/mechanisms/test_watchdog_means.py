@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.mechanisms.partitions import merged_sets
+from mechdesign.mechanisms.merged_sets import merged_sets
 from mechdesign.notions import ALIP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import complete_merging, merged_by_risk, subset_merging

@@ -1,0 +1,332 @@
+"""What the slice of the records decides for one stratum: its boxes, and which sensitive values are
+promised together.
+
+A channel for boxes is designed on the records outside of the slice. More boxes tell more of a row,
+but each then has fewer records, so that its intervals are wider and the robust channel must blur
+more. A rare sensitive value has wide intervals too, until it is promised together with others. How
+these balance is not known beforehand, so `BoxPlanner` tries it: `plan` designs channels for the
+slice alone and keeps what such a channel keeps most of. The trial table is that of the slice, its
+counts multiplied to the number of the other records, because the width of the intervals depends on
+that number. For example, with 300 records of the slice and 2,700 others, a box with 10 records of
+the slice is tried with 90.
+
+Nothing here looks at the records outside of the slice but their number. So boxes and groups are
+fixed when those are counted (`GroupedRows.joint`), which Proposition 4 of
+docs/explanation/population.md needs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.channel.box_channel import BOX, box_name
+from mechdesign.core.errors import SolverFailure
+from mechdesign.core.integers import Integers
+from mechdesign.mechanisms.box_groups import names_of_groups, nested_groups, together_of
+from mechdesign.mechanisms.box_request import AUTO, BoxRequest
+from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.request import DesignRequest
+from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.row_entropy import entropy
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.row_boxes import Boxes, BoxTree, boxes_merging_rare
+from mechdesign.tables.variable import Variable
+
+SLICE_SHARE = 0.1
+"""Share of the records that boxes are learned on."""
+
+COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80)
+"""Numbers of boxes that the slice chooses among."""
+
+PENALTIES = (2.0, 5.0, 10.0)
+"""Other weights of I(S; split) that the slice tries for the best number of boxes."""
+
+GUESS_GAP = 0.05
+"""Gap of the designs on the slice, as a share of the entropy of the boxes."""
+
+GOAL = 0.55
+"""Share of H(X) on the slice with which no more values are promised together: half of it, and some
+more because a slice shows chance differences between the sensitive values that the other records do
+not have."""
+
+
+@dataclass(frozen=True)
+class StratumRecords:
+    """The distinct rows of a stratum, with their records of the slice and the other ones.
+
+    Parameters
+    ----------
+    codes : (rows, columns) array
+        Of the released columns.
+    secrets : (rows,) array
+        Codes of the sensitive values.
+    learning, proving : (rows,) arrays
+        Records of the slice and of the proof.
+    """
+
+    codes: Integers
+    secrets: Integers
+    learning: Integers
+    proving: Integers
+
+    @property
+    def factor(self) -> int:
+        """How many times as many records the proof has as the slice."""
+        return max(round(int(self.proving.sum()) / max(int(self.learning.sum()), 1)), 1)
+
+    def expected(self, size: int) -> NDArray[np.float64]:
+        """(size,) records that each sensitive value is likely to have in the proof."""
+        sums = np.bincount(self.secrets, self.learning, minlength=size)
+        return (sums * ((1.0 - SLICE_SHARE) / SLICE_SHARE)).astype(np.float64)
+
+    def entropy(self) -> float:
+        """Entropy in nats of the released columns on the slice."""
+        _, place = np.unique(self.codes, axis=0, return_inverse=True)
+        sums = np.bincount(place.ravel(), self.learning)
+        return entropy(sums / sums.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """Rows of a stratum with the groups of their sensitive values, to be counted by box.
+
+    Parameters
+    ----------
+    codes : (rows, columns) array
+        Of the released columns.
+    groups : (rows,) array
+        The group of each row's sensitive value.
+    names : sequence of str
+        Of the groups.
+    column : str
+        Name of the sensitive column.
+    """
+
+    codes: Integers
+    groups: Integers
+    names: Sequence[str]
+    column: str
+
+    def joint(self, boxes: Boxes, weights: Integers) -> Joint | None:
+        """The table of groups by boxes, with `weights` records of each row; None where a group has
+        no record or one box has them all.
+        """
+        cells = self.groups * len(boxes) + boxes.of(self.codes)
+        sums = np.bincount(cells, weights, minlength=len(self.names) * len(boxes))
+        table = sums.astype(np.int64).reshape(len(self.names), len(boxes))
+        if not table.any(axis=1).all() or np.count_nonzero(table.any(axis=0)) < 2:
+            # Then a constant is released, which keeps every promise.
+            return None
+        return Joint.from_counts(
+            table,
+            sensitive_labels=list(self.names),
+            useful_labels=[box_name(box) for box in range(len(boxes))],
+            sensitive=self.column,
+            useful=BOX,
+        )
+
+
+class Trial(NamedTuple):
+    """Boxes, and the nats that a channel for them keeps on the slice; nan where that is not asked
+    for.
+    """
+
+    boxes: Boxes
+    worth: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the slice decided: the groups of sensitive values that are promised together, the rows
+    by these groups, the boxes, and the nats expected to be kept (nan where nothing was chosen).
+    """
+
+    together: tuple[tuple[int, ...], ...]
+    rows: GroupedRows
+    boxes: Boxes
+    worth: float
+
+
+class BoxPlanner:
+    """Decides on the slice for one stratum.
+
+    Parameters
+    ----------
+    request : BoxRequest
+    sensitive : Variable
+    records : StratumRecords
+    level : float
+        The confidence level of this stratum.
+    """
+
+    def __init__(
+        self,
+        request: BoxRequest,
+        sensitive: Variable,
+        records: StratumRecords,
+        level: float,
+    ) -> None:
+        self._request = request
+        self._sensitive = sensitive
+        self._records = records
+        self._level = level
+
+    def plan(self, end: float) -> Plan | None:
+        """What the slice decides until `end` (of `time.perf_counter`); None where nothing can be
+        released.
+
+        With `AUTO` the fewest values are promised together with which the slice expects `GOAL` of
+        H(X) to be kept, and as many as keep most where none does. That is a choice on the slice
+        alone, so it costs nothing of the level.
+        """
+        expected = self._records.expected(len(self._sensitive))
+        if self._request.rare != AUTO:
+            return self._plan_for(together_of(expected, self._request.rare), end)
+        goal = GOAL * self._records.entropy()
+        best: Plan | None = None
+        # From the fewest values together to the most, so that the first that is enough is the one
+        # that promises most.
+        groupings = nested_groups(expected)
+        for place, together in enumerate(groupings):
+            plan = self._plan_for(together, _share_of_time(end, len(groupings) - place))
+            if plan is not None and (best is None or plan.worth > best.worth):
+                best = plan
+            if best is not None and best.worth >= goal:
+                break
+        return best
+
+    def _plan_for(self, together: Sequence[tuple[int, ...]], end: float) -> Plan | None:
+        """Boxes for values that are promised together like this; None where there are none."""
+        if len(together) < 2:
+            # One group of all values would promise nothing about any of them.
+            return None
+        rows = self._grouped(together)
+        trial = self._boxes(rows, end)
+        if trial is None:
+            return None
+        return Plan(tuple(together), rows, trial.boxes, trial.worth)
+
+    def _grouped(self, together: Sequence[tuple[int, ...]]) -> GroupedRows:
+        """The rows, each with the group of its sensitive value."""
+        group_of = np.zeros(len(self._sensitive), dtype=np.int64)
+        for group, members in enumerate(together):
+            group_of[list(members)] = group
+        return GroupedRows(
+            codes=self._records.codes,
+            groups=group_of[self._records.secrets],
+            names=names_of_groups(self._sensitive, together),
+            column=",".join(self._sensitive.columns),
+        )
+
+    def _boxes(self, rows: GroupedRows, end: float) -> Trial | None:
+        """The boxes as the request says: the symbols of a column, a number of boxes, or those that
+        keep most on the slice; None where the slice has no split.
+        """
+        request = self._request
+        # The trees see rows of the slice alone: boxes must not depend on the other records.
+        seen = self._records.learning > 0
+        codes = rows.codes[seen]
+        counts = self._records.learning[seen]
+        groups = rows.groups[seen]
+        largest_count = max(COUNTS)
+        if request.cells is not None:
+            largest_count = request.cells
+        tree = BoxTree(codes, groups, counts, largest_count)
+        if tree.most < 2:
+            return None
+        if request.merge_below is None and request.cells is None:
+            others = [
+                BoxTree(codes, groups, counts, largest_count, c) for c in PENALTIES
+            ]
+            return self._most_promising(tree, others, rows, end)
+        boxes: Boxes | None = tree.boxes(largest_count)
+        if request.merge_below is not None:
+            # The limit is of all records, and the slice has a share of them.
+            least = request.merge_below * SLICE_SHARE
+            boxes = boxes_merging_rare(codes, counts, least)
+        if boxes is None:
+            return None
+        # Only a choice between groupings compares plans, so only then a trial is worth its time.
+        if request.rare != AUTO:
+            return Trial(boxes, math.nan)
+        return Trial(boxes, self._worth(boxes, rows, end))
+
+    def _most_promising(
+        self,
+        tree: BoxTree,
+        others: Sequence[BoxTree],
+        rows: GroupedRows,
+        end: float,
+    ) -> Trial:
+        """The boxes that keep most on the slice.
+
+        The number of boxes is chosen on the first tree, then the tree for it: all pairs would take
+        three times as long. A trial has an equal share of the time that is left, so that quick ones
+        leave more to the later.
+        """
+        counts = [count for count in COUNTS if count <= tree.most]
+        left = len(counts) + len(others)
+        best = Trial(tree.boxes(2), -math.inf)
+        for count in counts:
+            boxes = tree.boxes(count)
+            worth = self._worth(boxes, rows, _share_of_time(end, left))
+            left -= 1
+            if worth > best.worth:
+                best = Trial(boxes, worth)
+        for other in others:
+            boxes = other.boxes(len(best.boxes))
+            worth = self._worth(boxes, rows, _share_of_time(end, left))
+            left -= 1
+            if worth > best.worth:
+                best = Trial(boxes, worth)
+        return best
+
+    def _worth(self, boxes: Boxes, rows: GroupedRows, end: float) -> float:
+        """Nats that a channel for these boxes keeps on the slice, made as large as the other
+        records are; -inf where none was found until `end`.
+
+        Of the other records only their number is used, which is fixed by the size of the table.
+        """
+        # The width of intervals depends on the number of records, so that of the proof is needed.
+        joint = rows.joint(boxes, self._records.learning * self._records.factor)
+        seconds = end - time.perf_counter()
+        if joint is None or seconds <= 0.0:
+            return -math.inf
+        try:
+            design = design_for_boxes(
+                joint, self._request, self._level, seconds, GUESS_GAP
+            )
+        except SolverFailure:
+            return -math.inf
+        return design.mutual_information
+
+
+def design_for_boxes(
+    joint: Joint, request: BoxRequest, level: float, seconds: float, gap: float
+) -> Design:
+    """The robust channel for a table of groups by boxes, at a confidence level."""
+    return design_requested(
+        DesignRequest(
+            joint,
+            request.notion,
+            confidence=level,
+            gap=gap,
+            time_limit=seconds,
+            # A box is not an identifier, however few records a stratum has.
+            allow_identifier=True,
+            progress=request.progress,
+        )
+    )
+
+
+def _share_of_time(end: float, left: int) -> float:
+    """When an equal share of the time until `end` is over, with so many trials left."""
+    now = time.perf_counter()
+    return now + (end - now) / left

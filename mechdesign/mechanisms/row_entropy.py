@@ -1,0 +1,40 @@
+"""Entropies in nats of released rows, in floating point; 0 log 0 counts as 0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mechdesign.tables.records import Records
+from solvers import Array
+
+
+def entropy(masses: Array) -> float:
+    """Entropy of masses that sum to 1."""
+    positive = masses[masses > 0.0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def row_entropies(rows: Array) -> Array:
+    """Entropy of every row, each of which sums to 1."""
+    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0.0)
+    return -(rows * logs).sum(axis=1)
+
+
+def column_entropies(columns: Array) -> Array:
+    """Entropy of every column, each of which sums to 1."""
+    positive = np.where(columns > 0.0, columns, 1.0)
+    return -(positive * np.log(positive)).sum(axis=0)
+
+
+def conditional_entropy(records: Records, given: int) -> float:
+    """H(X | K) = H(K, X) - H(K) of the released columns; the first `given` groups are K."""
+    return _entropy_of(records, len(records.groups)) - _entropy_of(records, given)
+
+
+def _entropy_of(records: Records, groups: int) -> float:
+    """Entropy of the first so many groups together."""
+    if not groups:
+        return 0.0
+    # The same row occurs once for each of its sensitive symbols.
+    _, place = np.unique(records.codes[:, :groups], axis=0, return_inverse=True)
+    return entropy(np.bincount(place.ravel(), records.masses).astype(np.float64))
