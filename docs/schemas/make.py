@@ -13,7 +13,7 @@ from typing import Any
 from mechdesign.channel.box_file import BoxChannelDocument
 from mechdesign.channel.file import ChannelDocument
 from mechdesign.channel.row_file import RowChannelDocument
-from mechdesign.cli.run import job_model
+from mechdesign.cli.job_file import job_model
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
 from mechdesign.jobs.folder_stage import ReleasedFolder

@@ -1,5 +1,8 @@
 """The channel of boxes, whose promise holds for the population: rows, or a column whose rare values
 are merged. Boxes are learned on a slice of the records.
+
+`designed_boxes` searches for the channel, writes its report, and turns both into the texts of the
+page. The slice is drawn at random, so the recipes repeat the design with the seed of this one.
 """
 
 from __future__ import annotations
@@ -10,10 +13,8 @@ from typing import TYPE_CHECKING
 import mechdesign as md
 from mechdesign.app.choice import RELATIVE, Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.recipes import CHANNEL, command_of, script_of
+from mechdesign.app.recipes import command_of, script_of
 from mechdesign.app.results import (
-    HTML,
-    JSON,
     TEXT,
     BeliefRow,
     Designed,
@@ -24,15 +25,11 @@ from mechdesign.app.results import (
 )
 from mechdesign.app.searching import (
     BEYOND_GIVEN,
-    CHANNEL_ABOUT,
     MOST_MEANINGS,
-    PUBLIC_ABOUT,
-    PUBLIC_CHANNEL,
-    PUBLIC_REPORT_ABOUT,
-    REPORT_ABOUT,
     TENTHS,
     behind_text,
     belief_rows,
+    channel_files,
     factors,
     joint_of,
     progress_to,
@@ -78,11 +75,11 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     filled: tuple[str, ...] = ()
     if choice.fills:
         filled = (FILLED,)
-    what = "boxes"
+    outputs = "boxes"
     if choice.merge_rare:
-        what = "merged values"
+        outputs = "merged values"
     return Designed(
-        title=f"A channel for {what} of {w.title(choice.released)}",
+        title=f"A channel for {outputs} of {w.title(choice.released)}",
         unit="box",
         facts=_facts(design, choice),
         unchanged=_unchanged(design.channel),
@@ -92,7 +89,6 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
             "are promised together are one line."
         ),
         meanings=_meanings(design.channel),
-        worst=(),
         factors=_worst_factors(report),
         boxes=_box_texts(design.channel),
         together=_together(design.channel),
@@ -115,14 +111,13 @@ def _box_files(report: BoxReport, text: str) -> tuple[Download, ...]:
     channel = report.channel
     html = document_text(report_record(report), lambda: report_page(report), ".html")
     public = public_box_page(channel, satisfied=report.audit.satisfied)
-    public_text = text_of(channel.public())
-    return (
-        Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(channel)),
-        Download("report.html", REPORT_ABOUT, HTML, html),
-        Download("public-report.html", PUBLIC_REPORT_ABOUT, HTML, html_page(public)),
-        Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, public_text),
-        Download("promise.txt", "The promise as text", TEXT, text + "\n"),
+    files = channel_files(
+        channel=text_of(channel),
+        report=html,
+        public_report=html_page(public),
+        public_channel=text_of(channel.public()),
     )
+    return (*files, Download("promise.txt", "The promise as text", TEXT, text + "\n"))
 
 
 def searched_boxes(
@@ -174,6 +169,7 @@ def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
     """The promise, what is kept, and what the boxes were learned on."""
     from mechdesign.report import wording as w
 
+    # The promise for the population first: it is the one that was asked for.
     channel = design.channel
     secret = w.title(choice.sensitive)
     span = factors(design.achieved.eps_l, design.achieved.eps_u)
@@ -218,16 +214,18 @@ def _beliefs(
     """Before and after for every value that is promised for itself; none with given columns,
     where there is a prior for each stratum.
     """
+    # Without given columns there is one part. Its groups are values that are promised together,
+    # most of them a single value; the share of a group is the sum of those of its members.
     (first, *_) = design.channel.parts
     if choice.given or first.channel is None:
         return ()
+    prior = dict(zip(joint.sensitive.names, joint.p_s.tolist(), strict=True))
     names: list[str] = []
     shares: list[float] = []
-    order = {name: place for place, name in enumerate(joint.sensitive.names)}
-    for members in first.together:
-        own = [design.channel.sensitive.names[s] for s in members]
-        names.append(joined_name(own))
-        shares.append(sum(float(joint.p_s[order[name]]) for name in own))
+    for group in first.together:
+        members = [design.channel.sensitive.names[s] for s in group]
+        names.append(joined_name(members))
+        shares.append(sum(prior[name] for name in members))
     return belief_rows(names, shares, design.achieved)
 
 
@@ -277,14 +275,13 @@ def _meanings(channel: md.BoxChannel) -> tuple[Meaning, ...]:
     rows: list[Meaning] = []
     parts = channel.to_record()["parts"]
     for part, texts in zip(channel.parts, parts, strict=True):
-        own = part.channel
-        if own is None or own.joint is None:
+        part_channel = part.channel
+        if part_channel is None or part_channel.joint is None:
             continue
-        codebook = own.codebook()
-        masses = own.output_masses.tolist()
-        for output, share in list(zip(own.outputs, masses, strict=True))[
-            :MOST_MEANINGS
-        ]:
+        codebook = part_channel.codebook()
+        masses = part_channel.output_masses.tolist()
+        shown = part_channel.outputs[:MOST_MEANINGS]
+        for output, share in zip(shown, masses, strict=False):
             rows.append(
                 Meaning(
                     group=_given(str(texts["stratum"])),
@@ -315,6 +312,7 @@ def _together(channel: md.BoxChannel) -> tuple[str, ...]:
     for part in channel.to_record()["parts"]:
         for text in part["together"]:
             sentence = w.label(f"{text[:1].upper()}{text[1:]}.")
+            # Strata that merge the same values would repeat the sentence.
             if sentence not in texts:
                 texts.append(sentence)
     return tuple(texts)

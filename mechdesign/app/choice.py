@@ -1,7 +1,9 @@
 """What the user of the page has chosen, as one frozen value.
 
 Everything that the page computes, and the script, the command and the job file that compute the
-same, come from a `Choice`; so they cannot differ in what they ask for.
+same, come from a `Choice`; so they cannot differ in what they ask for. `form.choice_of_form` makes
+it, `check` refuses what cannot be designed, and three properties decide which search designs it:
+`is_boxes`, then `is_rows`, else one column.
 """
 
 from __future__ import annotations
@@ -146,6 +148,7 @@ class Choice:
     @property
     def is_boxes(self) -> bool:
         """Whether boxes are learned on a slice: rows for the population, or merged rare values."""
+        # Without a level no value is too rare, and rows need no boxes.
         return bool(self.level) and (self.is_rows or bool(self.merge_rare))
 
     @property
@@ -177,6 +180,7 @@ class Choice:
     @property
     def at_least_times(self) -> str:
         """The smallest factor, 1/`factor` rounded up."""
+        # Decimal, because the command and the job file have the very digits of the page.
         smallest = (1 / self._factor).quantize(SHARE_STEP, ROUND_CEILING)
         return f"{smallest.normalize():f}"
 
@@ -194,6 +198,7 @@ class Choice:
 
     @property
     def _factor(self) -> Decimal:
+        """The largest factor as a number; `check_numbers` refuses any other text."""
         return Decimal(self.factor)
 
     def check_secret(self) -> None:
@@ -211,6 +216,7 @@ class Choice:
             self._check_merging()
         if self.is_rows:
             self._check_row_names()
+        # Boxes are learned within each stratum, where the given columns are known.
         if self.is_rows and self.level and self.given and self.promise == TOTAL:
             raise InputError(
                 "With given columns the promise for the population takes them as known: choose "
@@ -242,6 +248,7 @@ class Choice:
 
     def _check_row_names(self) -> None:
         """Refuse names that the command and the job file could not write."""
+        # --release A,B*C has both signs between names, and no way to quote them.
         for name in (*self.given, *self.released):
             if "," in name or "*" in name:
                 raise InputError(
@@ -283,6 +290,7 @@ class Choice:
 
 
 def _is_within(text: str, low: float, high: float) -> bool:
+    """Whether a text is a number from `low` to `high`."""
     try:
         number = float(text)
     except ValueError:

@@ -2,20 +2,18 @@
 
 `designed_column` counts the table, searches for the channel, and writes its report. The lists of
 the page (beliefs, meanings, worst values) are taken from that report, so page and files agree.
+Every function below it turns one part of the design or the report into texts of `app.results`.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.recipes import CHANNEL, command_of, script_of
+from mechdesign.app.recipes import command_of, script_of
 from mechdesign.app.results import (
-    HTML,
-    JSON,
     TEXT,
     BeliefRow,
     Designed,
@@ -25,14 +23,11 @@ from mechdesign.app.results import (
     Say,
 )
 from mechdesign.app.searching import (
-    CHANNEL_ABOUT,
     MOST_MEANINGS,
-    PUBLIC_ABOUT,
-    PUBLIC_CHANNEL,
-    PUBLIC_REPORT_ABOUT,
-    REPORT_ABOUT,
     TENTHS,
     behind_text,
+    channel_files,
+    distance,
     factors,
     joint_of,
     progress_to,
@@ -70,9 +65,6 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         beliefs_note="Computed from the channel, rounded outwards.",
         meanings=_meanings(report),
         worst=_moves(report),
-        factors=(),
-        boxes=(),
-        together=(),
         text=first_screen(result, binned, last=()),
         messages=(*joint.notices, *result.messages),
         files=(*_column_files(result, report), *recipe_files(choice, table)),
@@ -82,6 +74,7 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
 
 
 def _searched(joint: md.Joint, choice: Choice, say: Say) -> md.Design:
+    """The design of the column."""
     return md.design(
         joint,
         choice.notion(joint),
@@ -116,13 +109,13 @@ def _column_files(result: md.Design, report: Report) -> tuple[Download, ...]:
     public_html = report_text(attributed(public, channel, ()), ".html")
     html = report_text(report, ".html")
     text = report_text(report, ".md")
-    return (
-        Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(channel)),
-        Download("report.html", REPORT_ABOUT, HTML, html),
-        Download("public-report.html", PUBLIC_REPORT_ABOUT, HTML, public_html),
-        Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, text_of(channel.public())),
-        Download("report.txt", "Report as text", TEXT, text),
+    files = channel_files(
+        channel=text_of(channel),
+        report=html,
+        public_report=public_html,
+        public_channel=text_of(channel.public()),
     )
+    return (*files, Download("report.txt", "Report as text", TEXT, text))
 
 
 def _column_facts(
@@ -163,6 +156,7 @@ def _column_facts(
 
 
 def _population_text(result: md.Design) -> str:
+    """The promise for the population, or what holds for it without being promised."""
     population = result.population
     if population is None:
         return "Unknown: the table has no numbers of records."
@@ -177,6 +171,7 @@ def _population_text(result: md.Design) -> str:
 
 
 def _kept_text(result: md.Design) -> str:
+    """What is kept, rounded down, and the proven bound, rounded up."""
     from mechdesign.report import wording as w
 
     kept = f"{w.percent_at_least(result.nmi)} of the information"
@@ -212,30 +207,26 @@ def _moves(report: Report) -> tuple[Move, ...]:
     after = report.after
     if after is None or not report.promise.beliefs:
         return ()
+    # The lifts of the report have a row for each protected value and a column for each output.
     moves: list[tuple[float, Move]] = []
     for place, output in enumerate(after.columns):
         lifts = [line[place] for line in after.values]
-        most = max(range(len(lifts)), key=lambda s: _distance(lifts[s]))
+        most = max(range(len(lifts)), key=lambda s: distance(lifts[s]))
         belief = report.promise.beliefs[most]
         move = Move(
             released=w.label(output),
             symbol=w.label(belief.symbol),
             before=w.percent(belief.before, step=TENTHS),
+            # P(s|y) = P(s) times the lift; rounding may exceed 1.
             after=w.percent(min(1.0, belief.before * lifts[most]), step=TENTHS),
         )
-        moves.append((_distance(lifts[most]), move))
+        moves.append((distance(lifts[most]), move))
     moves.sort(key=lambda entry: -entry[0])
     return tuple(move for _, move in moves[:MOST_WORST])
 
 
-def _distance(lift: float) -> float:
-    """How far a lift is from 1, up or down."""
-    if lift == 0.0:
-        return math.inf
-    return abs(math.log(lift))
-
-
 def _beliefs(report: Report) -> tuple[BeliefRow, ...]:
+    """Before and after for every protected value, from the report."""
     from mechdesign.report import wording as w
 
     rows: list[BeliefRow] = []

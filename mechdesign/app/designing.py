@@ -1,4 +1,8 @@
-"""The button that designs: one column, whole rows, or boxes of them."""
+"""The button that designs: one column, whole rows, or boxes of them.
+
+The choice decides which of three searches runs; each returns a `Designed`, which the page shows
+without knowing the kind.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from mechdesign.app.row_search import designed_rows
 def design_channel(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """The channel of one column, of whole rows, or of boxes for the population."""
     choice.check()
+    # Boxes first: rows for the population are both.
     if choice.is_boxes:
         return designed_boxes(table, choice, say)
     if choice.is_rows:

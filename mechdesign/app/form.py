@@ -1,4 +1,9 @@
-"""The choice that a form of the page sends."""
+"""The choice that a form of the page sends.
+
+Lists are checked here, because whoever has the address may send anything; numbers are checked by
+`Choice.check_numbers`, which has the limits. The column in place 3 has the fields ``role-3`` and
+``bins-3``.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +48,8 @@ def choice_of_form(columns: tuple[str, ...], form: Mapping[str, str]) -> Choice:
     )
 
 
-def _one_of(allowed: Mapping[str, str], value: str, what: str) -> str:
+def _one_of(allowed: Mapping[str, str], value: str, field: str) -> str:
+    """A value of a list; InputError with the name of its field for any other."""
     if value not in allowed:
-        raise InputError(f"{what}: {quoted(value)} is none of {', '.join(allowed)}")
+        raise InputError(f"{field}: {quoted(value)} is none of {', '.join(allowed)}")
     return value

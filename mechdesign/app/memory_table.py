@@ -106,6 +106,7 @@ def _csv(path: str, content: bytes) -> MemoryTable:
         header = line.decode("utf-8-sig").rstrip("\r")
     except UnicodeDecodeError:
         raise InputError("the text is not UTF-8: save the file as UTF-8") from None
+    # Of equal counts, such as none at all, the first wins: the comma.
     delimiter = max(DELIMITERS, key=header.count)
     names = next(csv.reader([header], delimiter=delimiter), [])
     try:

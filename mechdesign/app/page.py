@@ -1,7 +1,8 @@
 """The page as HTML, from its template; every text is escaped.
 
 One template draws the whole page from the state of the session. It gets texts and numbers alone, so
-what the page shows can be read off `rendered`.
+what the page shows can be read off `rendered`. The page is drawn anew after every action; only its
+progress is fetched by script.
 """
 
 from __future__ import annotations
@@ -59,8 +60,10 @@ def _merges(chosen: str) -> dict[str, str]:
     return merges
 
 
+# Read and compiled once, when the first page is drawn.
 @cache
 def _template() -> Any:
+    """The template of the page."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

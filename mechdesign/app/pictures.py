@@ -63,6 +63,7 @@ def pictures_of(table: MemoryTable) -> tuple[ColumnPicture, ...]:
 
 
 def _picture(name: str, column: Any) -> ColumnPicture:
+    """The picture of a column of the pyarrow table."""
     import pyarrow
 
     missing = column.null_count
@@ -73,7 +74,8 @@ def _picture(name: str, column: Any) -> ColumnPicture:
         # Lists and structures have no values to count.
         return ColumnPicture(name, 0, False, 0, missing, ())
     entries = [(str(entry["values"]), entry["counts"]) for entry in counted]
-    rare = sum(1 for _, records in entries if records < RARE)
+    rare = sum(records < RARE for _, records in entries)
+    # The most frequent first, and those of equal frequency by name, so that a page stays the same.
     entries.sort(key=lambda entry: (-entry[1], entry[0]))
     is_number = bool(entries) and all(_is_number(text) for text, _ in entries)
     return ColumnPicture(
@@ -99,6 +101,7 @@ def _bars(
     if others:
         records = sum(count for _, count in others)
         shown.append((f"{len(others):,} other values", records))
+    # Rare values share the last bar, which is drawn in another way: each may identify its records.
     if not rare:
         return _scaled(shown)
     name = f"{len(rare):,} values in fewer than {least:,} records each"
@@ -110,6 +113,7 @@ def _bars(
 
 
 def _scaled(entries: Sequence[tuple[str, int]]) -> tuple[Bar, ...]:
+    """Labels with their records as bars, the longest of 100 per cent."""
     largest = max((records for _, records in entries), default=1)
     bars: list[Bar] = []
     for label, records in entries:
@@ -143,12 +147,14 @@ def binned_bars(table: MemoryTable, choice: Choice, name: str) -> tuple[Bar, ...
     entries = list(zip(joint.useful.names, joint.useful_counts, strict=True))
     bins = joint.useful.bins_of(0)
     if bins is not None:
+        # In the order of the numbers, and not in that of their labels; an empty cell comes last.
         order = {label: position for position, label in enumerate(bins.labels)}
         entries.sort(key=lambda entry: order.get(entry[0], len(order)))
     return _scaled(entries)
 
 
 def _is_number(text: str) -> bool:
+    """Whether a cell reads as a number."""
     try:
         float(text)
     except ValueError:

@@ -1,7 +1,9 @@
 """The script, the command and the job file that design the same channel as the page.
 
 They say the same choice in three languages, so each option of the page has one place here for each:
-`_option_words` for a shell, `_option_keys` for a job file, and the calls of a script.
+`_option_words` for a shell, `_option_keys` for a job file, and the calls of a script. A factor of 2
+is ``--at-most-times 2 --at-least-times 0.5``, ``at-most-times = "2"``, and
+``md.budget_for(joint, at_most_times='2', ..)``. Tests run all three and compare the channels.
 """
 
 from __future__ import annotations
@@ -38,11 +40,13 @@ def command_of(choice: Choice, table: MemoryTable) -> str:
     for name, bins in choice.used_bins.items():
         words += ["--bin", f"{name}={bins}"]
     words += ["--time-limit", choice.time_limit, "--output", CHANNEL]
+    # Quoted: names of files and columns may hold signs that a shell would obey.
     return shlex.join(words)
 
 
 def _option_words(choice: Choice) -> list[str]:
     """The objective, and the options of a promise for the population."""
+    # What boxes keep is not chosen by an objective, but by whether they are filled.
     if not choice.is_boxes:
         words = ["--objective", choice.objective]
         if choice.level:
@@ -188,6 +192,7 @@ def _imports(choice: Choice) -> list[str]:
 
 
 def _merged_design(choice: Choice) -> list[str]:
+    """Lines that design the channel of one column with merged values."""
     lines: list[str] = []
     if choice.used_bins:
         lines.append(f"joint = joint.binned({choice.used_bins!r})")
@@ -208,6 +213,7 @@ def _merged_design(choice: Choice) -> list[str]:
 
 
 def _column_design(choice: Choice) -> list[str]:
+    """Lines that design the channel of one column."""
     lines = ["design = md.design(", "    joint,", "    notion,"]
     lines.append(f"    objective={choice.objective!r},")
     if choice.used_bins:
@@ -219,6 +225,7 @@ def _column_design(choice: Choice) -> list[str]:
 
 
 def _row_design(choice: Choice) -> list[str]:
+    """Lines that design the channel of whole rows, or of boxes of them."""
     lines = [
         "design = md.design_rows(",
         "    table,",
@@ -248,6 +255,7 @@ def _row_design(choice: Choice) -> list[str]:
 
 
 def _literal(names: Sequence[str]) -> str:
+    """Names as a list in a script."""
     return repr(list(names))
 
 
@@ -261,6 +269,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _delimiter(table: MemoryTable) -> str:
+    """The delimiter as ``--delimiter`` takes it."""
     if table.delimiter == "\t":
         return "tab"
     return table.delimiter or ","

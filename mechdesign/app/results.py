@@ -98,11 +98,26 @@ class Download:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Designed:
-    """A verified design, in words and as files; `unit` is what is released: a value, a row or a
-    box. `worst` or, for boxes, `factors` lists what changes a probability most. `boxes` lists the
-    rows of every box, and `together` the protected values that are promised as one.
+    """A verified design, in words and as files.
+
+    Attributes
+    ----------
+    unit : str
+        What is released: a value, a row or a box.
+    facts : tuple of (title, text)
+        The promises, what is kept, and what limits it.
+    unchanged : tuple of (column, share)
+        The expected share of the cells of a column that stay as they are.
+    worst, factors
+        What changes a probability most; for boxes `factors`, for others `worst`.
+    boxes : tuple of str
+        The rows of every box.
+    together : tuple of str
+        The protected values that are promised as one.
+    text : str
+        The design as `mechdesign design` prints it.
     """
 
     title: str
@@ -112,10 +127,10 @@ class Designed:
     beliefs: tuple[BeliefRow, ...]
     beliefs_note: str
     meanings: tuple[Meaning, ...]
-    worst: tuple[Move, ...]
-    factors: tuple[OutputFactors, ...]
-    boxes: tuple[str, ...]
-    together: tuple[str, ...]
+    worst: tuple[Move, ...] = ()
+    factors: tuple[OutputFactors, ...] = ()
+    boxes: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
     text: str
     messages: tuple[str, ...]
     files: tuple[Download, ...]

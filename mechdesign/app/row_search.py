@@ -2,11 +2,11 @@
 
 `designed_rows` counts the table, searches for the channel, and writes its report. The worst rows of
 the page are taken from that report; the beliefs follow from the exact factors of the whole channel.
+Every function below it turns one part of the design or the report into texts of `app.results`.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,6 @@ from mechdesign.app.choice import RELATIVE, Choice
 from mechdesign.app.memory_table import MemoryTable
 from mechdesign.app.recipes import CHANNEL, command_of, script_of
 from mechdesign.app.results import (
-    HTML,
     JSON,
     TEXT,
     BeliefRow,
@@ -28,15 +27,12 @@ from mechdesign.app.results import (
 )
 from mechdesign.app.searching import (
     BEYOND_GIVEN,
-    CHANNEL_ABOUT,
     MOST_MEANINGS,
-    PUBLIC_ABOUT,
-    PUBLIC_CHANNEL,
-    PUBLIC_REPORT_ABOUT,
-    REPORT_ABOUT,
     TENTHS,
     behind_text,
     belief_rows,
+    channel_files,
+    distance,
     factors,
     joint_of,
     progress_to,
@@ -72,9 +68,6 @@ def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
         beliefs_note="Bounds that follow from the promise as it is achieved, for any released row.",
         meanings=_meanings(result.channel),
         worst=_row_moves(report),
-        factors=(),
-        boxes=(),
-        together=(),
         text=text,
         messages=(*joint.notices, *result.messages),
         files=(*_row_files(result, report, text), *recipe_files(choice, table)),
@@ -128,18 +121,21 @@ def _row_files(
     record = to_json(row_design_record(result, CHANNEL)) + "\n"
     html = document_text(report_record(report), lambda: report_page(report), ".html")
     public = public_row_page(result.channel, satisfied=result.audit.satisfied)
-    public_text = text_of(result.channel.public())
+    files = channel_files(
+        channel=text_of(result.channel),
+        report=html,
+        public_report=html_page(public),
+        public_channel=text_of(result.channel.public()),
+    )
     return (
-        Download(CHANNEL, CHANNEL_ABOUT, JSON, text_of(result.channel)),
-        Download("report.html", REPORT_ABOUT, HTML, html),
-        Download("public-report.html", PUBLIC_REPORT_ABOUT, HTML, html_page(public)),
-        Download(PUBLIC_CHANNEL, PUBLIC_ABOUT, JSON, public_text),
+        *files,
         Download("report.txt", "Report as text", TEXT, text + "\n"),
         Download("report.json", "The same figures for programs", JSON, record),
     )
 
 
 def _row_facts(result: md.RowDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
+    """The promise for the table, that there is none for the population, kept, and the worst row."""
     from mechdesign.report import wording as w
 
     secret = w.title(choice.sensitive)
@@ -189,6 +185,7 @@ def _meanings(channel: md.RowChannel) -> tuple[Meaning, ...]:
     from mechdesign.report.rows_page import level_joints
 
     rows: list[Meaning] = []
+    # P(x_j, y_j) of each level: its columns are P(y_j) P(x_j|y_j).
     for level, joint in enumerate(level_joints(channel)):
         variable = channel.levels[level]
         shares = joint.sum(axis=0)
@@ -217,7 +214,11 @@ def _row_moves(report: RowReport) -> tuple[Move, ...]:
     for worst in report.worst:
         distances: list[float] = []
         for before, after in zip(worst.prior, worst.posterior, strict=True):
-            distances.append(_distance(before, after))
+            # A secret that nobody of the stratum has stays impossible, and moves by nothing.
+            moved = 0.0
+            if before > 0.0:
+                moved = distance(after / before)
+            distances.append(moved)
         most = distances.index(max(distances))
         moves.append(
             Move(
@@ -228,13 +229,3 @@ def _row_moves(report: RowReport) -> tuple[Move, ...]:
             )
         )
     return tuple(moves)
-
-
-def _distance(before: float, after: float) -> float:
-    """How far a probability moves, as the absolute logarithm of its factor."""
-    # A secret that nobody of the stratum has stays impossible.
-    if before == 0.0:
-        return 0.0
-    if after == 0.0:
-        return math.inf
-    return abs(math.log(after / before))

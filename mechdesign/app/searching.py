@@ -1,8 +1,8 @@
 """What the searches for channels of every kind share: the table, progress, words, downloads.
 
-`column_search`, `row_search` and `box_search` are alike in three things, which are here: they count
-the chosen columns of the table, report progress to the page, and offer the script, the command and
-the job file as downloads.
+`column_search`, `row_search` and `box_search` are alike in four things, which are here: they count
+the chosen columns of the table, report progress to the page, offer the channel, its reports and the
+recipes as downloads, and put lifts and beliefs into the same words.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import mechdesign as md
 from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
-from mechdesign.app.recipes import command_of, job_of, script_of
-from mechdesign.app.results import TEXT, BeliefRow, Download, Say
+from mechdesign.app.recipes import CHANNEL, command_of, job_of, script_of
+from mechdesign.app.results import HTML, JSON, TEXT, BeliefRow, Download, Say
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -30,6 +30,7 @@ differ in the last one.
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
     """The counts of the protected and the released columns."""
+    # Without the given ones: the promise in nats and the priors do not depend on them.
     return md.Joint.from_table(
         table.frame,
         sensitive=list(choice.sensitive),
@@ -46,11 +47,24 @@ def progress_to(say: Say) -> Callable[[Step], None]:
 BEYOND_GIVEN = " as for somebody with the same given columns"
 """Ends a promise that takes the given columns as known."""
 
-CHANNEL_ABOUT = "Channel file, with the counts of the table: keep it to yourself"
-PUBLIC_CHANNEL = "public-channel.json"
-PUBLIC_ABOUT = "Channel file for everybody"
-PUBLIC_REPORT_ABOUT = "Report for everybody"
-REPORT_ABOUT = "Report for those who may see the data"
+
+def channel_files(
+    *, channel: str, report: str, public_report: str, public_channel: str
+) -> tuple[Download, ...]:
+    """The texts of a channel file and of its report as downloads, each also for everybody."""
+    return (
+        Download(
+            CHANNEL,
+            "Channel file, with the counts of the table: keep it to yourself",
+            JSON,
+            channel,
+        ),
+        Download("report.html", "Report for those who may see the data", HTML, report),
+        Download("public-report.html", "Report for everybody", HTML, public_report),
+        Download(
+            "public-channel.json", "Channel file for everybody", JSON, public_channel
+        ),
+    )
 
 
 def recipe_files(choice: Choice, table: MemoryTable) -> tuple[Download, ...]:
@@ -93,7 +107,11 @@ OUTWARDS = 1e-12
 def belief_rows(
     names: Sequence[str], shares: Sequence[float], achieved: Achieved
 ) -> tuple[BeliefRow, ...]:
-    """Before and after for every protected value, from the exact factors of the whole channel."""
+    """Before and after for every protected value, from the exact factors of the whole channel.
+
+    `shares` are the prior probabilities P(s). After any released value y, P(s|y) is between
+    exp(-eps_l) P(s) and exp(eps_u) P(s).
+    """
     from mechdesign.report import wording as w
 
     lower = math.exp(-achieved.eps_l) * (1.0 - OUTWARDS)
@@ -109,6 +127,13 @@ def belief_rows(
             )
         )
     return tuple(rows)
+
+
+def distance(lift: float) -> float:
+    """How far a lift is from 1, up or down: halving is as far as doubling."""
+    if lift == 0.0:
+        return math.inf
+    return abs(math.log(lift))
 
 
 def factors(lower: float, upper: float) -> str:

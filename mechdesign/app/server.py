@@ -3,6 +3,10 @@
 Three walls stand around the data. The server listens on 127.0.0.1 alone. Every address begins with
 a random token, without which nothing is answered. And the headers forbid the browser to load from,
 or send to, any other place, and to keep anything on disk.
+
+`LocalServer` makes a token and serves `application`, whose addresses are methods of `_Pages`. A
+button posts the form of the page to ``/act``, which passes it to the session and sends the browser
+back to the page. While a task runs the page asks ``/progress`` again and again.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ LARGEST_UPLOAD = 2**30
 """Bytes of a file that a browser may send."""
 
 LARGEST_FORM = 2**24
+"""Bytes of a form: the fields of very many columns."""
 
 NEEDED = ("starlette", "uvicorn", "matplotlib")
 """The packages of the extra `app`."""
@@ -96,7 +101,9 @@ def application(session: Session, token: str) -> Starlette:
     ) -> Response:
         """Refuse whoever lacks the token, and pages of others that name this server their own."""
         part = request.url.path.split("/")[1]
+        # In constant time, so that nobody learns from it how many characters were right.
         has_token = secrets.compare_digest(part.encode(), token.encode())
+        # A foreign name that leads to 127.0.0.1 is how a page elsewhere would read this one.
         if has_token and request.url.hostname in (HOST, "localhost"):
             response = await answer(request)
         else:
@@ -118,12 +125,14 @@ class _Pages:
         self._lock = threading.Lock()
 
     def page(self, request: Request) -> Response:
+        """The whole page."""
         from starlette.responses import HTMLResponse
 
         with self._lock:
             return HTMLResponse(rendered(self._session))
 
     async def upload(self, request: Request) -> Response:
+        """Take a file; the answer is the part of the page that it leads to."""
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import PlainTextResponse
 
@@ -132,14 +141,17 @@ class _Pages:
         if content is None:
             return PlainTextResponse("The file is too large.", status_code=413)
         name = request.query_params.get("name") or "table.csv"
+        # Reading a table takes seconds, in which the server must go on answering.
         await run_in_threadpool(self._open, name, content)
         return PlainTextResponse(self._session.place)
 
     def _open(self, name: str, content: bytes) -> None:
+        """Open an upload, in a thread."""
         with self._lock:
             self._session.open_upload(name, content)
 
     async def act(self, request: Request) -> Response:
+        """Do what the button of a form says."""
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import PlainTextResponse
 
@@ -151,21 +163,25 @@ class _Pages:
         return self._back()
 
     def _act(self, form: dict[str, str]) -> None:
+        """Act on a form, in a thread."""
         with self._lock:
             self._session.act(form.get("action", ""), form)
 
     def cancel(self, request: Request) -> Response:
+        """End the task that runs."""
         with self._lock:
             self._session.cancel()
         return self._back()
 
     def forget(self, request: Request) -> Response:
+        """Drop the table and everything computed from it."""
         with self._lock:
             self._session.forget()
             self._session.error = ""
         return self._back()
 
     def progress(self, request: Request) -> Response:
+        """Whether a task runs, and the last line that it reported."""
         from starlette.responses import JSONResponse
 
         with self._lock:
@@ -177,6 +193,7 @@ class _Pages:
         return JSONResponse(state)
 
     def file(self, request: Request) -> Response:
+        """A download of the last design."""
         from starlette.responses import PlainTextResponse, Response
 
         with self._lock:
@@ -191,6 +208,7 @@ class _Pages:
         )
 
     def asset(self, request: Request) -> Response:
+        """The style or the script of the page."""
         from starlette.responses import PlainTextResponse, Response
 
         name = request.path_params["name"]
@@ -202,6 +220,7 @@ class _Pages:
         """To the part of the page that the action leads to."""
         from starlette.responses import RedirectResponse
 
+        # 303 makes a GET of it, so that reloading the page does not press the button again.
         return RedirectResponse(f"./#{self._session.place}", status_code=303)
 
 

@@ -43,7 +43,16 @@ BINS = "bins"
 class Session:
     """What the page shows.
 
-    `place` is the part of the page that the last action leads to, where the focus goes.
+    Attributes
+    ----------
+    place : str
+        The part of the page that the last action leads to, where the focus goes.
+    error : str
+        The sentence of a refusal; empty if the last action was done.
+    work : Work or None
+        The task that runs.
+    binned, merged : dict of str to tuple of Bar
+        By column, the bins or the merged values whose records were counted last.
     """
 
     def __init__(self) -> None:
@@ -65,6 +74,7 @@ class Session:
         self.place = "file"
 
     def _drop_results(self) -> None:
+        """Drop what was computed from the table."""
         self.assessed: Assessed | None = None
         self.curve: tuple[CurvePoint, ...] = ()
         self.designed: Designed | None = None
@@ -84,6 +94,8 @@ class Session:
         self._take(table)
 
     def _take(self, table: MemoryTable) -> None:
+        """Start anew with another table."""
+        # First what may fail: a table that cannot be drawn leaves everything as it was.
         pictures = pictures_of(table)
         self.forget()
         self.error = ""
@@ -104,6 +116,7 @@ class Session:
         try:
             choice = choice_of_form(self.table.columns, form)
             choice.check_numbers()
+            # Before the button is looked at: what was typed stays on the page, even if refused.
             self._change(choice)
             if action == BINS:
                 self._show_bins()
@@ -119,6 +132,7 @@ class Session:
             return
         title, task = TASKS[action]
         table = self.table
+        # An assessment looks at all columns; the other tasks get no more than they need.
         if action != "assess":
             table = table.with_columns(choice.used)
         self.work = Work(title, task, table, choice)
@@ -132,7 +146,7 @@ class Session:
             self.assessed = None
         if choice != self.choice:
             self.designed = None
-            # The curve has its own budgets.
+            # The curve has its own budgets, so another factor leaves it as it is.
             if replace(choice, factor=self.choice.factor) != self.choice:
                 self.curve = ()
                 self.binned = {}
@@ -177,6 +191,7 @@ class Session:
         return False
 
     def _answer(self, work: Work[Any]) -> None:
+        """Take the answer of a task that has ended."""
         if work.cancelled:
             self._refuse("Cancelled. Nothing was changed.")
             return
@@ -200,6 +215,7 @@ class Session:
         """End the task."""
         if self.work is not None:
             self.work.cancel()
+            # Reading it takes the answer: here the remark that the task was cancelled.
             _ = self.running
 
     def download(self, name: str) -> Download | None:
@@ -212,5 +228,6 @@ class Session:
         return None
 
     def _refuse(self, text: str) -> None:
+        """Show a sentence instead of doing what was asked."""
         self.error = text
         self.place = "error"

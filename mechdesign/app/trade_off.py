@@ -83,6 +83,7 @@ def _curve_by_design(
 def _designed(
     table: MemoryTable, joint: md.Joint, choice: Choice
 ) -> md.RowDesign | md.BoxDesign:
+    """The design at one budget."""
     if choice.is_boxes:
         return searched_boxes(table, joint, choice, _silent)
     return searched_rows(table, joint, choice, _silent)

@@ -3,6 +3,10 @@
 The process gets its table through a pipe and sends lines of progress and one answer back; nothing
 goes through a file. A search inside of compiled code cannot be interrupted from Python, a process
 can be ended.
+
+The life of a `Work`: it starts the process (`_run`) and a thread that reads the pipe (`_read`).
+Messages are `_Progress`, again and again, and last one `_Answer` or `_Refusal`. The end of the
+process closes the pipe, which ends the thread, and with it `running`.
 """
 
 from __future__ import annotations
@@ -28,16 +32,22 @@ SECONDS_TO_END = 5.0
 
 @dataclass(frozen=True)
 class _Progress:
+    """A line on what the task does now."""
+
     text: str
 
 
 @dataclass(frozen=True)
 class _Answer:
+    """What the task returned."""
+
     value: Any
 
 
 @dataclass(frozen=True)
 class _Refusal:
+    """Why there is no answer, in a sentence for the page."""
+
     text: str
 
 
@@ -84,6 +94,7 @@ class Work(Generic[Answer]):
         self._reader.join(seconds)
 
     def _read(self) -> None:
+        """What the thread does: take messages until the other side of the pipe is closed."""
         try:
             while True:
                 message = self._receiver.recv()
@@ -95,9 +106,11 @@ class Work(Generic[Answer]):
                     case _Refusal(text):
                         self.refusal = text
         except (EOFError, OSError):
+            # The process has ended, by itself or because it was cancelled.
             pass
         self._process.join(SECONDS_TO_END)
         self._receiver.close()
+        # A process that the system killed says nothing.
         if self.answer is None and not self.refusal and not self.cancelled:
             self.refusal = (
                 "The search ended without an answer; the memory may have been short. Release fewer "

@@ -1,5 +1,9 @@
 """The command line: parse, call, print; no mathematics. `main` turns every error into
 one or two lines.
+
+`program` is the process, `main` one run of a line of words. It loads the module of the command that
+comes first (`application`), passes it a `Reporter` for standard error, and returns the exit code: 0
+done, 1 the answer is no, 2 bad input, 3 no verified answer.
 """
 
 from __future__ import annotations
@@ -37,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from mechdesign.cli.console import Reporter
     from mechdesign.core.errors import NAMES_OPTIONS
 
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        argv = sys.argv[1:]
+    arguments = list(argv)
     _speak_utf8()
     reporter = Reporter.from_arguments(arguments)
     token = NAMES_OPTIONS.set(True)
@@ -49,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str], reporter: Reporter) -> int:
+    """Run the command, or report why it failed; the exit code."""
     from mechdesign.cli.console import INTERRUPTED, NOBODY_READS, PROGRAM, failure_of
 
     trace: dict[str, object] = {}

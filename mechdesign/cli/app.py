@@ -1,4 +1,8 @@
-"""`mechdesign app [TABLE]`: a local page to choose a release by looking."""
+"""`mechdesign app [TABLE]`: a local page to choose a release by looking.
+
+The command makes a session, opens the table in it, prints the address of the page, and serves it
+until Ctrl-C. All else is in `mechdesign.app`.
+"""
 
 from __future__ import annotations
 

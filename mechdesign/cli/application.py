@@ -25,6 +25,7 @@ GROUP = "nonstochastic"
 
 
 def _version(wanted: bool) -> None:
+    """Print the version and end the program, if it is wanted."""
     if wanted:
         import mechdesign
 
@@ -86,13 +87,13 @@ def _add_command(app: typer.Typer, name: str) -> None:
     module = import_module(f"mechdesign.cli.{name}")
     run = getattr(module, name)
     # Without the line breaks inside of paragraphs, which the help would keep.
-    about = "\n\n".join(
-        " ".join(paragraph.split()) for paragraph in run.__doc__.split("\n\n")
-    )
+    paragraphs: list[str] = []
+    for paragraph in run.__doc__.split("\n\n"):
+        paragraphs.append(" ".join(paragraph.split()))
     app.command(
         name,
         cls=PlainCommand,
-        help=about,
+        help="\n\n".join(paragraphs),
         epilog=module.EXAMPLE,
         rich_help_panel=COMMANDS.get(name),
         hidden=name in EARLIER_NAMES,

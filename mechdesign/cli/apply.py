@@ -5,6 +5,10 @@ The job turns them into a release: a function of `progress` and `warn` that read
 writes, either through channels (`jobs.folders.sanitise_path`) or through a mechanism file of
 `quantize` (`mechanism.release_of`). `_released` runs it under a bar of progress, and within
 `stoppable`, so that a signal leaves OUT complete or absent. Last, the result is printed.
+
+A group of options turns itself into keyword arguments of the release (`arguments`,
+`kept_arguments`, `release_arguments`), and the job puts these together with the ledger and the
+files beside OUT.
 """
 
 from __future__ import annotations
@@ -230,8 +234,8 @@ def apply(
         force=force,
     )
     try:
-        # To the last line: when OUT has its name, a signal stops nothing and must not say that it
-        # did.
+        # `stoppable` lasts to the last line: when OUT has its name, a signal stops nothing, and
+        # must not say that it did.
         if m.is_mechanism(channel):
             release = job.mechanism_release(numbers)
             with stoppable():
@@ -253,6 +257,7 @@ def _released(reporter: Reporter, activity: str, release: Callable[..., Any]) ->
     warnings: list[str] = []
 
     def warn(note: str) -> None:
+        # At once, because the release may take hours.
         warnings.append(note)
         reporter.notices((note,))
 
@@ -290,6 +295,7 @@ class _Job:
 
         if self.sides.manifest is not None or self.target == STANDARD:
             return self.sides.manifest
+        # A folder has its manifests inside, and beside a URL nothing is written unasked.
         if is_url(self.target) or is_folder(self.source):
             return None
         return f"{self.target}.manifest.json"
@@ -363,6 +369,7 @@ class _Job:
 
     def _refuse_options_of_channels(self) -> None:
         """Raise InputError if there is an option that only a random draw can have."""
+        # These would be ignored silently, and the user would believe in what they promise.
         is_asked = (
             bool(self.columns.also)
             or bool(self.sides.internal_manifest)

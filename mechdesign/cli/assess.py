@@ -1,5 +1,8 @@
 """`mechdesign assess TABLE --sensitive S`: what the columns of a table say about S,
 before any design.
+
+`leaks.assessment` measures every column, every pair and whole rows. The answer is printed, and
+--report writes the same as a page or as JSON.
 """
 
 from __future__ import annotations
@@ -63,6 +66,7 @@ def assess(
     sensitive = parsing.columns("--sensitive", asked.sensitive)
     if sensitive is None:
         raise InputError("--sensitive COL is missing: which column is to be protected?")
+    # Before the work, which takes a while on a large table.
     if asked.report is not None:
         check_report(asked.report, force=force, sources=(asked.table,), pictures=False)
     with reporter.work("assessing"):

@@ -313,7 +313,11 @@ def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
     """The notion of the options, or the one that the channel was designed for."""
     recorded = channel.record.promise(channel.sensitive)
     if budget != o.MaybeBudget():
-        return budget.notion_or(recorded.name if recorded else "alip")
+        # A budget without a notion is one of the recorded kind.
+        default = "alip"
+        if recorded is not None:
+            default = recorded.name
+        return budget.notion_or(default)
     if recorded is None:
         raise InputError(
             f"{path} does not say which notion it was designed for: give --notion and a budget"
@@ -331,6 +335,7 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
     """
     from mechdesign.channel.file import digest
 
+    # What the channel file says it was designed after, beside what the user gave.
     named = set(channel.record.after)
     if not earlier:
         if not named:

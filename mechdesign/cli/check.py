@@ -69,6 +69,7 @@ def check(
     """
     name = "standard input" if released == "-" else released
     false_alarm = number("--false-alarm", compared.false_alarm)
+    # A mechanism file and a channel file are told apart by their first line, not by an option.
     if m.is_mechanism(channel):
         with reporter.work("checking"):
             numbers_check = m.check_mechanism(
@@ -173,6 +174,7 @@ def _check_rows(
     channel: md.RowChannel, release: Release, compared: CheckOptions, level: float
 ) -> ReleaseCheck:
     """Check a file of released rows."""
+    # Rows are compared as they are, under the names of the channel.
     for options in (release.columns, release.published, release.reading):
         if options != type(options)():
             raise InputError(

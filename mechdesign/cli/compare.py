@@ -4,7 +4,8 @@
 rows (--release, `compare_rows`), a purpose (--objectives, `compare_purpose`), an average
 (--average, `compare_average`), and else `_compare_mechanisms` in this file. The last designs and
 verifies every mechanism for every notion, lam and budget of the grid, if asked in several
-processes. It adds rows to the CSV as they come, from which a second run goes on.
+processes. Each of these is a row. Rows are added to the CSV as they come, and a second run goes on
+from there.
 """
 
 from __future__ import annotations
@@ -183,6 +184,8 @@ def compare(
     the two ways of today, with --average the optimum with the funnel's local methods,
     and with a purpose in --objectives the channel made for it with the others.
     """
+    # The first question that the options answer decides; every other way then refuses the options
+    # that it would ignore.
     search.check()
     if rows.asked:
         _refuse_with_rows(grid, confidence, search, files)
@@ -208,7 +211,7 @@ def compare(
         return
     _compare_mechanisms(
         reporter,
-        Asked(
+        CompareArguments(
             table=table,
             grid=grid,
             budgets=budgets,
@@ -222,7 +225,7 @@ def compare(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CompareArguments:
     """The groups of options of a comparison of mechanisms; they travel together."""
 
     table: table_options.InputTable
@@ -235,22 +238,23 @@ class Asked:
     force: bool
 
 
-def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
+def _compare_mechanisms(reporter: Reporter, arguments: CompareArguments) -> None:
     """Compare mechanisms for one column over budgets; write, draw and print the curves."""
-    files = asked.files
+    files = arguments.files
     # Read before the table is: a grid that is no grid is refused at once.
-    grid = _Grid(asked.grid.budgets, asked.grid.splits, asked.budgets.own)
-    population = asked.confidence.read()
-    if files.recommend and asked.budgets.budget:
+    grid = _Grid(arguments.grid.budgets, arguments.grid.splits, arguments.budgets.own)
+    population = arguments.confidence.read()
+    if files.recommend and arguments.budgets.budget:
         raise InputError(
             "--recommend treats all sensitive symbols alike: leave out --budget"
         )
-    files.check((asked.table.table,), force=asked.force)
+    files.check((arguments.table.table,), force=arguments.force)
     with reporter.work("reading the table"):
-        joint = asked.table.joint(asked.table.table)
-        unseen = asked.confidence.unseen(joint)
+        joint = arguments.table.joint(arguments.table.table)
+        unseen = arguments.confidence.unseen(joint)
+    # The seconds of the record are those of the comparison, without the reading.
     started = time.perf_counter()
-    result = _compared(reporter, asked, joint, grid, population, unseen)
+    result = _compared(reporter, arguments, joint, grid, population, unseen)
     advice: tuple[Recommendation, ...] | None = None
     if files.recommend:
         from mechdesign.comparison.recommending import recommend
@@ -258,7 +262,7 @@ def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
         advice = recommend(
             joint,
             result.rows,
-            time_limit=asked.search.seconds,
+            time_limit=arguments.search.seconds,
             confidence=population.level,
             known_shares=population.known_shares,
             unseen=unseen,
@@ -266,9 +270,9 @@ def _compare_mechanisms(reporter: Reporter, asked: Asked) -> None:
     if files.plot is not None:
         from mechdesign.report.plots import save_plot
 
-        save_plot(result.rows, files.plot, overwrite=asked.force)
+        save_plot(result.rows, files.plot, overwrite=arguments.force)
     reporter.notices((*joint.notices, *result.notices))
-    _answer(reporter, asked, result, advice, time.perf_counter() - started)
+    _answer(reporter, arguments, result, advice, time.perf_counter() - started)
 
 
 class _Grid(NamedTuple):
@@ -281,7 +285,7 @@ class _Grid(NamedTuple):
 
 def _compared(
     reporter: Reporter,
-    asked: Asked,
+    arguments: CompareArguments,
     joint: md.Joint,
     grid: _Grid,
     population: o.PopulationRequest,
@@ -290,12 +294,12 @@ def _compared(
     """Every mechanism at every budget."""
     from mechdesign.comparison.workers import pool
 
-    search = asked.search
-    # A new process knows nothing of how this one reports.
+    search = arguments.search
+    # A new process knows nothing of how this one reports: it is told by `listen`.
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     work = reporter.work("comparing", unit="rows")
     with (
-        _interruptible(asked.files.output),
+        _interruptible(arguments.files.output),
         work,
         pool(search.processes, prepare) as executor,
     ):
@@ -303,8 +307,8 @@ def _compared(
             joint,
             epsilons=grid.epsilons,
             lams=grid.lams,
-            mechanisms=_names(asked.grid.mechanisms),
-            notions=asked.grid.notions.split(","),
+            mechanisms=_names(arguments.grid.mechanisms),
+            notions=arguments.grid.notions.split(","),
             method=search.method,
             gap=search.smallest_gap,
             time_limit=search.seconds,
@@ -314,19 +318,19 @@ def _compared(
             known_shares=population.known_shares,
             unseen=unseen,
             budgets=grid.own,
-            objectives=_names(asked.grid.objectives),
-            keep_frequencies=asked.grid.keep_frequencies,
-            distance=asked.grid.distance,
+            objectives=_names(arguments.grid.objectives),
+            keep_frequencies=arguments.grid.keep_frequencies,
+            distance=arguments.grid.distance,
             executor=executor,
-            output=asked.files.output,
-            force=asked.force,
+            output=arguments.files.output,
+            force=arguments.force,
             progress=work.at,
         )
 
 
 def _answer(
     reporter: Reporter,
-    asked: Asked,
+    arguments: CompareArguments,
     result: md.Comparison,
     advice: tuple[Recommendation, ...] | None,
     seconds: float,
@@ -334,7 +338,7 @@ def _answer(
     """Print the comparison as text or as one JSON object."""
     from mechdesign.report.comparing import comparison_record, comparison_text
 
-    files = asked.files
+    files = arguments.files
     places = {"output": files.output, "plot": files.plot}
     message = f"{len(result.rows)} rows are compared"
     reporter.done(
@@ -345,7 +349,7 @@ def _answer(
         written = _written(files.output, files.plot, result.kept)
         return f"{comparison_text(result, advice)}\n\n{written}"
 
-    asked.common.answer(
+    arguments.common.answer(
         lambda: comparison_record(result, advice) | places | {"seconds": seconds},
         text,
     )

@@ -29,6 +29,7 @@ def answer_purpose_comparison(
     notion = budget.notion_or("alip")
     with reporter.work("reading the table"):
         joint = table.joint(table.table)
+        # As `design` does it, so that queries and tasks mean the same in both commands.
         request = objective.on(DesignRequest(joint, notion), table, table.text())
     with reporter.work("comparing", unit="nodes") as work:
         comparison = compare_purpose(

@@ -1,5 +1,8 @@
 """`mechdesign compare TABLE --release A,B*C`: a row channel beside the ways of today. `compare`
 hands over to it.
+
+The same table of crossed columns as that of `design --release` goes to `comparison.row_ways`, which
+sets the row channel beside single channels of each column and beside randomised response.
 """
 
 from __future__ import annotations

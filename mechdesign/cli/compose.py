@@ -1,5 +1,8 @@
 """`mechdesign compose CHANNEL CHANNEL ..`: the joint leakage of several releases of one
 record, exactly.
+
+Draws are independent given the record, so P(y1, y2 | x) = P(y1 | x) P(y2 | x). `md.compose` bounds
+the lifts of all pairs (y1, y2) on one table that has the columns of all channels.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ def compose(
     from mechdesign.channel.loading import load_without_boxes
     from mechdesign.report.sentences import composition_record, composition_text
 
+    # Before any file is loaded as a channel, whose error would not name the reason.
     for path in channels:
         if m.is_mechanism(path):
             raise InputError(

@@ -5,7 +5,11 @@ into one or two such lines and an exit code.
 
 `main` makes the reporter, enters `hearing` so that warnings of libraries go the same way, and
 passes it to the command. The command opens long work with `work`, writes facts with `notice`, and
-ends with `done`, which only the log shows, because people see the result itself.
+ends with `done`, which only the log shows, because people see the result itself. Of one fact people
+and logs read ::
+
+    mechdesign: note: the table has 3 zero cells
+    {"time": "2026-11-23T02:00:00.000Z", "level": "info", "event": "notice", "message": "..."}
 """
 
 from __future__ import annotations
@@ -54,6 +58,7 @@ class Reporter:
         self.console: Any = None
         self.finished = False
         self._began = time.monotonic()
+        # The thread of a progress bar writes, too.
         self._lock = threading.Lock()
 
     @classmethod
@@ -154,6 +159,7 @@ class Reporter:
     ) -> None:
         """A message for whoever reads: a line in the log, or one or two lines for people."""
         self._log(level, event, text, fields)
+        # A log has the message already; on a quiet terminal errors alone appear.
         if self.log_json or (self.quiet and level != "error"):
             return
         kind = "note" if level == "info" else level
@@ -216,7 +222,12 @@ def listen(quiet: bool, log_json: bool) -> None:
 
 def one_line(text: str) -> str:
     """`text` without line breaks or control characters, which would move a terminal's cursor."""
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+    characters: list[str] = []
+    for character in " ".join(text.split()):
+        if not character.isprintable():
+            character = " "
+        characters.append(character)
+    return "".join(characters)
 
 
 NO = 1
@@ -256,6 +267,7 @@ def failure_of(error: BaseException) -> Failure:
     """The message for `error`, and the exit code."""
     from typer import Abort, TyperException
 
+    # typer raises Abort where the user ends a question; it means the same.
     if isinstance(error, (KeyboardInterrupt, Abort)):
         error = Interrupted("interrupted; nothing was written")
     match error:

@@ -72,7 +72,7 @@ LOGGED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class DesignArguments:
     """The groups of options on the command line of `design`; they travel together."""
 
     table: table_options.InputTable
@@ -118,7 +118,7 @@ def design(
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish
     which output for each useful symbol, so that no output says much about the sensitive column.
     """
-    asked = Asked(
+    arguments = DesignArguments(
         table=table,
         budget=budget,
         confidence=confidence,
@@ -132,7 +132,7 @@ def design(
         force=force,
     )
     # A script that forgets the budget gets an error; a person at a prompt gets the recommendation.
-    needs_channel = asked.writes_or_prints_json or rows.asked or bool(after.after)
+    needs_channel = arguments.writes_or_prints_json or rows.asked or bool(after.after)
     if budget.is_missing and not needs_channel:
         advise(reporter, table, budget, confidence, search, objective)
         return 0
@@ -143,43 +143,49 @@ def design(
     reports.check((table.table,), {"--output": output.output}, force=force)
     rows.refuse_alone()
     if rows.asked:
-        return _design_rows(reporter, asked, population.level)
+        return _design_rows(reporter, arguments, population.level)
     if rows.merging:
-        return _design_merged(reporter, asked, population.level)
-    return _design_column(reporter, asked, population)
+        return _design_merged(reporter, arguments, population.level)
+    return _design_column(reporter, arguments, population)
 
 
 def _design_column(
-    reporter: Reporter, asked: Asked, population: o.PopulationRequest
+    reporter: Reporter, arguments: DesignArguments, population: o.PopulationRequest
 ) -> int:
     """Design a channel for the useful column, write it and its reports, print its promise."""
-    table, search = asked.table, asked.search
-
     from mechdesign.mechanisms.request import DesignRequest
 
+    table = arguments.table
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
         # The notion is replaced by `DesignBudget.designed`: some budgets depend on the table.
-        request = search.on(DesignRequest(joint, asked.budget.kind.at(1.0), bins=bins))
-        request = asked.objective.on(request, table, table.text())
-        request = population.on(request, asked.confidence.unseen(joint))
-        request = _after(request, table, asked.after.channels())
-    result, proposals = _searched(reporter, asked, request, population)
+        request = DesignRequest(joint, arguments.budget.kind.at(1.0), bins=bins)
+        request = arguments.search.on(request)
+        request = arguments.objective.on(request, table, table.text())
+        request = population.on(request, arguments.confidence.unseen(joint))
+        request = _after(request, table, arguments.after.channels())
+    result, proposals = _searched(reporter, arguments, request, population)
+    # Bins that the search chose have made another table.
     if bins is not None and result.channel.joint is not None:
         joint = result.channel.joint
-    result = _with_command(result, _line(asked, asked.objective.shown(), public=True))
-    output = asked.output
+    # A line for others, because the channel file may be given away.
+    result = _with_command(
+        result, _line(arguments, arguments.objective.shown(), public=True)
+    )
+    output = arguments.output
     if output.output is not None:
-        result.channel.save(output.output, overwrite=asked.force, public=output.public)
-    if asked.reports.asked:
-        _save_reports(reporter, asked, result)
-    _answer(reporter, asked, result, joint, proposals)
+        result.channel.save(
+            output.output, overwrite=arguments.force, public=output.public
+        )
+    if arguments.reports.asked:
+        _save_reports(reporter, arguments, result)
+    _answer(reporter, arguments, result, joint, proposals)
     return 0
 
 
 def _searched(
     reporter: Reporter,
-    asked: Asked,
+    arguments: DesignArguments,
     request: DesignRequest,
     population: o.PopulationRequest,
 ) -> tuple[md.Design, MergeProposals]:
@@ -187,7 +193,7 @@ def _searched(
 
     Of T seconds the search has T, or (1 - TIME_SHARE) T with a confidence level.
     """
-    seconds = asked.search.seconds
+    seconds = arguments.search.seconds
     started = time.perf_counter()
     limit = seconds
     if limit is not None and population.level is not None:
@@ -195,7 +201,7 @@ def _searched(
         limit *= 1.0 - TIME_SHARE
     with reporter.work("searching", unit="sets", limit=seconds) as work:
         limited = replace(request, time_limit=limit, progress=work.step)
-        result = asked.budget.designed(limited)
+        result = arguments.budget.designed(limited)
         # Otherwise nobody would know why the search ended before the time of --time-limit.
         if limit != seconds and result.certificate.details.get("status") == TIME_LIMIT:
             note = TIME_NOTE.format(limit=seconds, search=limit)
@@ -225,32 +231,36 @@ def _proposals(
     return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
 
 
-def _line(asked: Asked, objective: ObjectiveOptions, *, public: bool = False) -> str:
+def _line(
+    arguments: DesignArguments, objective: ObjectiveOptions, *, public: bool = False
+) -> str:
     """The command that makes the channel again."""
     groups = (
-        asked.table,
-        asked.budget,
-        asked.confidence,
-        asked.after,
-        asked.search,
+        arguments.table,
+        arguments.budget,
+        arguments.confidence,
+        arguments.after,
+        arguments.search,
         objective,
-        asked.as_if_written,
+        arguments.as_if_written,
     )
     return command_line("design", *groups, public=public)
 
 
-def _save_reports(reporter: Reporter, asked: Asked, result: md.Design) -> None:
+def _save_reports(
+    reporter: Reporter, arguments: DesignArguments, result: md.Design
+) -> None:
     """Write the reports; the channel file is kept if the user stops here."""
-    path = asked.output.output
+    path = arguments.output.output
     try:
-        asked.reports.save(
+        arguments.reports.save(
             result.channel,
             result,
             reporter,
-            line=_line(asked, asked.objective),
-            table=asked.table.table,
+            line=_line(arguments, arguments.objective),
+            table=arguments.table.table,
             output=path,
-            force=asked.force,
+            force=arguments.force,
         )
     except KeyboardInterrupt:
         kept = "nothing was written"
@@ -261,7 +271,7 @@ def _save_reports(reporter: Reporter, asked: Asked, result: md.Design) -> None:
 
 def _answer(
     reporter: Reporter,
-    asked: Asked,
+    arguments: DesignArguments,
     result: md.Design,
     joint: md.Joint,
     proposals: MergeProposals,
@@ -270,12 +280,13 @@ def _answer(
     from mechdesign.mechanisms.binning import many_numbers
     from mechdesign.report.record import design_record
 
+    # Many different numbers are best sorted into bins, unless their distance is what counts.
     advice: tuple[str, ...] = ()
-    if asked.objective.objective != "distance":
+    if arguments.objective.objective != "distance":
         advice = many_numbers(joint)
     reporter.notices((*joint.notices, *advice, *result.messages))
-    path = asked.output.output
-    reports = asked.reports
+    path = arguments.output.output
+    reports = arguments.reports
     record = design_record(result, path) | reports.files
     if result.confidence is not None:
         record["proposals"] = [asdict(proposal) for proposal in proposals.shown]
@@ -285,9 +296,9 @@ def _answer(
         done = f"written to {path}"
     logged = {key: record[key] for key in (*LOGGED, *reports.files)}
     reporter.done("designed", done, **logged)
-    asked.common.answer(
+    arguments.common.answer(
         lambda: record,
-        lambda: _text(result, joint, asked.output, reports, proposals),
+        lambda: _text(result, joint, arguments.output, reports, proposals),
     )
 
 
@@ -317,9 +328,10 @@ def _text(
     return first_screen(result, joint, last=last)
 
 
-def _refuse_with_rows(asked: Asked) -> None:
+def _refuse_with_rows(arguments: DesignArguments) -> None:
     """Refuse options that a release of rows does not have."""
-    budget, confidence, rows = asked.budget, asked.confidence, asked.rows
+    budget = arguments.budget
+    confidence = arguments.confidence
     refused: list[str] = []
     if budget.average is not None:
         refused.append("--average")
@@ -334,19 +346,19 @@ def _refuse_with_rows(asked: Asked) -> None:
             "boxes have a place for every symbol that no record has, so the promise covers them "
             "without a list: leave --symbols out"
         )
-    if asked.after.after:
+    if arguments.after.after:
         raise InputError(
             "--after is not built for a release of rows (--release, --merge-rare): leave it out; "
             "`mechdesign compose` says what the releases tell together"
         )
-    if asked.search.mechanism != "optimal":
+    if arguments.search.mechanism != "optimal":
         refused.append("--mechanism")
     if refused:
         raise InputError(
             f"{refused[0]} is not built for a release of rows (--release, --merge-rare): leave "
             "it out"
         )
-    if budget.max_posterior is not None and rows.promise != TOTAL:
+    if budget.max_posterior is not None and arguments.rows.promise != TOTAL:
         raise InputError(
             "--max-posterior is about beliefs, and a relative promise says how much they change "
             "where the given columns are known: take --promise total, or --at-most-times"
@@ -367,18 +379,22 @@ def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
     return budget.notion_or("alip", posterior_budget(request, budget.max_posterior))
 
 
-def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
+def _design_rows(
+    reporter: Reporter, arguments: DesignArguments, level: float | None
+) -> int:
     """Design a channel for whole rows, write it and its report, print its promise."""
     from mechdesign.mechanisms.row_task import check_task_columns
 
-    _refuse_with_rows(asked)
-    table, rows, search = asked.table, asked.rows, asked.search
+    _refuse_with_rows(arguments)
+    table = arguments.table
+    rows = arguments.rows
+    search = arguments.search
     with reporter.work("reading the table"):
         joint = read_rows(table, rows)
-        _check_listed(asked.confidence.secrets, joint)
-        of_task = asked.objective.task_table(table)
-        task = None
+        _check_listed(arguments.confidence.secrets, joint)
+        of_task = arguments.objective.task_table(table)
         # The same rows with the column of the task in the place of the sensitive one.
+        task = None
         if of_task is not None:
             groups = [*rows.levels(), rows.given_columns()]
             names = (of_task.sensitive or "").split(",")
@@ -388,19 +404,19 @@ def _design_rows(reporter: Reporter, asked: Asked, level: float | None) -> int:
         design = designed(
             joint,
             rows,
-            _row_notion(asked.budget, joint),
-            objective=asked.objective.objective or TRUTH,
+            _row_notion(arguments.budget, joint),
+            objective=arguments.objective.objective or TRUTH,
             bins=parsing.bins_of(table.bins),
             time_limit=_row_seconds(search),
             progress=work.step,
-            keep=asked.budget.keep,
+            keep=arguments.budget.keep,
             allow_identifier=search.allow_identifier,
             confidence=level,
             task=task,
         )
     reporter.notices(joint.notices)
-    groups = _row_groups(asked, level, asked.objective.shown())
-    return _answer_rows(reporter, asked, design, groups)
+    groups = _row_groups(arguments, level, arguments.objective.shown())
+    return _answer_rows(reporter, arguments, design, groups)
 
 
 def _row_seconds(search: DesignOptions) -> float:
@@ -410,7 +426,9 @@ def _row_seconds(search: DesignOptions) -> float:
     return search.seconds
 
 
-def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int:
+def _design_merged(
+    reporter: Reporter, arguments: DesignArguments, level: float | None
+) -> int:
     """Design a channel for a column whose symbols are merged on a slice."""
     from mechdesign.mechanisms.box_design import design_boxes
     from mechdesign.mechanisms.box_request import BoxRequest
@@ -420,18 +438,19 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
         raise InputError(
             "--merge-rare needs --confidence: without it no symbol is too rare"
         )
-    _refuse_with_rows(asked)
-    rows, search = asked.rows, asked.search
+    _refuse_with_rows(arguments)
+    rows = arguments.rows
+    search = arguments.search
     with reporter.work("reading the table"):
-        joint, bins = asked.table.read_before_auto()
-        _check_listed(asked.confidence.secrets, joint)
+        joint, bins = arguments.table.read_before_auto()
+        _check_listed(arguments.confidence.secrets, joint)
         if bins is not None:
             raise InputError(
                 "--merge-rare and --bin auto exclude each other: leave one out"
             )
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         request = BoxRequest(
-            notion=asked.budget.notion_or("alip"),
+            notion=arguments.budget.notion_or("alip"),
             level=level,
             rare=rows.rare_records(),
             merge_below=rows.merge_below(),
@@ -442,30 +461,33 @@ def _design_merged(reporter: Reporter, asked: Asked, level: float | None) -> int
         records = Records.from_joint(joint, [joint.useful.columns])
         design = design_boxes(records, request)
     reporter.notices(joint.notices)
-    return _answer_rows(reporter, asked, design, _row_groups(asked, level))
+    return _answer_rows(reporter, arguments, design, _row_groups(arguments, level))
 
 
-def _row_groups(asked: Asked, level: float | None, *more: object) -> tuple[object, ...]:
+def _row_groups(
+    arguments: DesignArguments, level: float | None, *more: object
+) -> tuple[object, ...]:
     """The groups of options that the line of a design of rows or boxes repeats."""
+    # Rows take the level and the list of sensitive values alone.
     confident = o.ConfidenceOptions()
     if level is not None:
         confident = o.ConfidenceOptions(
-            confidence=repr(level), secrets=asked.confidence.secrets
+            confidence=repr(level), secrets=arguments.confidence.secrets
         )
     return (
-        asked.table,
-        asked.budget,
+        arguments.table,
+        arguments.budget,
         confident,
-        asked.rows,
-        asked.search,
+        arguments.rows,
+        arguments.search,
         *more,
-        asked.as_if_written,
+        arguments.as_if_written,
     )
 
 
 def _answer_rows(
     reporter: Reporter,
-    asked: Asked,
+    arguments: DesignArguments,
     design: md.RowDesign | BoxDesign,
     groups: tuple[object, ...],
 ) -> int:
@@ -473,11 +495,11 @@ def _answer_rows(
     return answer_rows(
         reporter,
         design,
-        asked.common,
-        asked=asked.output,
-        force=asked.force,
+        arguments.common,
+        files=arguments.output,
+        force=arguments.force,
         groups=groups,
-        reports=asked.reports,
+        reports=arguments.reports,
     )
 
 
@@ -522,6 +544,7 @@ def with_columns(
     columns = list(joint.useful.columns)
     for channel in earlier:
         columns += [name for name in channel.useful.columns if name not in columns]
+    # A wide table has no further columns to read.
     is_complete = len(columns) == len(joint.useful.columns)
     if is_complete or table.contingency or table.probabilities:
         return joint

@@ -1,4 +1,9 @@
-"""`mechdesign design TABLE` without a budget: what budgets buy on this table, and how to go on."""
+"""`mechdesign design TABLE` without a budget: what budgets buy on this table, and how to go on.
+
+`advise` prints the recommendation of `compare --recommend` for the optimum: what a factor of 2
+costs, and at which budget 90 % of the information is kept. Below it are the two commands that
+design these channels, with the options that were typed.
+"""
 
 from __future__ import annotations
 
@@ -66,17 +71,7 @@ def advise(
         )
         advice = recommend(joint, result.rows, time_limit=search.seconds)
     reporter.notices((*joint.notices, *result.notices))
-    lines = [
-        "No budget was given, so no channel was designed. This is what budgets buy on this table.",
-        "",
-        recommendation_text(advice),
-        "",
-    ]
-    if confidence.confidence is not None:
-        lines += [
-            "These figures are promises for the table; a promise for the population keeps less.",
-            "",
-        ]
+    lines = _opening_lines(recommendation_text(advice), confidence)
     lines.append("Choose a budget and design the channel:")
     written = OutputOptions(output=o.PUBLIC_CHANNEL)
     for words in (replace(budget, lam=None, **TWICE), replace(budget, **MOST)):
@@ -84,3 +79,20 @@ def advise(
         lines.append(f"  {line}")
     lines.append("All mechanisms over a grid of budgets:  mechdesign compare")
     typer.echo("\n".join(lines))
+
+
+def _opening_lines(recommendation: str, confidence: o.ConfidenceOptions) -> list[str]:
+    """What the figures are, and the figures."""
+    lines = [
+        "No budget was given, so no channel was designed. This is what budgets buy on this table.",
+        "",
+        recommendation,
+        "",
+    ]
+    # The recommendation is about the table alone, whatever level was typed.
+    if confidence.confidence is not None:
+        lines += [
+            "These figures are promises for the table; a promise for the population keeps less.",
+            "",
+        ]
+    return lines

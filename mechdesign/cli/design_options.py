@@ -60,7 +60,10 @@ class DesignBudget(o.BudgetOptions):
             )
         if self.keep is None:
             # The budget of --max-posterior depends on the table: any number stands in for it.
-            self.notion_or("alip", None if self.max_posterior is None else 1.0)
+            upper = None
+            if self.max_posterior is not None:
+                upper = 1.0
+            self.notion_or("alip", upper)
             return
         if self != DesignBudget(
             notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep
@@ -88,6 +91,7 @@ class DesignBudget(o.BudgetOptions):
         from mechdesign.mechanisms.designing import design_requested
 
         if self.average is not None:
+            # An average may stand alone: then single lifts have no bound.
             notion = NO_PROMISE
             if not self._is_average_alone:
                 notion = replace(self, average=None, keep=None).notion_or("alip")
@@ -95,6 +99,7 @@ class DesignBudget(o.BudgetOptions):
             request = replace(request, notion=notion, average=average, keep=self.keep)
             return design_requested(request)
         if self.keep is not None:
+            # The search tries numbers; `repr` gives the decimal that is read as the very same one.
             return keeping(request, lambda epsilon: self.at(repr(epsilon)), self.keep)
         upper = None
         if self.max_posterior is not None:
@@ -107,6 +112,7 @@ class DesignBudget(o.BudgetOptions):
         return self == DesignBudget(average=self.average, keep=self.keep)
 
     def _check_average(self) -> None:
+        """Refuse averages that cannot be read, and budgets that no design has beside them."""
         parsing.averages_of(self.average or (), self.keep)
         if self.keep is not None:
             share_of("--keep", self.keep)
@@ -222,6 +228,8 @@ class ObjectiveOptions(o.KeptOptions):
         from mechdesign.mechanisms.least_cost_objective import read_costs
         from mechdesign.mechanisms.queries import is_queries_file, read_queries
 
+        # Costs have the symbols in header and first column, queries their names in a first column
+        # called "query": the header of the file decides which it is.
         symbols = request.joint.useful.names
         objective: Any = self.name
         if not self.named:

@@ -9,6 +9,7 @@ writes and prints the result. The latter also serves channels for boxes (--confi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -69,6 +70,7 @@ class RowColumns:
         levels: list[tuple[str, ...]] = []
         for text in self.release or ():
             for level in text.split(","):
+                # "A*B" is one level of two columns, which are drawn together.
                 columns = tuple(level.split("*"))
                 if "" in columns:
                     raise InputError(
@@ -192,11 +194,12 @@ def read_rows(table: table_options.InputTable, rows: RowColumns) -> Joint:
     columns = [*rows.given_columns()]
     for level in rows.levels():
         columns += level
-    secret = parsing.columns("--sensitive", table.sensitive) or ()
-    if isinstance(secret, str):
+    # Refused before the table is read, which may be long.
+    secrets = parsing.columns("--sensitive", table.sensitive) or ()
+    if isinstance(secrets, str):
         # One column whose name has commas, or several columns: the table decides.
-        secret = (secret, *secret.split(","))
-    for name in secret:
+        secrets = (secrets, *secrets.split(","))
+    for name in secrets:
         if name in columns:
             raise InputError(
                 f"the sensitive column {quoted(name)} cannot be released or given; leave it out of "
@@ -259,51 +262,55 @@ def answer_rows(
     design: RowDesign | BoxDesign,
     common: o.CommonOptions,
     *,
-    asked: OutputOptions,
+    files: OutputOptions,
     force: bool,
     groups: tuple[object, ...],
     reports: ReportOptions,
 ) -> int:
     """Write the file of a channel for rows or boxes and its report, and print its promise."""
-    from mechdesign.mechanisms.row_result import RowDesign
-
     design = _with_command(design, command_line("design", *groups, public=True))
-    output = asked.output
-    end = "Nothing was written; --output channel.json keeps this channel."
+    output = files.output
+    end = ["Nothing was written; --output channel.json keeps this channel."]
     if output is not None:
-        design.channel.save(output, overwrite=force, public=asked.public)
-        end = f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"
+        design.channel.save(output, overwrite=force, public=files.public)
+        end = [f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"]
     if reports.asked:
         save_rows(design.channel, output or "the channel", reports, force=force)
-        end += f"\n{reports.text()}"
-    reporter.done("designed", end)
-
-    def record() -> dict[str, Any]:
-        if isinstance(design, RowDesign):
-            from mechdesign.report.rows import row_design_record
-
-            answer = row_design_record(design, output)
-        else:
-            answer = {**design.to_record(), "output": output}
-        return answer | _written(reports)
-
-    def text() -> str:
-        whole = asked.full or asked.all_measures
-        if isinstance(design, RowDesign) and not whole:
-            from mechdesign.report.row_first_screen import row_first_screen
-
-            return row_first_screen(design, last=end.split("\n"))
-        if not isinstance(design, RowDesign) and not whole:
-            from mechdesign.report.box_first_screen import box_first_screen
-
-            return box_first_screen(design, last=end.split("\n"))
-        parts = [design.summary()]
-        if asked.all_measures and isinstance(design, RowDesign):
-            parts.append(_measures_text(design))
-        return "\n\n".join([*parts, end])
-
-    common.answer(record, text)
+        end += reports.text().split("\n")
+    reporter.done("designed", "\n".join(end))
+    common.answer(
+        lambda: _record(design, output) | _written(reports),
+        lambda: _text(design, files, end),
+    )
     return 0 if design.audit.satisfied else NO
+
+
+def _record(design: RowDesign | BoxDesign, output: str | None) -> dict[str, Any]:
+    """The record of a design for --json."""
+    from mechdesign.mechanisms.row_result import RowDesign
+    from mechdesign.report.rows import row_design_record
+
+    if isinstance(design, RowDesign):
+        return row_design_record(design, output)
+    return {**design.to_record(), "output": output}
+
+
+def _text(
+    design: RowDesign | BoxDesign, files: OutputOptions, end: Sequence[str]
+) -> str:
+    """The first screen, or with --full or --all-measures all sections, and the lines at the end."""
+    from mechdesign.mechanisms.row_result import RowDesign
+    from mechdesign.report.box_first_screen import box_first_screen
+    from mechdesign.report.row_first_screen import row_first_screen
+
+    if files.full or files.all_measures:
+        sections = [design.summary()]
+        if files.all_measures and isinstance(design, RowDesign):
+            sections.append(_measures_text(design))
+        return "\n\n".join([*sections, "\n".join(end)])
+    if isinstance(design, RowDesign):
+        return row_first_screen(design, last=end)
+    return box_first_screen(design, last=end)
 
 
 def _with_command(design: RowDesign | BoxDesign, line: str) -> RowDesign | BoxDesign:
@@ -313,6 +320,7 @@ def _with_command(design: RowDesign | BoxDesign, line: str) -> RowDesign | BoxDe
     if not isinstance(design, RowDesign):
         provenance = {**design.channel.provenance, COMMAND: line}
         return replace(design, channel=replace(design.channel, provenance=provenance))
+    # A row channel keeps its origin in the record that its audit and reports use.
     record = design.channel.record
     record = replace(record, provenance={**record.provenance, COMMAND: line})
     return replace(design, channel=replace(design.channel, record=record))

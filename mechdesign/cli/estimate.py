@@ -10,6 +10,7 @@ for one column (and for boxes by name), `_estimate_rows` for the columns of rele
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -173,11 +174,7 @@ def _estimate_boxes(
     from mechdesign.analysis.box_frequencies import box_question
     from mechdesign.analysis.file_frequencies import estimate_file
     from mechdesign.analysis.joint_frequencies import JointFrequencies
-    from mechdesign.report.rows import (
-        box_estimate_note,
-        row_frequencies_record,
-        row_frequencies_text,
-    )
+    from mechdesign.report.row_estimates import box_estimate_note
 
     if asked.method != "unbiased" or asked.target != "population" or asked.by:
         raise InputError(
@@ -185,9 +182,9 @@ def _estimate_boxes(
             "column: leave --method, --target and --by out"
         )
     level = number("--level", asked.level)
-    estimates: list[RowFrequencies] = []
     # A channel without its counts can only bound the frequencies inside its boxes.
     is_bounded = asked.any_data
+    estimates: list[RowFrequencies] = []
     with reporter.work("counting", unit="records") as advance:
         for name in (asked.of or "").split(","):
             question = box_question(channel, name)
@@ -208,21 +205,9 @@ def _estimate_boxes(
             estimates.append(answer)
     records = estimates[0].records
     reporter.done("estimated", f"{released} is counted", records=records)
+    facts = {"records": records, "level": level, "any_data": is_bounded}
     note = box_estimate_note(is_bounded=is_bounded)
-
-    def record() -> dict[str, Any]:
-        return {
-            "records": records,
-            "level": level,
-            "any_data": is_bounded,
-            "frequencies": [row_frequencies_record(column) for column in estimates],
-        }
-
-    def people_text() -> str:
-        columns = [row_frequencies_text(column) for column in estimates]
-        return "\n\n".join([*columns, note])
-
-    common.answer(record, people_text)
+    _answer_columns(estimates, facts, [note], common)
 
 
 def _estimate_rows(
@@ -237,14 +222,14 @@ def _estimate_rows(
     from mechdesign.analysis.row_frequencies import estimate_rows
     from mechdesign.formats.cells import Encoded
     from mechdesign.leaks.coded_table import coded_table
-    from mechdesign.report.rows import row_frequencies_record, row_frequencies_text
 
     if asked.method != "unbiased" or asked.target != "population":
         raise InputError(
             "frequencies of released rows are unbiased and for the population: leave --method "
             "and --target out"
         )
-    # Each group of columns is estimated together: the frequencies of its crossed symbols.
+    # Each group of columns is estimated together: the frequencies of its crossed symbols. By
+    # default every column is a group of its own.
     groups = [(name,) for name in channel.output_columns]
     if asked.of is not None:
         groups = [tuple(asked.of.split(","))]
@@ -260,15 +245,28 @@ def _estimate_rows(
         for group in groups:
             estimates.append(estimate_rows(channel, columns, group, level=level))
     reporter.done("estimated", f"{released} is counted", records=table.records)
+    facts = {"records": table.records, "level": level}
+    _answer_columns(estimates, facts, [], common)
+
+
+def _answer_columns(
+    estimates: Sequence[RowFrequencies],
+    facts: Mapping[str, Any],
+    notes: Sequence[str],
+    common: o.CommonOptions,
+) -> None:
+    """Print the estimates of columns one below the other, then notes; `facts` begin the record."""
+    from mechdesign.report.row_estimates import (
+        row_frequencies_record,
+        row_frequencies_text,
+    )
 
     def record() -> dict[str, Any]:
-        return {
-            "records": table.records,
-            "level": level,
-            "frequencies": [row_frequencies_record(group) for group in estimates],
-        }
+        frequencies = [row_frequencies_record(column) for column in estimates]
+        return {**facts, "frequencies": frequencies}
 
     def people_text() -> str:
-        return "\n\n".join(row_frequencies_text(group) for group in estimates)
+        tables = [row_frequencies_text(column) for column in estimates]
+        return "\n\n".join([*tables, *notes])
 
     common.answer(record, people_text)

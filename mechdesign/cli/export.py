@@ -1,4 +1,8 @@
-"""`mechdesign export CHANNEL`: a channel as SQL, as an R script, or as a lookup table."""
+"""`mechdesign export CHANNEL`: a channel as SQL, as an R script, or as a lookup table.
+
+`md.export_channel` makes the text. Here it is written to --output, or printed where there is none;
+the JSON record then holds the text itself.
+"""
 
 from __future__ import annotations
 
@@ -80,12 +84,14 @@ def export(
     )
     if asked.output is not None:
         exported.save(asked.output, overwrite=force)
+    # On standard error, so that the exported text may go through a pipe.
     reporter.notice(NOTICE)
     reporter.done("exported", f"{channel} is exported", to=asked.to)
     common.answer(lambda: _record(exported, asked), lambda: _text(exported, asked))
 
 
 def _record(exported: md.Export, asked: ExportOptions) -> dict[str, object]:
+    """The record for --json, with the text where no file was written."""
     record: dict[str, object] = {
         "to": asked.to,
         "dialect": None,
@@ -102,6 +108,7 @@ def _record(exported: md.Export, asked: ExportOptions) -> dict[str, object]:
 
 
 def _text(exported: md.Export, asked: ExportOptions) -> str:
+    """The exported text itself, or a line on the file that has it."""
     if asked.output is None:
         return exported.text.removesuffix("\n")
     return f"{asked.output}: {exported.summary()}"

@@ -117,7 +117,11 @@ def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]
 
     rows: list[list[str]] = []
     for column in inspection.columns:
-        values = "many" if column.values is None else f"{column.values:,}"
+        # Counting ends at a limit: a column of more values is an identifier, or free text.
+        values = "many"
+        if column.values is not None:
+            values = f"{column.values:,}"
+        # A column that was not compared is listed all the same, so that none seems forgotten.
         if not column.about:
             rows.append([label(column.column), values, "-", "-", "-", "-", "-", ""])
         for name, tells in column.about.items():

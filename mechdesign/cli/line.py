@@ -3,6 +3,7 @@
 A group is a frozen dataclass whose fields are made by `option`. Its docstring is the title of the
 options in the help, unless it is a sentence. `command` turns the groups that a command takes into
 the parameters that typer reads; `command_line` writes groups down again, as a line for the shell.
+`PlainCommand` is what typer makes of a command: it has the short and the whole help.
 
 Example: a group with ``epsilon: str | None = option("NATS", "Budget.")`` gives a command the
 option ``--epsilon NATS``. ``--epsilon 1`` makes ``Group(epsilon="1")``, of which `command_line`
@@ -81,6 +82,7 @@ class Plain:
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters."""
+        # Another base class of a command has the method, which type checkers cannot know.
         parameters = cast("Any", super()).get_params(ctx)
         for parameter in parameters:
             if parameter.metavar is None or isinstance(parameter, TyperArgument):
@@ -104,6 +106,7 @@ class PlainCommand(Plain, TyperCommand):
             places[name] = len(places)
 
         def place_of(parameter: Any) -> int:
+            # Arguments first; sorting is stable, so options without a place stay in their order.
             if isinstance(parameter, TyperArgument):
                 return -1
             return min(places.get(name, len(places)) for name in parameter.opts)
@@ -115,10 +118,10 @@ class PlainCommand(Plain, TyperCommand):
 
         A command with few options shows them all, but for those that the program's help has.
         """
-        first = FIRST_OPTIONS.get(path_of(ctx))
         if self.is_whole_help:
             super().format_help(ctx, formatter)
             return
+        first = FIRST_OPTIONS.get(path_of(ctx))
         # A copy is shown, because the options that the help leaves out are still parsed and
         # completed by the shell.
         shown = copy.copy(self)
@@ -137,6 +140,7 @@ class PlainCommand(Plain, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words that follow the command."""
+        # A budget that was typed twice must not be replaced silently by the larger one.
         # `order` has the parameter of every option as often as it was typed.
         *_, order = self.make_parser(ctx).parse_args(list(args))
         for parameter in order:
@@ -170,6 +174,7 @@ def _in_brief(parameter: Any) -> Any:
 
 def _whole_help(ctx: typer.Context, asked: bool) -> None:
     """Print every option of a command and end it."""
+    # Shell completion parses half a line, and must print nothing.
     if not asked or ctx.resilient_parsing:
         return
     shown = copy.copy(ctx.command)
@@ -238,6 +243,7 @@ def command(
     groups = groups_of(function)
 
     def run(**values: Any) -> int | None:
+        """Make the groups of single values, and call `function` with them."""
         values.pop(HELP_ALL, None)
         arguments: dict[str, Any] = {}
         for name, group in groups.items():
@@ -351,7 +357,10 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
 
 
 def _one_text(member: Field[Any], value: Any) -> Any:
-    """The value of a field: columns are one text, though their option was repeated."""
+    """The value of a field: columns are one text, though their option was repeated.
+
+    ``--sensitive race --sensitive sex`` is ``--sensitive race,sex``.
+    """
     if member.type == TEXT and isinstance(value, list):
         return ",".join(cast("list[str]", value))
     return value
@@ -361,6 +370,8 @@ def _panel(group: type[Any], name: str) -> str | None:
     """The title of the options: the docstring of the class that declares the field,
     unless it is a sentence.
     """
+    # A group may add options to those of another: each option stands under the title of the class
+    # that declares it.
     for base in group.__mro__:
         if name in inspect.get_annotations(base):
             title = (base.__doc__ or ".").strip()
@@ -379,6 +390,7 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
             if not declaration.again or value == member.default:
                 continue
             if declaration.public is not None:
+                # Names of files say more of their owner than a line for others needs.
                 value = declaration.public if public else _relative(value)
             if not names:
                 arguments.append(value)
@@ -419,6 +431,7 @@ def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:
     if words[:1] != [PROGRAM] or not all(word.isprintable() for word in words):
         return None
     for name, value in replaced.items():
+        # Not if it is the last word, which has no value behind it.
         if name in words[:-1]:
             words[words.index(name) + 1] = value
     return shlex.join(words)

@@ -1,6 +1,8 @@
 """`mechdesign measure CHANNEL`: the measures of `audit --all-measures` without its verdict.
 
-The command is the older name, kept for scripts; the help does not list it.
+The command is the older name, kept for scripts; the help does not list it. `AllMeasures` are the
+options of `audit` for the same measures. Both pass the orders on: those of alpha-lift are above 1,
+those of Sibson's and Arimoto's information positive.
 """
 
 from __future__ import annotations
@@ -81,6 +83,7 @@ class AllMeasures:
     @property
     def _alphas(self) -> tuple[float, ...]:
         """Orders of the alpha-lift: 2, and every other one above 1."""
+        # One list of orders serves both kinds: alpha-lift of an order up to 1 is not defined.
         orders = [order for order in self.orders or () if order > 1.0]
         return tuple(dict.fromkeys([2.0, *orders]))
 

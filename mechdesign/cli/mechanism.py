@@ -43,6 +43,7 @@ class MechanismOptions:
 
 def is_mechanism(path: str | None) -> bool:
     """Whether a file has the format of a mechanism file; a file that cannot be read has not."""
+    # Whatever is wrong with the file is said by the command that then loads it as a channel.
     try:
         with open(path or "", "rb") as stream:
             return FORMAT in stream.read(HEAD)
@@ -68,6 +69,7 @@ def audit_mechanism(
     )
     record = dict(verdict_record(verified))
     text = text_of("audit", verified)
+    # Budgets and errors of a file whose claims are wrong would be wrong, too.
     if with_sizes and verified.satisfied:
         rows = budget_rows(verified)
         record["sizes"] = rows
@@ -198,6 +200,7 @@ def release_of(
     """
     from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 
+    # A mechanism releases one column. More than one could only be meant for a channel.
     renamed = options["records"].pop("columns")
     if len(individuals) > 1 or len(renamed) > 1:
         raise InputError(

@@ -1,4 +1,10 @@
-"""`mechdesign nonstochastic ...`: measures, tests and policies that need no probabilities."""
+"""`mechdesign nonstochastic ...`: measures, tests and policies that need no probabilities.
+
+What counts is which values can occur together, not how often. Each of the four commands reads
+columns of a table as text, calls one function of `nonstochastic.table_measures`, and prints its
+record: `measure` (leakage in bits), `hypothesis` (the best test on a release), `policy` (reports of
+numbers of which few settle a hypothesis), and `partition` (cells that hold enough values each).
+"""
 
 from __future__ import annotations
 
@@ -162,6 +168,7 @@ def measure(
         identifiable=measures["identifiable"],
     )
     common.answer(lambda: measures, lambda: text_of("measure", measures))
+    # None where no epsilon was given, so there was no question to say no to.
     return NO if measures["identifiable"] is False else 0
 
 

@@ -74,6 +74,7 @@ class CommonOptions(ConsoleOptions):
         self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]
     ) -> None:
         """Print the result: as one JSON object, or for people."""
+        # Both are functions, because only one of them is computed.
         if self.as_json:
             from mechdesign.report.record import to_json
 
@@ -179,6 +180,7 @@ class ConfidenceOptions:
         from mechdesign.tables.confidence import check_level
         from mechdesign.tables.confidence_files import read_shares
 
+        # What describes the population does nothing without a level, so it is refused, not ignored.
         if self.confidence is None:
             if self.known_shares is not None:
                 self._refuse_without_level("--known-shares")

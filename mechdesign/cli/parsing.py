@@ -2,16 +2,18 @@
 
 Each function takes the text of one option, or the texts of an option that may be repeated, and
 raises InputError with the name of that option. A symbol may hold signs of the syntax itself, as in
-``--budget a=b=0.1,0.2``; so it is cut off at the last sign, and what follows must fit. The longest
-function, `notion_of`, puts the options of a budget together.
+``--budget a=b=0.1,0.2``; so it is cut off at the last sign, and what follows must fit.
+
+A budget has several options, which `notion_of` puts together: in words (`_in_words`), as a pair of
+sides or a sum that a share splits (`_sides`), or as one number (`_one_budget`).
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from mechdesign.core.arguments import at_least_times, at_most_times
 from mechdesign.core.errors import InputError
@@ -120,6 +122,8 @@ def bins_of(texts: Sequence[str] | None) -> Any:
     """The argument of `Joint.binned` for the values of ``--bin [COL=]BINS``."""
     if not texts:
         return None
+    # "a=b=0,10,20" are bins of the column a=b, and "0,10,20" of the one column that there is. Bins
+    # hold no sign "=", so the last one ends the name.
     pairs = [text.rpartition("=") for text in texts]
     if len(texts) == 1 and not pairs[0][1]:
         return texts[0]
@@ -158,8 +162,10 @@ def stays_of(
     single: dict[str, str] = {}
     for text in texts or ():
         symbol, equals, share = text.rpartition("=")
-        repeated = symbol in single if equals else common is not None
-        if repeated:
+        is_repeated = common is not None
+        if equals:
+            is_repeated = symbol in single
+        if is_repeated:
             raise InputError(
                 "--stay gives a share twice; SHARE once for all, and SYMBOL=SHARE once for each"
             )
@@ -196,7 +202,10 @@ def pairs_of(
                 f"--forbid {text!r} has two readings, for symbols contain colons; use Python"
             )
         # A pair of no symbols is refused later, with the symbols that there are.
-        pairs.append(fitting[0] if fitting else readings[0])
+        pair = readings[0]
+        if fitting:
+            pair = fitting[0]
+        pairs.append(pair)
     return pairs
 
 
@@ -216,71 +225,101 @@ def notion_of(
     typed
         The fields as they were typed, None for those that were not.
     """
-    wanted = (
-        "epsilon",
-        "lam",
-        "eps_l",
-        "eps_u",
-        "alpha",
-        "at_most_times",
-        "at_least_times",
-    )
-    epsilon, lam, eps_l, eps_u, alpha, most, least = map(typed.get, wanted)
     if notion not in NOTIONS:
         raise InputError(
             f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}"
         )
     kind = NOTIONS[notion]
-    if alpha is not None and not kind.has_order():
-        owners = " and ".join(
-            name for name, other in NOTIONS.items() if other.has_order()
-        )
-        raise InputError(
-            f"--alpha is the order of --notion {owners}; {notion} has none: drop --alpha"
-        )
-    order: dict[str, Any] = {}
-    if alpha is not None:
-        beyond = "too large for a double; say inf for the largest lift"
-        order["alpha"] = any_number("--alpha", alpha, "above 1, or inf", beyond)
-    if (most, least, upper) != (None, None, None):
-        if epsilon is not None or lam is not None:
-            raise InputError(
-                "--epsilon and --lam say the whole budget: leave them out, or the words"
-            )
-        from mechdesign.mechanisms.budget import in_words
-
-        above = _side("--eps-u", eps_u, "--at-most-times", most, at_most_times)
-        below = _side("--eps-l", eps_l, "--at-least-times", least, at_least_times)
-        if above is None or (upper is not None and upper < above):
-            above = upper
-        return in_words(kind, lower=below, upper=above, **order)
+    budget = _TypedBudget.of(typed)
+    order = _order(kind, typed.get("alpha"))
+    if budget.is_in_words or upper is not None:
+        return _in_words(kind, budget, upper, order)
     if kind.takes_lam():
-        order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
-        return kind(**order)
-    if lam is not None:
+        eps_l, eps_u = _sides(budget)
+        sides: dict[str, Any] = {"eps_l": eps_l, "eps_u": eps_u}
+        return kind(**sides, **order)
+    if budget.lam is not None:
         *others, last = [name for name, other in NOTIONS.items() if other.takes_lam()]
         raise InputError(
             f"--lam splits the budget of {', '.join(others)} and {last}; --notion {notion} "
             f"takes --epsilon whole: "
             "drop --lam"
         )
-    return _one_budget(kind, epsilon, eps_l, eps_u)
+    return _one_budget(kind, budget)
 
 
-def _sides(
-    epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None
-) -> tuple[float, float]:
+class _TypedBudget(NamedTuple):
+    """The options of a budget as they were typed; None for those that were not."""
+
+    epsilon: str | None
+    lam: str | None
+    eps_l: str | None
+    eps_u: str | None
+    at_most_times: str | None
+    at_least_times: str | None
+
+    @classmethod
+    def of(cls, typed: Mapping[str, str | None]) -> _TypedBudget:
+        """Those among the fields of `BudgetOptions`."""
+        return cls(*map(typed.get, cls._fields))
+
+    @property
+    def is_in_words(self) -> bool:
+        """Whether a side is given as a factor, and not in nats."""
+        return self.at_most_times is not None or self.at_least_times is not None
+
+
+def _order(kind: type[Notion], alpha: str | None) -> dict[str, Any]:
+    """The order of alpha-lift as a keyword; none where it was not typed."""
+    if alpha is None:
+        return {}
+    if not kind.has_order():
+        owners = [name for name, other in NOTIONS.items() if other.has_order()]
+        raise InputError(
+            f"--alpha is the order of --notion {' and '.join(owners)}; {kind.name} has none: drop "
+            "--alpha"
+        )
+    beyond = "too large for a double; say inf for the largest lift"
+    return {"alpha": any_number("--alpha", alpha, "above 1, or inf", beyond)}
+
+
+def _in_words(
+    kind: type[Notion],
+    budget: _TypedBudget,
+    upper: float | None,
+    order: dict[str, Any],
+) -> Notion:
+    """A notion by the factors of beliefs; a side that is not given in words may be in nats."""
+    from mechdesign.mechanisms.budget import in_words
+
+    if budget.epsilon is not None or budget.lam is not None:
+        raise InputError(
+            "--epsilon and --lam say the whole budget: leave them out, or the words"
+        )
+    most = budget.at_most_times
+    least = budget.at_least_times
+    above = _side("--eps-u", budget.eps_u, "--at-most-times", most, at_most_times)
+    below = _side("--eps-l", budget.eps_l, "--at-least-times", least, at_least_times)
+    # Both bounds hold, so the smaller one is the budget.
+    if above is None or (upper is not None and upper < above):
+        above = upper
+    return in_words(kind, lower=below, upper=above, **order)
+
+
+def _sides(budget: _TypedBudget) -> tuple[float, float]:
     """eps_l and eps_u (nats) of a two-sided notion; the notion itself checks their range."""
-    if epsilon is not None:
+    eps_l = budget.eps_l
+    eps_u = budget.eps_u
+    if budget.epsilon is not None:
         if eps_l is not None or eps_u is not None:
             raise InputError(
                 "give either --epsilon (with --lam) or --eps-l and --eps-u, not both"
             )
         share = DEFAULT_LAM
-        if lam is not None:
-            share = any_number("--lam", lam, "strictly between 0 and 1")
-        return split(_budget("--epsilon", epsilon), share)
-    if lam is not None:
+        if budget.lam is not None:
+            share = any_number("--lam", budget.lam, "strictly between 0 and 1")
+        return split(_budget("--epsilon", budget.epsilon), share)
+    if budget.lam is not None:
         raise InputError(
             "--lam splits --epsilon: give --epsilon too, or --eps-l and --eps-u without --lam"
         )
@@ -320,12 +359,18 @@ def _side(
     return meant(words)
 
 
-def _one_budget(
-    kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_u: str | None
-) -> Notion:
+def _one_budget(kind: type[Notion], budget: _TypedBudget) -> Notion:
     """A notion with one budget, under the name --epsilon or the name of its own side."""
-    given = {"--epsilon": epsilon, "--eps-l": eps_l, "--eps-u": eps_u}
-    typed = {option: text for option, text in given.items() if text is not None}
+    typed: dict[str, str] = {}
+    for option, text in (
+        ("--epsilon", budget.epsilon),
+        ("--eps-l", budget.eps_l),
+        ("--eps-u", budget.eps_u),
+    ):
+        if text is not None:
+            typed[option] = text
+    # max-lift bounds the upper side alone and min-lift the lower one; lip and ldp have one budget
+    # for both sides.
     own = {"eps_u": "--eps-u", "eps_l": "--eps-l"}.get(kind.budgets()[0], "--epsilon")
     for option in typed:
         if option not in ("--epsilon", own):
@@ -360,4 +405,5 @@ def any_number(option: str, text: str, allowed: str, beyond: str = "") -> float:
 
 
 def _budget(option: str, text: str) -> float:
+    """A budget in nats; the notion checks its range."""
     return any_number(option, text, f"a number of nats in (0, {LARGEST_BUDGET:g}]")

@@ -158,6 +158,7 @@ def quantize(
 
     options = _options(asked, budget)
     start = time.perf_counter()
+    # With --compare OUT is a table of budgets, for the owner of the data alone.
     if files.compare is not None:
         _compare(reporter, files, options, text, common, force)
         return 0
@@ -249,6 +250,7 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     from mechdesign.comparison.grid import parse_grid
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
+    # What is not read below has the same meaning there.
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
     # The budget of all answers is an argument of its own.
     del typed["total_epsilon"]
@@ -257,7 +259,10 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
         raise InputError(
             f"--clip and --outside {asked.outside} say different things: give one of them"
         )
-    typed["outside"] = "clip" if clip else asked.outside or "refuse"
+    if clip:
+        typed["outside"] = "clip"
+    elif asked.outside is None:
+        typed["outside"] = "refuse"
     typed["domain"] = _domain(budget.domain)
     if asked.thresholds not in (None, "optimal", "most"):
         typed["thresholds"] = parse_grid(
@@ -316,6 +321,7 @@ def _compare(
         raise InputError(
             "--compare writes a file: name it, or take --json for standard output"
         )
+    # Nothing is released here, so there is no ledger and no mechanism file.
     check_target(files.target, force=force, sources=(files.source,))
     if files.plot is not None:
         from mechdesign.report.plots import check_plot

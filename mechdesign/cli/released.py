@@ -1,4 +1,9 @@
-"""Options of commands on released files: columns, the published form, and how the file is read."""
+"""Options of commands on released files: columns, the published form, and how the file is read.
+
+`apply` writes a file, `check`, `estimate` and `inspect` read one, so they share these groups:
+whoever checks a file gives the same options as whoever released it. Each group turns itself into
+keyword arguments (`arguments`) of the function of Python that does the work.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """`mechdesign releases`: past releases in the ledger, and their total for one data set.
 
 `_list` prints a line for each column of each release. `_total` finds the releases of the records
-of one file by their content, and adds them up (`jobs.past_releases`).
+of one file by their content, and adds them up (`jobs.past_releases`). Two releases with the same
+number under `draw` gave each record the same draw, so together they tell no more than one of them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TOTAL = "total"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(LedgerOption):
+class ReleasesOptions(LedgerOption):
     """Draws and the ledger"""
 
     what: str | None = argument(
@@ -44,7 +45,7 @@ class Asked(LedgerOption):
 
 def releases(
     reporter: Reporter,
-    asked: Asked,
+    options: ReleasesOptions,
     table: table_options.OtherTable,
     common: o.CommonOptions,
 ) -> None:
@@ -56,27 +57,29 @@ def releases(
     """
     from mechdesign.jobs.ledger_file import default_path
 
-    if table.table is not None and asked.data is None:
+    if table.table is not None and options.data is None:
         raise InputError(
             "--table is for `releases total DATA`: leave it out of the list"
         )
-    if asked.what not in (None, TOTAL) or (asked.what is None) != (asked.data is None):
+    if options.what not in (None, TOTAL) or (options.what is None) != (
+        options.data is None
+    ):
         raise InputError(
             "give `releases` alone for a list, or `releases total DATA` for one data set"
         )
-    path = Path(asked.ledger or default_path())
-    if not path.exists() and (asked.ledger is not None or asked.data is not None):
+    path = Path(options.ledger or default_path())
+    if not path.exists() and (options.ledger is not None or options.data is not None):
         raise InputError(
             f"there is no ledger {path}: nothing has been released with it"
         )
-    if asked.data is None:
-        _list(reporter, path, asked, common)
+    if options.data is None:
+        _list(reporter, path, options, common)
     else:
-        _total(reporter, path, asked, asked.data, table, common)
+        _total(reporter, path, options, options.data, table, common)
 
 
 def _list(
-    reporter: Reporter, path: Path, asked: Asked, common: o.CommonOptions
+    reporter: Reporter, path: Path, options: ReleasesOptions, common: o.CommonOptions
 ) -> None:
     """Print all releases of the ledger."""
     from mechdesign.jobs.draws_apart import draws_apart
@@ -84,7 +87,7 @@ def _list(
 
     entries: list[Entry] = []
     if path.exists():
-        ledger = Ledger(path, key=asked.key)
+        ledger = Ledger(path, key=options.key)
         with ledger.reading() as db:
             entries = draws_apart(db, ledger, ledger.releases(db))
     text = f"No release is known ({path})."
@@ -100,7 +103,7 @@ def _list(
 def _total(
     reporter: Reporter,
     path: Path,
-    asked: Asked,
+    options: ReleasesOptions,
     data: str,
     table: table_options.OtherTable,
     common: o.CommonOptions,
@@ -110,45 +113,50 @@ def _total(
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
 
-    moved = [load(file) for file in asked.channel or []]
+    moved = [load(file) for file in options.channel or []]
 
     def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:
         return table.read("a channel", *channels, together=True)
 
+    # Without --table, releases of several columns are not added up: their joint leakage depends on
+    # how the columns go together.
+    table_of = None
+    if table.table is not None:
+        table_of = whole_table
     with reporter.work("reading", unit="B") as work:
         share, entries, budget, sentence = history_of(
-            Ledger(path, key=asked.key),
+            Ledger(path, key=options.key),
             data,
             text=table.text(),
             channels=moved,
-            table=whole_table if table.table else None,
+            table=table_of,
             progress=work.at,
         )
     reporter.done("added", sentence)
-    lines: list[str] = []
-    if entries:
-        lines += _table(entries)
-    if entries and share < 1:
-        lines.append(
-            f"About {share:.0%} of the records of {data} were in these releases."
-        )
-    lines.append(f"{data}: {sentence}.")
-    if budget is None:
-        budget = {
-            "draws": None if entries else 0,
-            "eps_l": None,
-            "eps_u": None,
-            "eps_ldp": None,
-        }
     record = {
         "ledger": str(path),
         "data": data,
         "share": share,
-        **budget,
+        **(budget or _missing_budget(entries)),
         "told": sentence,
         "releases": _records(entries),
     }
+    lines: list[str] = []
+    if entries:
+        lines += _table(entries)
+    if entries and share < 1:
+        # Records are recognised by samples of their contents, so the share is an estimate.
+        lines.append(
+            f"About {share:.0%} of the records of {data} were in these releases."
+        )
+    lines.append(f"{data}: {sentence}.")
     common.answer(lambda: record, lambda: "\n".join(lines))
+
+
+def _missing_budget(entries: Sequence[Entry]) -> dict[str, Any]:
+    """The budget of the record where there is none: nothing was released, or it is not known."""
+    draws = None if entries else 0
+    return {"draws": draws, "eps_l": None, "eps_u": None, "eps_ldp": None}
 
 
 RECORDED = {
@@ -192,6 +200,7 @@ def _records(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def _record(entry: Entry, numbers: Sequence[int]) -> dict[str, Any]:
+    """One release for JSON, with the number of the draw of each of its channels."""
     channels: list[dict[str, Any]] = []
     for drawn, number in zip(entry.drawn, numbers, strict=True):
         channels.append(
@@ -223,6 +232,7 @@ def _table(entries: Sequence[Entry]) -> list[str]:
         if not entry.finished:
             target += " (not finished)"
         for drawn, number in zip(entry.drawn, numbers, strict=True):
+            # The file of the channel, or the first digits of its digest.
             channel = drawn.use.channel[:8]
             if drawn.channel_file:
                 channel = Path(drawn.channel_file).name

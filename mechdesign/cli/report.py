@@ -74,7 +74,8 @@ class ReportOptions:
         for name, path in {**others, **targets}.items():
             if path is None:
                 continue
-            # By its real path: ./a.html and a.html are one file.
+            # Of two outputs in one file the second would replace the first. By its real path:
+            # ./a.html and a.html are one file.
             other = seen.setdefault(os.path.realpath(path), name)
             if other != name:
                 raise InputError(
@@ -112,11 +113,15 @@ class ReportOptions:
                 files["Table"] = table
             if output is not None:
                 files["Channel file"] = output
+            # Both reports are made before either is written, so a failure leaves no half of them.
+            table_name = None
+            if table is not None:
+                table_name = os.path.basename(table)
             internal = internal_report(
                 design,
                 channel.joint,
                 reporter.work,
-                table=None if table is None else os.path.basename(table),
+                table=table_name,
                 seconds=number("--curve", self.curve, zero=True),
             )
             again = commands(line, output, public=False)
@@ -144,6 +149,16 @@ VERDICTS = {
     False: "VIOLATED",
     None: "not checked, because the table is missing",
 }
+
+NO_TABLE = (
+    "is a public channel without its table, and the report of a row channel is computed from the "
+    "table: report on the file that has it"
+)
+
+NO_COUNTS = (
+    "is a public channel without its counts, and the report of a channel for boxes is computed "
+    "from them: report on the file that has them"
+)
 
 EXAMPLE = (
     "Example:  mechdesign report channel.json --report report.html --public-report "
@@ -246,55 +261,28 @@ def save_rows(
     force: bool,
 ) -> RowVerdict:
     """Write the reports of a channel of whole rows from the file `name`; its exact verdict."""
+    from mechdesign.report.box_sentences import notion_of
+    from mechdesign.report.row_reports import (
+        save_internal_report,
+        save_public_report,
+        verdict_on_rows,
+    )
+
+    satisfied = verdict_on_rows(channel)
+    if satisfied is None and reports.report is not None:
+        problem = NO_TABLE
+        if isinstance(channel, md.BoxChannel):
+            problem = NO_COUNTS
+        raise InputError(f"{name} {problem}, or give --public-report FILE")
+    if reports.report is not None:
+        save_internal_report(channel, reports.report, overwrite=force)
+    if reports.public_report is not None:
+        save_public_report(
+            channel, reports.public_report, satisfied=satisfied, overwrite=force
+        )
     if isinstance(channel, md.BoxChannel):
-        return _save_boxes(channel, name, reports, force=force)
-    from mechdesign.auditing.rows import audit_rows
-    from mechdesign.report.public_rows import save_public_row_report
-    from mechdesign.report.rows_page import save_row_report
-
-    satisfied: bool | None = None
-    if channel.table is not None:
-        satisfied = audit_rows(channel).satisfied
-    elif reports.report is not None:
-        raise InputError(
-            f"{name} is a public channel without its table, and the report of a row "
-            "channel is computed from the table: report on the file that has it, or give "
-            "--public-report FILE"
-        )
-    if reports.report is not None:
-        save_row_report(channel, reports.report, overwrite=force)
-    if reports.public_report is not None:
-        save_public_row_report(
-            channel, reports.public_report, satisfied=satisfied, overwrite=force
-        )
+        return RowVerdict(notion_of(channel), satisfied)
     return RowVerdict(channel.notion, satisfied)
-
-
-def _save_boxes(
-    channel: md.BoxChannel, name: str, reports: ReportOptions, *, force: bool
-) -> RowVerdict:
-    """Write the reports of a channel for boxes of rows."""
-    from mechdesign.auditing.boxes import audit_boxes
-    from mechdesign.report.boxes import notion_of
-    from mechdesign.report.boxes_page import save_box_report
-    from mechdesign.report.public_boxes import save_public_box_report
-
-    satisfied: bool | None = None
-    if channel.utility is not None:
-        satisfied = audit_boxes(channel).satisfied
-    elif reports.report is not None:
-        raise InputError(
-            f"{name} is a public channel without its counts, and the report of a channel for "
-            "boxes is computed from them: report on the file that has them, or give "
-            "--public-report FILE"
-        )
-    if reports.report is not None:
-        save_box_report(channel, reports.report, overwrite=force)
-    if reports.public_report is not None:
-        save_public_box_report(
-            channel, reports.public_report, satisfied=satisfied, overwrite=force
-        )
-    return RowVerdict(notion_of(channel), satisfied)
 
 
 def design_line(channel: md.Channel, output: str) -> str | None:
@@ -311,6 +299,7 @@ def commands(
     channel = o.PUBLIC_CHANNEL if file is None else os.path.basename(file)
     audit = [PROGRAM, "audit", channel]
     holder = ""
+    # A public channel file has no table to be audited on.
     if public:
         audit += ["--table", o.PUBLIC_TABLE]
         holder = " (for the holder of the table)"

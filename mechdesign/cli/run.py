@@ -1,10 +1,8 @@
 """`mechdesign run JOB.toml`: a nightly job from one file, whose keys are the options of
 `design`, `apply`, `report`.
 
-The job is read in three steps: TOML, then the values of --set in its paths (`_with_values`), then
-a pydantic model that is built from the groups of options (`job_model`), so that a key is checked
-and documented like its option. `_steps` yields the commands that are still to be done: design the
-channel, or audit the one that is there; each release; the reports. `_called` calls the very
+`job_file` reads and checks the job. `_steps` yields the commands that are still to be done: design
+the channel, or audit the one that is there; each release; the reports. `_called` calls the very
 functions of the command line with them. Example: ::
 
     channel = "channel.json"
@@ -19,25 +17,19 @@ functions of the command line with them. Example: ::
 
 With ``--set date=2026-11-23`` the first night designs channel.json, and every night releases a
 file. A rehearsal (--dry-run) does all this with outputs in a scratch folder. An error names the
-line of the job that it is about (`_locating_errors`).
+line of the job that it is about (`JobFile.locating_errors`).
 """
 
-# The model is built from the options when it is first used, so type checkers cannot
-# know its fields.
-# pyright: basic
 from __future__ import annotations
 
 import inspect
 import os
-import re
-import tomllib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import chdir, closing, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field, fields
-from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Any, TypeAlias
 
 import typer
 
@@ -48,10 +40,9 @@ from mechdesign.cli import report as r
 from mechdesign.cli import table_options
 from mechdesign.cli.audit import audit
 from mechdesign.cli.console import Reporter
+from mechdesign.cli.job_file import Place, read_job, values_set
 from mechdesign.cli.line import (
-    COLUMNS,
     COMMAND,
-    Declared,
     argument,
     command_line,
     declared,
@@ -63,15 +54,6 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import check_target
 
 EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
-
-LEFT_OUT = ("output", "dry_run", "fresh_draw", "insecure_seed")
-"""Options without a key: the first two belong to the job, and a repeated job makes no new draws."""
-
-TYPED = {"type": ["string", "number"]}
-"""The JSON Schema of a value that is text on the command line."""
-
-Place: TypeAlias = tuple[str | int, ...]
-"""A section or key of the job file, from outside to inside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +78,8 @@ class StepAnswers(o.CommonOptions):
     `real` maps the files that a rehearsal wrote to those that the job would write.
     """
 
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    real: dict[str, str] = field(default_factory=dict)
+    steps: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    real: dict[str, str] = field(default_factory=dict[str, str])
 
     def answer(
         self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]
@@ -118,94 +100,6 @@ class StepAnswers(o.CommonOptions):
             typer.echo(text())
 
 
-@cache
-def job_model() -> Any:
-    """The model of a job file, built from the options of the commands."""
-    from pydantic import Field, create_model
-
-    from mechdesign.core.records import Record
-
-    channel = Field(description="The channel file: designed if it is not there.")
-    ledger = Field(default=None, description="The ledger of all releases.")
-    key_from = Field(
-        default=None,
-        alias="key-from",
-        description="Where the key of the ledger is, if not beside it: env:NAME, fd:N or a FILE.",
-    )
-    design = _section(d.design, o.CommonOptions, r.ReportOptions)
-    apply: Any = _section(a.apply, o.CommonOptions)
-    report = _section(r.report, o.CommonOptions)
-    keys: dict[str, Any] = {
-        "channel": (str, channel),
-        "ledger": (str | None, ledger),
-        "key_from": (str | None, key_from),
-        "design": (design | None, None),
-        "apply": (list[apply], Field(default_factory=list)),
-        "report": (report | None, None),
-    }
-    return create_model("Job", __base__=Record, **keys)
-
-
-def _section(function: Callable[..., Any], *without: type[Any]) -> Any:
-    """The model of a section: a key for every option of a command, except those of the
-    groups `without`.
-    """
-    from pydantic import Field, create_model
-
-    from mechdesign.core.records import Record
-
-    keys: dict[str, Any] = {
-        "force": (bool, Field(default=False, description="Replace what is there."))
-    }
-    for group in groups_of(function).values():
-        if group in without:
-            continue
-        hints = get_type_hints(group)
-        for member, declaration, names in declared(group):
-            if member.name in LEFT_OUT:
-                continue
-            alias = declaration.metavar.lower()
-            default: Any = ...
-            if names:
-                alias = names[0].removeprefix("--")
-                default = member.default
-            hint = _hint(hints[member.name], declaration)
-            description = Field(
-                default=default, description=declaration.help, alias=alias
-            )
-            keys[member.name] = (hint, description)
-    return create_model(function.__name__.title(), __base__=Record, **keys)
-
-
-def _hint(hint: Any, declaration: Declared) -> Any:
-    """The type of a key: numbers may be written as numbers, and lists as arrays."""
-    from pydantic import BeforeValidator, WithJsonSchema
-
-    if hint in (bool, int):
-        return hint
-    # Metavar COL[,COL..] means that the option takes columns, with commas or repeated.
-    columns = declaration.metavar == COLUMNS
-    repeated = hint == list[str] | None
-    forms: list[Any] = [TYPED]
-    if columns or repeated:
-        forms.append({"type": "array", "items": TYPED})
-    as_typed = BeforeValidator(partial(_typed, columns, repeated))
-    return Annotated[hint, as_typed, WithJsonSchema({"anyOf": forms})]
-
-
-def _typed(columns: bool, repeated: bool, value: Any) -> Any:
-    """A value as it would be typed on the command line, where numbers are texts and
-    options may be repeated.
-    """
-    values = value if isinstance(value, list) else [value]
-    texts = [str(entry) if type(entry) is int else entry for entry in values]
-    if repeated:
-        return texts
-    if columns and all(isinstance(text, str) for text in texts):
-        return ",".join(texts)
-    return value if isinstance(value, list) else texts[0]
-
-
 def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     """Run a job file: design or verify a channel, release, report.
 
@@ -215,7 +109,8 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     """
     from mechdesign.jobs.keys import read_once
 
-    text, job = _read_job(what.job, _values_set(what.set))
+    file = read_job(what.job, values_set(what.set))
+    job = file.job
     code = 0
     answers = StepAnswers(as_json=common.as_json)
     with (
@@ -235,8 +130,9 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
 
         steps = _steps(job, what.dry_run, place_of, key_from)
         for section, function, values in steps:
+            # Each step sets it when its own output is complete.
             reporter.finished = False
-            with _locating_errors(what.job, text, section):
+            with file.locating_errors(section):
                 code = _called(function, reporter, answers, values) or 0
             if code:
                 break
@@ -264,98 +160,6 @@ def _scratch_folder(dry_run: bool) -> Generator[str]:
         yield scratch
 
 
-PATHS = (
-    "channel",
-    "ledger",
-    "table",
-    "matrix",
-    "in",
-    "out",
-    "also",
-    "manifest",
-    "internal-manifest",
-    "codebook",
-    "report",
-    "public-report",
-)
-"""Keys of paths, in which ``{NAME}`` is replaced."""
-
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""What ``--set`` replaces."""
-
-
-def _values_set(settings: Sequence[str] | None) -> dict[str, str]:
-    """The values of ``--set`` by their names."""
-    values: dict[str, str] = {}
-    for setting in settings or ():
-        name, equals, value = setting.partition("=")
-        if not equals or not value or not PLACEHOLDER.fullmatch(f"{{{name}}}"):
-            raise InputError(
-                f"--set {setting!r} must be NAME=VALUE, such as date=2026-11-23"
-            )
-        if name in values:
-            raise InputError(f"--set gives {name!r} twice")
-        values[name] = value
-    return values
-
-
-def _with_values(document: Any, values: Mapping[str, str]) -> Any:
-    """A job with the values in its paths, of all of its sections.
-
-    Raises
-    ------
-    InputError
-        If a path has a name without a value, or a value is used nowhere.
-    """
-    # A value that is used nowhere is most often a misspelt name: the path would stay as it was.
-    used: set[str] = set()
-
-    def replaced(match: re.Match[str]) -> str:
-        name = match[1]
-        if name not in values:
-            raise InputError(
-                f"the job has {{{name}}} in a path and no value for it: give one (--set {name}=..)"
-            )
-        used.add(name)
-        return values[name]
-
-    def in_paths(part: Any, is_path: bool) -> Any:
-        if isinstance(part, dict):
-            return {key: in_paths(value, key in PATHS) for key, value in part.items()}
-        if isinstance(part, list):
-            return [in_paths(value, is_path) for value in part]
-        if is_path and isinstance(part, str):
-            return PLACEHOLDER.sub(replaced, part)
-        return part
-
-    filled = in_paths(document, False)
-    for name in values:
-        if name not in used:
-            raise InputError(f"--set {name}: no path of the job has {{{name}}}")
-    return filled
-
-
-def _read_job(path: str, values: Mapping[str, str]) -> tuple[str, Any]:
-    """The text of a job file, and its model with the values in its paths."""
-    from pydantic import ValidationError
-
-    from mechdesign.core.records import explained
-    from mechdesign.formats.inputs import OpenedFile
-
-    text = ""
-    try:
-        with closing(OpenedFile(path)) as file:
-            text = file.stream.read().decode()
-        # Budgets stay the decimals that were typed, as on the command line.
-        document = tomllib.loads(text, parse_float=str)
-        return text, job_model().model_validate(_with_values(document, values))
-    except ValidationError as error:
-        line = line_of(text, error.errors()[0]["loc"])
-        raise InputError(f"{path}, line {line}: {explained(error, 'job')}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path} is no TOML file: {error}") from None
-
-
 Step: TypeAlias = tuple[Place, Callable[..., int | None], dict[str, Any]]
 """The section of a step, the function that does it, and its options."""
 
@@ -370,15 +174,16 @@ def _steps(
     `key_from`.
     """
     channel = job.channel
-    new = not os.path.exists(channel)
-    reports, report_options = _missing_reports(job, new=new)
+    is_new = not os.path.exists(channel)
+    reports, report_options = _missing_reports(job, is_new=is_new)
     if reports:
         # Reports that cannot be written are refused before the work.
         options = r.ReportOptions(**reports, curve=report_options["curve"])
-        check = {"self": options, "sources": (), "others": {}, **report_options}
-        yield ("report",), r.ReportOptions.check, check
-    if job.design is not None and new:
+        check: dict[str, Any] = {"sources": (), "others": {}, **report_options}
+        yield ("report",), options.check, check
+    if job.design is not None and is_new:
         yield ("channel",), check_target, {"target": channel, "force": False}
+        # In a rehearsal the steps below read the channel from the scratch folder, too.
         channel = place_of(channel)
         yield ("design",), d.design, job.design.model_dump() | {"output": channel}
     elif job.design is not None:
@@ -395,7 +200,9 @@ def _steps(
         yield ("report",), r.report, places | report_options | {"channel": channel}
 
 
-def _missing_reports(job: Any, *, new: bool) -> tuple[dict[str, str], dict[str, Any]]:
+def _missing_reports(
+    job: Any, *, is_new: bool
+) -> tuple[dict[str, str], dict[str, Any]]:
     """The reports to write, all for a new channel, else those that are missing; and
     their options.
     """
@@ -405,7 +212,7 @@ def _missing_reports(job: Any, *, new: bool) -> tuple[dict[str, str], dict[str, 
         for name, value in job.report.model_dump(exclude_none=True).items():
             if name in options:
                 options[name] = value
-            elif new or not os.path.exists(value):
+            elif is_new or not os.path.exists(value):
                 reports[name] = value
     return reports, options
 
@@ -420,13 +227,15 @@ def _verify(
     from mechdesign.channel.loading import load
 
     channel = values["output"]
+    # The line that `design` would write into the file of this section.
     groups = _groups(d.design, values)
     groups["budget"].check()
     groups["objective"] = groups["objective"].shown()
-    typed = [
-        group for name, group in groups.items() if name not in ("reports", "common")
-    ]
-    line = command_line("design", *typed, public=True)
+    for name in ("reports", "common"):
+        # They do not change the channel.
+        groups.pop(name, None)
+    line = command_line("design", *groups.values(), public=True)
+
     loaded = load(channel)
     if isinstance(loaded, BoxChannel):
         provenance = loaded.provenance
@@ -438,6 +247,7 @@ def _verify(
             f"{channel} exists, and was not designed with the options of this "
             "section: remove it to have it designed anew, or name another channel"
         )
+
     table: dict[str, Any] = {"channel": channel}
     if isinstance(loaded, BoxChannel):
         # Its counts are its own: the records that its boxes were not learned on.
@@ -456,7 +266,11 @@ def _called(
     common: o.CommonOptions,
     values: dict[str, Any],
 ) -> int | None:
-    """Call a step with those of the values that it takes."""
+    """Call a step with those of the values that it takes.
+
+    A function of the command line takes groups of options, so the values that are fields of a group
+    are put together; `_verify` takes the values themselves.
+    """
     available = {
         **values,
         **_groups(function, values),
@@ -481,71 +295,3 @@ def _groups(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str
                 members[member.name] = values[member.name]
         groups[name] = group(**members)
     return groups
-
-
-@contextmanager
-def _locating_errors(job: str, text: str, place: Place) -> Generator[None]:
-    """Errors of a step name the line of the section, or of the key whose option or
-    value they mention.
-    """
-    try:
-        yield
-    except InputError as error:
-        where = _mentioned_key(_at(text, place), str(error))
-        line = line_of(text, place if where is None else (*place, where))
-        raise InputError(f"{job}, line {line}: {error}") from None
-
-
-def _mentioned_key(section: Any, message: str) -> str | None:
-    """The key that a message is about: best by the name of its option, else by its value.
-
-    This only chooses the line that is shown. Whatever it finds, the message itself stays the same.
-    The least (rank, place, -length) wins: a name before a value, an early mention before a late
-    one, and the longer of two marks at one place, for --keep also begins --keep-frequencies.
-    """
-    if not isinstance(section, dict):
-        return None
-    best: tuple[int, int, int] | None = None
-    key: str | None = None
-    for name, value in section.items():
-        for single in value if isinstance(value, list) else [value]:
-            for rank, mark in enumerate((f"--{name}", repr(single), str(single))):
-                if mark not in message:
-                    continue
-                candidate = (rank, message.find(mark), -len(mark))
-                if best is None or candidate < best:
-                    best = candidate
-                    key = name
-    return key
-
-
-def _at(text: str, place: Place) -> Any:
-    """The part of a TOML text at a place."""
-    value: Any = tomllib.loads(text)
-    for key in place:
-        value = value[key]
-    return value
-
-
-def line_of(text: str, place: Place) -> int:
-    """The line on which a key begins, or its section if it is missing.
-
-    TOML parsers give no positions. So ever more lines are parsed: the first part with
-    the key ends where the key ends, and the longest valid part without it ends where
-    the key begins. A missing key gets the line of its section.
-
-    Of the lines "a = 1", "b = [", "2]" the first two are no TOML, and all three have the key b. The
-    longest valid part without it is the first line: b begins on line 2.
-    """
-    begins = 1
-    lines = text.split("\n")
-    for number in range(1, len(lines) + 1):
-        try:
-            _at("\n".join(lines[:number]), place)
-            return begins
-        except (KeyError, IndexError, TypeError):
-            begins = number + 1
-        except tomllib.TOMLDecodeError:
-            # The lines so far end within a value: they say nothing about the key.
-            continue
-    return line_of(text, place[:-1])

@@ -60,10 +60,10 @@ def _show_rows(
     from mechdesign.report.rows import row_channel_record, row_channel_text
 
     if isinstance(channel, md.BoxChannel):
-        boxes = channel
-        boxes_text = box_codebook_text(boxes) if as_csv else boxes.summary()
-        common.answer(lambda: box_channel_record(boxes), lambda: boxes_text.rstrip())
-        return
-    rows = channel
-    rows_text = row_codebook_text(rows) if as_csv else row_channel_text(rows)
-    common.answer(lambda: row_channel_record(rows), lambda: rows_text.rstrip())
+        record = box_channel_record(channel)
+        text = box_codebook_text(channel) if as_csv else channel.summary()
+    else:
+        record = row_channel_record(channel)
+        text = row_codebook_text(channel) if as_csv else row_channel_text(channel)
+    # The end of the last line is printed with the answer.
+    common.answer(lambda: record, text.rstrip)

@@ -2,7 +2,8 @@
 
 `TableOptions.joint` reads a table as the options say. `InputTable` is the table of a command that
 starts from one. `OtherTable` is a table given beside a channel file: what no option says of it, the
-channel says.
+channel says. Example: ``audit channel.json --table new.csv`` reads the columns of the channel from
+new.csv, and sorts their numbers into its bins.
 """
 
 from __future__ import annotations
@@ -164,6 +165,7 @@ class InputTable(TextFormat, TableOptions):
         and None where all bins are known. ``--bin age=10 --bin income=auto`` gives a table with
         ages in tens and single incomes, and the request {"income": "auto"}.
         """
+        # Three forms: bins of the one column, none or known ones, and bins by column.
         bins = parsing.bins_of(self.bins)
         if bins == AUTO:
             return replace(self, bins=None).joint(self.table), AUTO
@@ -233,7 +235,9 @@ class OtherTable(TextFormat, TableOptions):
         if protected:
             sensitive = protected[0].columns
         # A column that two channels read is read once.
-        useful = dict.fromkeys(name for variable in read for name in variable.columns)
+        useful: dict[str, None] = {}
+        for variable in read:
+            useful.update(dict.fromkeys(variable.columns))
         options = self
         if self.sensitive is None and _protect_each_of_several(protected, channels):
             options = replace(self, protect_each=True)

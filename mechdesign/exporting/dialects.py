@@ -1,6 +1,9 @@
 """The parts of SQL that differ between three databases.
 
 They are literals, hashes of text, integers from hexadecimal digits, refusals, and temporary tables.
+`Dialect` is that of DuckDB, and the other two override what differs; `statements` puts the parts
+together. All must give the same integer of a text: the first 53 bits of its SHA-256, read from 14
+hexadecimal digits (56 bits) and shifted right by 3. So "00000000000008.." is the draw 1.
 """
 
 from __future__ import annotations
@@ -60,6 +63,7 @@ class Dialect:
 
     def draw(self, text: str) -> str:
         """The first 53 bits of SHA-256 of a text, as an integer."""
+        # DuckDB reads a text that begins with 0x as hexadecimal.
         digits = f"substr({self.sha256(text)}, 1, {DIGITS})"
         return f"CAST('0x' || {digits} AS BIGINT) >> {SURPLUS}"
 
@@ -68,7 +72,10 @@ class Dialect:
         return f"error({problem})"
 
     def values(self, name: str, columns: Sequence[str], rows: Sequence[str]) -> str:
-        """The statement that creates a temporary table of constants."""
+        """The statement that creates a temporary table of constants.
+
+        `rows` are texts such as ``(0, 0, 1024, 1, 'a', 'b')``, with cells for the `columns`.
+        """
         lines = ",\n  ".join(rows)
         names = ", ".join(columns)
         return (
@@ -98,6 +105,7 @@ class Postgres(Dialect):
     def draw(self, text: str) -> str:
         """Digits become an integer by way of a bit string of 64 bits."""
         digits = f"substr({self.sha256(text)}, 1, {DIGITS})"
+        # Eight leading zero bits, so that the sign bit of the integer is 0.
         bits = f"CAST('x' || lpad({digits}, 16, '0') AS bit(64))"
         return f"CAST({bits} AS bigint) >> {SURPLUS}"
 

@@ -176,6 +176,7 @@ def _entries_of_matrix(channel: Channel) -> Iterator[Entry]:
         low = 0
         for output, weight in row:
             released = (channel.outputs[output],)
+            # END: after the only level nothing is drawn.
             yield Entry(0, symbol, low, low + weight, released, END)
             low += weight
 
@@ -188,27 +189,32 @@ def _lookup_of_rows(channel: RowChannel) -> Lookup:
     if channel.given:
         start = 0
         levels.append(_level_of_given(channel))
-    # Names of output columns are in the order of the release: given ones, then level by level.
-    released = list(channel.output_columns)
-    for variable in channel.given:
-        del released[: len(variable.columns)]
+    # Output columns are in the order of the release: given ones, then level by level. A level has
+    # as many of them as its outputs have texts: one label, or a cell for each column.
+    first = sum(len(variable.columns) for variable in channel.given)
     for k, variable in enumerate(channel.levels):
-        entries = tuple(_entries_of_level(channel, k))
-        width = len(channel.texts_of(k, 0))
-        levels.append(Level(k + 1, variable, tuple(released[:width]), entries))
-        del released[:width]
+        end = first + len(channel.texts_of(k, 0))
+        level = Level(
+            number=k + 1,
+            inputs=variable,
+            outputs=tuple(channel.output_columns[first:end]),
+            entries=tuple(_entries_of_level(channel, k)),
+        )
+        levels.append(level)
+        first = end
     return Lookup(row_channel_digest(channel), start, tuple(levels))
 
 
 def _level_of_given(channel: RowChannel) -> Level:
     """The combinations of given symbols; each is released as it is and leads to its root."""
     columns: list[str] = []
-    for variable in channel.given:
-        columns.extend(variable.columns)
     bins: list[Bins | None] = []
     for variable in channel.given:
+        columns.extend(variable.columns)
         for part in range(len(variable.columns)):
             bins.append(variable.bins_of(part))
+    # A stratum is a combination of given symbols that occurs; others have no root, so a record with
+    # one of them finds no entry and is refused.
     symbols: list[Symbol] = []
     entries: list[Entry] = []
     roots: list[int] = channel.tree.roots.tolist()
@@ -217,13 +223,19 @@ def _level_of_given(channel: RowChannel) -> Level:
         for variable, code in zip(channel.given, stratum, strict=True):
             symbol += variable.symbols[code]
         symbols.append(symbol)
-        entries.append(Entry(0, symbol, 0, DENOMINATOR, symbol, root))
+        # All draws lead to the one output, which is the input itself.
+        entry = Entry(
+            node=0, inputs=symbol, low=0, high=DENOMINATOR, outputs=symbol, child=root
+        )
+        entries.append(entry)
     inputs = Variable(tuple(columns), tuple(symbols), bins=tuple(bins))
     return Level(GIVEN, inputs, inputs.columns, tuple(entries))
 
 
 def _entries_of_level(channel: RowChannel, k: int) -> Iterator[Entry]:
     """The entries of level k; slots of the tree are outputs at a node."""
+    # A pair of the tree is a node and a symbol that occurs there. Its row has the slots that it can
+    # draw; slots belong to a node, and each has an output and a child.
     table = channel.tree.levels[k]
     symbols = channel.levels[k].symbols
     outputs: list[int] = table.slot_outputs.tolist()
@@ -232,6 +244,7 @@ def _entries_of_level(channel: RowChannel, k: int) -> Iterator[Entry]:
     codes: list[int] = table.pair_inputs.tolist()
     rows = table.rows.entries()
     for node, code, row in zip(nodes, codes, rows, strict=True):
+        # The integers of a row sum to 2^53, so their cumulative sums are the ends of the intervals.
         low = 0
         for slot, weight in row:
             released = channel.texts_of(k, outputs[slot])

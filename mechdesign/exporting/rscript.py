@@ -1,4 +1,9 @@
-"""The R script that draws from a lookup table; its text is ``draw.r.jinja``."""
+"""The R script that draws from a lookup table; its text is ``draw.r.jinja``.
+
+The script reads the table from a CSV of its own (`lookup.Lookup.csv_text`) and holds nothing but
+the names of columns, the first node, and the texts that are hashed between key and identifier. It
+draws as the SQL does: level after level, the interval that has the first 53 bits of the hash.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,14 @@
 
 The statements create one temporary table of intervals for each level. The query numbers every
 record by a hash of the key and its identifier, joins level after level, and refuses records without
-a draw. The key is a parameter, so that it is in no file and in no text of a query.
+a draw. The key is a parameter, so that it is in no file and in no text of a query. In short: ::
+
+    WITH mechdesign_key AS (..),      -- the key, and whether it is one
+      mechdesign_records AS (..),     -- the columns as text, and whether an identifier is unique
+      mechdesign_draws AS (..),       -- a number below 2^53 for each record and level
+      mechdesign_step_1 AS (..),      -- the interval that has the number: an output, the next node
+      mechdesign_checked AS (..)      -- the problem of each record, or NULL
+    SELECT .. FROM mechdesign_checked ORDER BY place
 """
 
 from __future__ import annotations
@@ -40,7 +47,7 @@ def purpose_of(digest: str, purpose: str) -> str:
 
 
 class Statements:
-    """The statements of one lookup table in one dialect.
+    """The statements of one lookup table in one dialect: first run `tables`, then `query`.
 
     Parameters
     ----------
@@ -92,6 +99,7 @@ class Statements:
         return self.dialect.values(_table_name(level), columns, rows)
 
     def _row(self, entry: Entry) -> str:
+        """One interval as a row of constants, in the order of the columns of `_table`."""
         numbers = [entry.node, entry.low, entry.high, entry.child]
         texts = [self.dialect.literal(text) for text in entry.inputs + entry.outputs]
         return "(" + ", ".join([*map(str, numbers), *texts]) + ")"
@@ -124,6 +132,7 @@ class Statements:
         return f"SELECT\n  {columns}\nFROM {self.dialect.table(self.table)}"
 
     def _as_text(self, column: str) -> str:
+        """A column of any type as text, in which symbols are compared."""
         return f"CAST({self.dialect.identifier(column)} AS {self.dialect.text})"
 
     def _cell(self, column: str, bins: Bins | None) -> str:
@@ -135,6 +144,7 @@ class Statements:
                 f"{quoted(column)} is released in bins of dates or times, which export does not "
                 "write; release it with apply"
             )
+        # Numbers are compared as numbers of the database; a cell in no bin is NULL, and refused.
         value = self.dialect.identifier(column)
         lines = ["CASE"]
         for k, label in enumerate(bins.labels):
@@ -171,6 +181,7 @@ class Statements:
             if level.number != GIVEN:
                 text = self._hashed(f"level {level.number}")
                 lines.append(f"{self.dialect.draw(text)} AS draw_{level.number}")
+        # The order of the table may tell of the records, so they leave in that of another hash.
         lines.append(f"{self.dialect.sha256(self._hashed(ORDER))} AS place")
         columns = ",\n  ".join(lines)
         return (
@@ -179,6 +190,7 @@ class Statements:
         )
 
     def _hashed(self, purpose: str) -> str:
+        """The text that is hashed: the key, the purpose, and the identifier of a record."""
         between = self.dialect.literal(purpose_of(self.lookup.digest, purpose))
         return f"k.digits || {between} || r.id"
 
@@ -195,6 +207,8 @@ class Statements:
             conditions.append(f"t.low <= r.draw_{level.number}")
             conditions.append(f"r.draw_{level.number} < t.high")
         condition = "\n  AND ".join(conditions)
+        # LEFT: an inner join would drop records without an interval silently, instead of refusing
+        # them in `_checked`.
         return (
             f"SELECT {columns}\nFROM {previous} AS r\n"
             f"LEFT JOIN {_table_name(level)} AS t\n  ON {condition}"
@@ -202,6 +216,7 @@ class Statements:
 
     def _checked(self, previous: str) -> str:
         """The problem of each record, or NULL, in words without any of its cells."""
+        # The first that applies is named. A missing key comes first, for then all draws are wrong.
         literal = self.dialect.literal
         no_key = f"the key must be {KEY_DIGITS} lower-case hexadecimal digits"
         lines = [
@@ -246,6 +261,7 @@ def _indented(body: str) -> str:
 
 def _decimal(number: Fraction) -> str:
     """A number with finitely many decimals, written exactly."""
+    # Edges of bins are decimals as they were typed, so this ends.
     digits = 0
     while (number * 10**digits).denominator != 1:
         digits += 1

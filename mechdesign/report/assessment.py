@@ -52,7 +52,9 @@ def assessment_text(assessment: Assessment) -> str:
     # The last column is often empty.
     lines += [line.rstrip() for line in aligned(rows, left=LEFT)]
     if assessment.pairs:
-        pairs = [PAIR_HEADER, *[_figures(pair, label) for pair in assessment.pairs]]
+        pairs: list[tuple[str, ...]] = [PAIR_HEADER]
+        for pair in assessment.pairs:
+            pairs.append(_figures(pair, label))
         lines += ["", "Pairs, worst first:", *aligned(pairs, left=(0,))]
     lines.append("")
     lines += [paragraph(note, "") for note in (*_note_texts(assessment), LEGEND)]
@@ -63,14 +65,16 @@ def assessment_page(assessment: Assessment, source: str, again: str) -> b.Docume
     """The same as a page for those who may see the data; `again` is the command that repeats it."""
     columns = [_shaded_row(column) for column in assessment.columns]
     pairs = [b.cells(*_figures(pair, b.short)) for pair in assessment.pairs]
-    opening = [b.Text(line) for line in _opening_texts(assessment)]
-    notes = [b.Text(line) for line in _note_texts(assessment)]
+    opening = b.paragraphs(_opening_texts(assessment))
+    notes = b.paragraphs(_note_texts(assessment))
     return b.Document(
         title="What the table says about the sensitive column",
         banner="Internal report: it is computed from the data. Do not publish.",
         internal=True,
-        lead=f"What the columns of {label(source)} say about {listed(assessment.sensitive)}, "
-        f"before any release.",
+        lead=(
+            f"What the columns of {label(source)} say about {listed(assessment.sensitive)}, "
+            f"before any release."
+        ),
         highlights=_cards(assessment),
         sections=(
             b.Section("row", "The whole row", (*opening, *notes)),
@@ -181,6 +185,7 @@ def _column_row(column: ColumnAssessment, shown: _Shown) -> tuple[str, ...]:
     """The cells of a column, in the order of `HEADER`."""
     notes: list[str] = []
     if column.identifier:
+        # Nearly all of its values are rare, which needs no saying beside this.
         notes.append("identifies records")
     elif column.rare_values:
         notes.append(f"{count(column.rare_values, 'value')} of fewer than 10 records")

@@ -1,4 +1,10 @@
-"""The ways to keep an average budget, in words and as a record: `compare --average`."""
+"""The ways to keep an average budget, in words and as a record: `compare --average`.
+
+The table has a line for each way (the certified optimum, and the local methods of the literature):
+what it keeps, its average, the range of its lifts, and its number of outputs. Below it are the
+proven bound, which holds for every way, and the reminder that the lifts of single values are not
+promised.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,7 @@ from mechdesign.report.average_section import NAMES, NO_PROMISE_FOR_ONE
 
 def average_comparison_text(comparison: AverageComparison) -> str:
     """The table of the ways, the bound, and what an average is not; without a final newline."""
+    # A design of this run has its table and its bound, which only public files lack.
     joint = comparison.design.channel.joint
     assert joint is not None
     average = comparison.average

@@ -1,4 +1,9 @@
-"""Sentences on average budgets; each says that an average is no promise for a record."""
+"""Sentences on average budgets; each says that an average is no promise for a record.
+
+`average_texts` are for a design, a channel or a report: the budget, what the channel uses of it
+(rounded up), and behind them the worst single lifts. `audit_average_texts` are the verdicts of an
+audit. Example: "Average: the mutual information (nats) is at most 0.05; it is 0.0499."
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ large for a page are cut or joined here (`grid`, `blocked`), with a remark that 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,6 +40,11 @@ class Text(NamedTuple):
     """A paragraph."""
 
     text: str
+
+
+def paragraphs(texts: Iterable[str]) -> tuple[Text, ...]:
+    """A paragraph for each text."""
+    return tuple(map(Text, texts))
 
 
 class Remark(NamedTuple):
@@ -227,7 +232,11 @@ def blocked(lifts: Lifts, down: str, across: str, columns: Groups) -> Blocked:
     for members in rows:
         row: list[float] = []
         for symbols in columns:
-            row.append(_farthest([lines[x][s] for x in members for s in symbols]))
+            block: list[float] = []
+            for x in members:
+                block += [lines[x][s] for s in symbols]
+            # A mean would hide a lift that breaks the promise among harmless ones.
+            row.append(_farthest(block))
         values.append(tuple(row))
     return Blocked(
         rows=_block_names(lifts.columns, rows),
@@ -254,6 +263,8 @@ def by_likeness(lines: Sequence[Sequence[float]]) -> list[int]:
     # Logarithms, because halving is as far from 1 as doubling.
     logarithms = np.log(np.maximum(np.asarray(lines, dtype=float), SMALLEST_LIFT))
     centred = logarithms - logarithms.mean(axis=0)
+    # The first right singular vector of the centred lines is the direction in which they differ
+    # most. Its sign is arbitrary, so the order may be reversed, which changes no neighbours.
     axis = np.linalg.svd(centred, full_matrices=False)[2][0]
     return np.argsort(centred @ axis, kind="stable").tolist()
 

@@ -10,13 +10,12 @@ cut.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING
 
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.report import wording as w
-from mechdesign.report.boxes import (
+from mechdesign.report.box_sentences import (
     LITTLE,
     lead,
     part_lines,
@@ -26,7 +25,12 @@ from mechdesign.report.boxes import (
     scope_items,
     slice_sentence,
 )
-from mechdesign.report.first_screen import FULL, MOST_LINES, lines_within
+from mechdesign.report.first_screen import (
+    FULL,
+    MOST_LINES,
+    kept_sentence,
+    lines_within,
+)
 
 
 def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
@@ -43,31 +47,22 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
     """
     channel = design.channel
     # The lines above and below, which are never cut.
-    before = _all_lines([lead(channel), *promise_lines(design.audit)])
-    before += ["", *w.lines_of(_kept(design))]
-    after = ["", "Not covered"]
-    for text in scope_items(channel, design.notion, design.utility):
-        after += w.item(text).split("\n")
-    after += ["", FULL, *last]
+    kept = kept_sentence(
+        design.nmi,
+        design.upper_bound_nmi,
+        beyond_given=bool(channel.given),
+        rivals="channel for these boxes",
+    )
+    before = w.all_lines([lead(channel), *promise_lines(design.audit)])
+    before += ["", *w.lines_of(kept)]
+    limits = scope_items(channel, design.notion, design.utility)
+    after = ["", "Not covered", *w.item_lines(limits), "", FULL, *last]
 
     # The columns, then the remarks share the lines between.
     room = MOST_LINES - len(before) - len(after)
     columns = _columns(design, room)
     remarks = _remarks(design, room - len(columns))
     return "\n".join([*before, *columns, *remarks, *after])
-
-
-def _kept(design: BoxDesign) -> str:
-    """The information kept, and what no channel for the same boxes can exceed."""
-    beyond = ""
-    if design.channel.given:
-        beyond = " beyond the given ones"
-    kept = w.tenths_at_least(design.nmi)
-    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=w.TENTH)
-    return (
-        f"Kept: {kept} of the information in the released columns{beyond}; no channel for these "
-        f"boxes keeps more than {bound} (proven)."
-    )
 
 
 def _columns(design: BoxDesign, room: int) -> list[str]:
@@ -89,14 +84,11 @@ def _remarks(design: BoxDesign, room: int) -> list[str]:
     """What limits the promise and the search, whole; then how the boxes came about, if it fits."""
     channel = design.channel
     # Which values are promised only together, and that a search was stopped, is never cut.
-    texts = part_lines(channel)
-    for message in design.messages:
-        texts.append(f"{message[:1].upper()}{message[1:].rstrip('.')}.")
-    needed = _all_lines(texts)
+    needed = w.all_lines([*part_lines(channel), *w.remark_sentences(design.messages)])
     origin = [slice_sentence(design.utility, channel)]
     if design.nmi < LITTLE and design.limit is not None:
         origin.append(_rare_value(channel))
-    optional = _all_lines(origin)
+    optional = w.all_lines(origin)
     if len(needed) + len(optional) <= room:
         return [*needed, *optional]
     return [*needed, "Further remarks:  --full"]
@@ -113,11 +105,3 @@ def _rare_value(channel: BoxChannel) -> str:
         f"The value of {secret} with the fewest records{named} costs most; "
         f"{rare_remedy(channel)}."
     )
-
-
-def _all_lines(texts: Sequence[str]) -> list[str]:
-    """Sentences as lines that fit a terminal."""
-    lines: list[str] = []
-    for text in texts:
-        lines += w.lines_of(text)
-    return lines

@@ -1,9 +1,9 @@
 """Channels for boxes of rows in words and as records: the design, the verdict, and the channel.
 
-The functions `.._lines` and `scope_items` write sentences; the terminal (`box_design_text`,
-`box_audit_text`, `box_channel_text`) and the pages (`boxes_page`, `public_boxes`) share them. The
-functions `.._record` are the JSON outputs of the same commands. An audit has bounds for the
-population, with confidence, and for the records that the proof uses; sentences name both.
+Each command has a text for people and a record for `--json`: `box_design_..` for `design --release
+--confidence`, `box_audit_..` for `audit`, and `box_channel_..` for `show`. The texts put the
+sentences of `box_sentences` together. The records have the keys of row channels (`rows`) where they
+mean the same, so that programs read both alike.
 """
 
 from __future__ import annotations
@@ -14,272 +14,41 @@ from typing import Any
 
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.boxes import BoxAudit, audit_boxes
-from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.box_utility import BoxUtility
-from mechdesign.core.wording import listed, percent_of
+from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.box_result import BoxDesign
-from mechdesign.notions import Notion, from_record, to_record
+from mechdesign.notions import to_record
 from mechdesign.report import wording as w
-from mechdesign.report.content import FREE, FREE_SIDE
-from mechdesign.tables.uncovered_values import uncovered_sentence
-
-LITTLE = 0.5
-"""Kept share below which the rarest sensitive values are named."""
-
-MOST_RARE = 3
-"""Most of these values that are named."""
-
-NOTHING_RELEASED = (
-    "Nothing but the given columns is released: no part of the table has enough "
-    "records for boxes."
+from mechdesign.report.box_sentences import (
+    kept_lines,
+    lead,
+    notion_of,
+    part_lines,
+    promise_lines,
+    rare_lines,
+    scope_items,
+    slice_sentence,
+    unchanged_lines,
 )
-
-
-def promise_lines(audit: BoxAudit) -> list[str]:
-    """What a released row can do to a belief: in the population, and by the table."""
-    secret = w.title(audit.sensitive)
-    if audit.notion is None:
-        return [f"A released row says nothing about {secret} beyond its given columns."]
-    verdict = "verified" if audit.satisfied else "VIOLATED"
-    level = percent_of(audit.level)
-    population = w.change_text(audit.achieved, audit.notion, secret)
-    table = w.change_text(audit.on_table, audit.notion, secret)
-    lines = [
-        f"Population ({level} confidence): {population} ({verdict}).",
-        f"Table (the records of the proof): {table}.",
-    ]
-    if len(audit.together) == 1:
-        names = listed(audit.together[0])
-        lines.append(f"Of {names} this holds together, as one value, and not of each.")
-    elif audit.together:
-        lines.append(
-            f"Some values of {secret} are promised together, others in other strata: of these it "
-            "holds as one value, and not of each."
-        )
-    if audit.given:
-        given = ", ".join(w.label(name) for name in audit.given)
-        lines.append(
-            f"This compares with records of the same {given}, which the promise takes as known."
-        )
-    return lines
-
-
-def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
-    """What is kept of all columns and of each, with the bound for the boxes."""
-    columns = ", ".join(w.title(column.columns) for column in utility.columns)
-    beyond = ""
-    if channel.given:
-        beyond = ", beyond the given ones"
-    kept = w.tenths_at_least(utility.nmi)
-    lines = [
-        f"Kept: {kept} of the information in {columns}{beyond} ({utility.information:.4g} of "
-        f"{utility.entropy:.4g} nats). No channel for these boxes keeps more than "
-        f"{w.at_most(utility.bound)} nats (proven).",
-    ]
-    if len(utility.columns) > 1:
-        shares: list[str] = []
-        for column in utility.columns:
-            share = w.tenths_at_least(column.share)
-            shares.append(f"{w.title(column.columns)} {share}")
-        lines.append(f"Of each column by itself: {', '.join(shares)}.")
-    return lines
-
-
-def unchanged_lines(channel: BoxChannel) -> list[str]:
-    """How many cells of each column stay as they are, or can be read from the released box."""
-    truth = box_truth(channel)
-    if truth is None:
-        return []
-    shares: list[str] = []
-    for variable, share in zip(channel.columns, truth, strict=True):
-        shares.append(f"{w.title(variable.columns)} {w.tenths_at_least(share)}")
-    manner = "released in a box of one value"
-    if channel.fills:
-        manner = "released as they are"
-    return [f"Unchanged: {', '.join(shares)} of the cells are {manner} (expected)."]
-
-
-def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
-    """Which records the boxes come from, and which ones the proof uses."""
-    others = utility.records - channel.slice_records
-    proof = 0
-    for part in channel.parts:
-        if part.channel is not None and part.channel.joint is not None:
-            proof += sum(part.channel.joint.sensitive_counts)
-    # The records of strata where nothing is released prove nothing.
-    used = f"the other {others:,}"
-    if proof < others:
-        used = f"{proof:,} of the other {others:,}"
-    boxes = w.count(channel.boxes, "box", "boxes")
-    return (
-        f"The {boxes} of rows were learned on {w.count(channel.slice_records, 'record')}; the "
-        f"proof uses {used}."
-    )
-
-
-def rare_remedy(channel: BoxChannel) -> str:
-    """The options that promise rare sensitive values together."""
-    remedy = "--rare N promises values of fewer than N records together"
-    if len(channel.columns) == 1 and not channel.given:
-        remedy += ", --rare auto the fewest with which half is kept"
-    return remedy
-
-
-def rarest_values(channel: BoxChannel, most: int) -> list[str]:
-    """Up to `most` promised values, fewest records of the proof first: ``Widowed (12 records)``."""
-    # Of several strata the first one serves as the example.
-    part_channel = channel.parts[0].channel
-    if part_channel is None or part_channel.joint is None:
-        return []
-    joint = part_channel.joint
-    counts = joint.sensitive_counts
-    by_count = sorted(range(len(counts)), key=lambda s: counts[s])
-    texts: list[str] = []
-    for s in by_count[:most]:
-        name = w.label(joint.sensitive.names[s])
-        texts.append(f"{name} ({w.count(counts[s], 'record')})")
-    return texts
-
-
-def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
-    """What rare sensitive values make impossible, and which they are where little is kept."""
-    limit = utility.limit
-    if limit is None:
-        return []
-    remedy = rare_remedy(channel)
-    if limit.information < utility.entropy:
-        text = limit.text(channel.level)
-        if utility.nmi < LITTLE:
-            text += f" {remedy}."
-        return [text]
-    if utility.nmi >= LITTLE:
-        # More than the columns have: the limit excludes nothing, and nothing is missing.
-        return []
-    lines: list[str] = []
-    rarest = ", ".join(rarest_values(channel, MOST_RARE))
-    if rarest:
-        lines.append(
-            f"The promised values with the fewest records in the proof are {rarest}. Little is "
-            f"known of their population, which costs most; {remedy}."
-        )
-    lines.append(
-        f"The limit that rare values set to every method is {w.at_most(limit.information)} nats "
-        f"(of {w.label(limit.value)}, Proposition 6); the columns have {utility.entropy:.4g}, so "
-        "it excludes nothing here."
-    )
-    return lines
-
-
-def part_lines(channel: BoxChannel) -> list[str]:
-    """Strata that release nothing, and sensitive values that are one value in the promise."""
-    lines: list[str] = []
-    silent = sum(part.channel is None for part in channel.parts)
-    if silent == len(channel.parts):
-        lines.append(NOTHING_RELEASED)
-    elif silent:
-        verb = "has" if silent == 1 else "have"
-        lines.append(
-            f"{silent} of {len(channel.parts)} strata of the given columns {verb} too few records, "
-            "or a single sensitive value. Nothing but the given columns is released there."
-        )
-    for part in channel.parts:
-        for group in part.together:
-            if len(group) < 2:
-                continue
-            names = ", ".join(w.label(channel.sensitive.names[s]) for s in group)
-            lines.append(
-                f"{channel.stratum_text(part)}promised together, as one value: {names}. Nothing "
-                "is promised of one of them against another."
-            )
-    return [f"{line[:1].upper()}{line[1:]}" for line in lines]
-
-
-def scope_items(
-    channel: BoxChannel, notion: Notion | None, utility: BoxUtility | None
-) -> list[str]:
-    """What the promise does not cover."""
-    secret = w.title(channel.sensitive.columns)
-    items = [
-        "A population that the records were not drawn from independently.",
-        "Other columns in the file, and a second release of the same record.",
-    ]
-    if channel.given:
-        items.append(f"What the given columns tell about {secret} by themselves.")
-    if notion is not None:
-        for side in notion.limits.free_sides:
-            items.append(FREE_SIDE.format(sensitive=secret, effect=FREE[side]))
-    records = None
-    if utility is not None:
-        records = utility.records - channel.slice_records
-    items.append(_covered(uncovered_sentence(channel.level, records)))
-    return items
-
-
-def _covered(sentence: str) -> str:
-    """The sentence on values without a record, as an item of a list of what is not covered."""
-    start = "The promise does not cover sensitive values"
-    return sentence.replace(start, "Sensitive values", 1)
 
 
 def box_design_text(design: BoxDesign) -> str:
     """All sections of `design --release --confidence`, without a final newline."""
     channel = design.channel
-    lines = [lead(channel)]
-    for text in promise_lines(design.audit):
-        lines += w.lines_of(text)
-    lines.append("")
+    lines = [lead(channel), *w.all_lines(promise_lines(design.audit)), ""]
     sentences = [
         *kept_lines(design.utility, channel),
         *unchanged_lines(channel),
         slice_sentence(design.utility, channel),
         *part_lines(channel),
+        *rare_lines(channel, design.utility),
+        *w.remark_sentences(design.messages),
     ]
-    sentences += rare_lines(channel, design.utility)
-    for text in (*sentences, *map(_sentence, design.messages)):
-        lines += w.lines_of(text)
-    lines += ["", "Not covered"]
-    for text in scope_items(channel, design.notion, design.utility):
-        lines += w.item(text).split("\n")
+    lines += w.all_lines(sentences)
+    limits = scope_items(channel, design.notion, design.utility)
+    lines += ["", "Not covered", *w.item_lines(limits)]
     return "\n".join(lines)
-
-
-def _sentence(text: str) -> str:
-    """A remark of a design with a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
-
-
-def lead(channel: BoxChannel) -> str:
-    """What is released, and what is protected, in a sentence."""
-    columns = ", ".join(w.title(variable.columns) for variable in channel.columns)
-    secret = w.title(channel.sensitive.columns)
-    verb = "is released"
-    if len(channel.columns) > 1:
-        verb = "are released together"
-    form = "in boxes of values"
-    if channel.fills:
-        form = "in boxes that are filled with symbols"
-    given = ""
-    if channel.given:
-        names = ", ".join(w.title(variable.columns) for variable in channel.given)
-        given = f", {names} as in the data"
-    return f"{columns} {verb} {form}{given}; {secret} is protected."
-
-
-def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, Any]]:
-    """What each column keeps, as `levels` of the JSON outputs."""
-    truth = box_truth(channel)
-    levels: list[dict[str, Any]] = []
-    for place, column in enumerate(utility.columns):
-        levels.append(
-            {
-                "columns": column.columns,
-                "truth": None if truth is None else truth[place],
-                "kept": column.share,
-                "information": column.kept,
-                "entropy": column.entropy,
-            }
-        )
-    return levels
 
 
 def box_design_record(design: BoxDesign) -> dict[str, Any]:
@@ -298,6 +67,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "gap_nmi": design.upper_bound_nmi - design.nmi,
         "achieved": asdict(design.achieved),
         "confidence": channel.level,
+        # For boxes the promise is that for the population, so both have the same budgets.
         "population": {"level": channel.level, **asdict(design.achieved)},
         "table": asdict(design.audit.on_table),
         "levels": utility_record(design.utility, channel),
@@ -315,9 +85,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
 
 def box_audit_text(audit: BoxAudit) -> str:
     """The text of `audit` on a channel for boxes."""
-    lines: list[str] = []
-    for text in promise_lines(audit):
-        lines += w.lines_of(text)
+    lines = w.all_lines(promise_lines(audit))
     if audit.notion is not None:
         verdict = "satisfied" if audit.satisfied else "VIOLATED"
         lines.append(
@@ -344,14 +112,6 @@ def box_audit_record(audit: BoxAudit) -> dict[str, Any]:
     }
 
 
-def notion_of(channel: BoxChannel) -> Notion | None:
-    """The notion that the parts were designed for; None where nothing is released."""
-    for part in channel.parts:
-        if part.channel is not None and part.channel.record.notion is not None:
-            return from_record(part.channel.record.notion)
-    return None
-
-
 def box_channel_text(channel: BoxChannel) -> str:
     """The text of `show` on a channel for boxes: the promise, what is kept, and every box."""
     lines = [lead(channel)]
@@ -368,19 +128,23 @@ def box_channel_text(channel: BoxChannel) -> str:
         sentences += kept_lines(channel.utility, channel)
         sentences += unchanged_lines(channel)
         sentences.append(slice_sentence(channel.utility, channel))
-    for text in (*sentences, *part_lines(channel)):
-        lines += w.lines_of(text)
+    lines += w.all_lines([*sentences, *part_lines(channel)])
     for part in channel.parts:
-        where = channel.stratum_text(part)
-        lines.append("")
-        if part.channel is None:
-            lines.append(f"{where}nothing but the given columns is released")
-            continue
-        boxes = w.count(len(part.boxes), "box", "boxes")
-        lines.append(f"{where}{boxes}, {w.count(len(part.channel.outputs), 'output')}")
-        for text in channel.box_texts(part):
-            lines.append(w.paragraph(text))
+        lines += ["", *_part_description(channel, part)]
     return "\n".join(lines)
+
+
+def _part_description(channel: BoxChannel, part: BoxPart) -> list[str]:
+    """The boxes of a stratum, under a line with their number and that of the outputs."""
+    stratum = channel.stratum_text(part)
+    if part.channel is None:
+        return [f"{stratum}nothing but the given columns is released"]
+    boxes = w.count(len(part.boxes), "box", "boxes")
+    outputs = w.count(len(part.channel.outputs), "output")
+    lines = [f"{stratum}{boxes}, {outputs}"]
+    for text in channel.box_texts(part):
+        lines.append(w.paragraph(text))
+    return lines
 
 
 def box_channel_record(channel: BoxChannel) -> dict[str, Any]:
@@ -394,3 +158,23 @@ def box_channel_record(channel: BoxChannel) -> dict[str, Any]:
         "notion": None if notion is None else to_record(notion),
         "levels": levels,
     }
+
+
+def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, Any]]:
+    """What each column keeps, as `levels` of the JSON outputs.
+
+    Boxes have no levels; the name is that of row channels, so that programs read both alike.
+    """
+    truth = box_truth(channel)
+    levels: list[dict[str, Any]] = []
+    for place, column in enumerate(utility.columns):
+        levels.append(
+            {
+                "columns": column.columns,
+                "truth": None if truth is None else truth[place],
+                "kept": column.share,
+                "information": column.kept,
+                "entropy": column.entropy,
+            }
+        )
+    return levels

@@ -5,13 +5,17 @@ each column keeps, the boxes, the outputs that move a belief most, and what is n
 
 Promise and outputs are computed again from the counts in the channel file. What the columns keep
 was computed when the channel was designed, because the file has no counts of single columns.
+
+Every output y gets two ranges of lifts P(s|y) / P(s). That of the table follows from the counts
+alone: P(s, y) = sum_x P(s, x) W(y|x). That of the population is the widest over all populations in
+the confidence set of the counts (`Population.extremes`), which is what the promise bounds.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from decimal import ROUND_FLOOR
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,8 +33,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion, to_record
 from mechdesign.report import blocks as b
-from mechdesign.report import boxes
+from mechdesign.report import box_sentences, boxes
 from mechdesign.report import wording as w
+from mechdesign.report.document import VERIFIED
 from mechdesign.report.rows_page import ledger_picture
 from mechdesign.report.writing import save_page
 from mechdesign.tables.confidence import set_of_record
@@ -74,7 +79,7 @@ class OutputRow:
 
 @dataclass(frozen=True)
 class BoxReport:
-    """What the page shows."""
+    """What the page shows, made by `box_report`: all strata one after the other."""
 
     channel: BoxChannel
     utility: BoxUtility
@@ -111,34 +116,38 @@ def box_report(channel: BoxChannel) -> BoxReport:
 def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
     """The report as a page for those who may see the table; `pictures` need matplotlib."""
     channel = report.channel
-    columns = ", ".join(w.title(variable.columns) for variable in channel.columns)
+    columns = w.titles(channel.columns)
     secret = w.title(channel.sensitive.columns)
     picture: list[b.Block] = []
     if pictures:
         picture.append(ledger_picture(report.utility.columns))
-    promise = [b.Text(text) for text in boxes.promise_lines(report.audit)]
-    promise += [b.Text(text) for text in boxes.part_lines(channel)]
-    kept = [b.Text(text) for text in boxes.kept_lines(report.utility, channel)[:1]]
-    kept += [b.Text(text) for text in boxes.rare_lines(channel, report.utility)]
-    learned = b.Text(boxes.slice_sentence(report.utility, channel))
-    scope = boxes.scope_items(channel, report.audit.notion, report.utility)
+    promise = [
+        *box_sentences.promise_lines(report.audit),
+        *box_sentences.part_lines(channel),
+    ]
+    # The second of the lines, on single columns, is the table of this section.
+    total = box_sentences.kept_lines(report.utility, channel)[0]
+    kept = [total, *box_sentences.rare_lines(channel, report.utility)]
+    learned = b.Text(box_sentences.slice_sentence(report.utility, channel))
+    scope = box_sentences.scope_items(channel, report.audit.notion, report.utility)
+    sections = (
+        b.Section("promise", "What is promised", b.paragraphs(promise)),
+        b.Section(
+            "columns",
+            "What each column keeps",
+            (*b.paragraphs(kept), *picture, *_column_blocks(report)),
+        ),
+        b.Section("boxes", "The boxes", (learned, *_box_blocks(report))),
+        b.Section("outputs", "Before and after", tuple(_output_blocks(report))),
+        b.Section("scope", "What is not covered", (b.Bullets(tuple(scope)),)),
+    )
     return b.Document(
         title=f"Release of {columns} in boxes, protecting {secret}",
         banner="Internal report: it is computed from the table. Do not publish.",
         internal=True,
-        lead=boxes.lead(channel),
+        lead=box_sentences.lead(channel),
         highlights=_cards(report),
-        sections=(
-            b.Section("promise", "What is promised", tuple(promise)),
-            b.Section(
-                "columns",
-                "What each column keeps",
-                (*kept, *picture, *_column_blocks(report)),
-            ),
-            b.Section("boxes", "The boxes", (learned, *_box_blocks(report))),
-            b.Section("outputs", "Before and after", tuple(_output_blocks(report))),
-            b.Section("scope", "What is not covered", (b.Bullets(tuple(scope)),)),
-        ),
+        sections=sections,
         footer="Written by mechdesign.",
     )
 
@@ -167,19 +176,15 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "records": report.utility.records,
         "boxes": [asdict(row) for row in report.rows],
         "outputs": [asdict(row) for row in report.outputs],
-        "not_covered": boxes.scope_items(channel, audit.notion, report.utility),
+        "not_covered": box_sentences.scope_items(channel, audit.notion, report.utility),
     }
 
 
 def save_box_report(channel: BoxChannel, path: str, *, overwrite: bool) -> BoxReport:
     """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
     report = box_report(channel)
-    save_page(
-        path,
-        report_record(report),
-        lambda pictures: report_page(report, pictures=pictures),
-        overwrite=overwrite,
-    )
+    page = partial(report_page, report)
+    save_page(path, report_record(report), page, overwrite=overwrite)
     return report
 
 
@@ -211,19 +216,19 @@ def _output_rows(
     confidence = set_of_record(record, part_channel.joint)
     population = Population(confidence, joint.useful_counts)
     # P(s, y) = sum_x P(s, x) W(y|x).
-    laws = joint.p @ part_channel.matrix
+    released = joint.p @ part_channel.matrix
     priors = joint.p.sum(axis=1)
     stratum = channel.stratum_text(part).rstrip(": ")
     rows: list[OutputRow] = []
     for y, column in enumerate(columns):
-        share = float(laws[:, y].sum())
+        share = float(released[:, y].sum())
         row = OutputRow(
             stratum=stratum,
             output=part_channel.outputs[y],
             share=share,
             achieved=achieved_of(population.extremes(column, y)),
             # P(s|y) / P(s) = P(s, y) / (P(s) P(y)).
-            on_table=_achieved_by(laws[:, y] / (priors * share)),
+            on_table=_achieved_by(released[:, y] / (priors * share)),
         )
         rows.append(row)
     rows.sort(key=lambda row: -row.achieved.eps_ldp)
@@ -231,7 +236,9 @@ def _output_rows(
 
 
 def _achieved_by(lifts: NDArray[np.float64]) -> Achieved:
-    """The budgets that the lifts of one output use, in nats."""
+    """The budgets that the lifts of one output use, in nats: -ln of the least, ln of the largest,
+    and ln of their quotient; infinite where a lift is 0.
+    """
     low = float(lifts.min())
     high = float(lifts.max())
     lower = math.inf
@@ -253,7 +260,7 @@ def _cards(report: BoxReport) -> tuple[tuple[str, str], ...]:
             (f"Population, {level} confidence", _times(audit.achieved, audit.notion)),
             ("Table", _times(audit.on_table, audit.notion)),
             ("Privacy notion", audit.notion.text),
-            ("Verified", "yes, exactly" if audit.satisfied else "VIOLATED"),
+            ("Verified", VERIFIED[audit.satisfied]),
         ]
     cards.append(("Information kept", w.percent_at_least(report.utility.nmi)))
     bound = w.percent_at_most(report.utility.upper_bound_nmi)
@@ -271,7 +278,9 @@ def _column_blocks(report: BoxReport) -> list[b.Block]:
     truth = box_truth(report.channel)
     rows: list[tuple[b.Cell, ...]] = []
     for place, column in enumerate(report.utility.columns):
-        unchanged = "-" if truth is None else w.percent(truth[place], ROUND_FLOOR)
+        unchanged = "-"
+        if truth is not None:
+            unchanged = w.percent_at_least(truth[place])
         rows.append(
             b.cells(
                 b.short(w.title(column.columns)),
@@ -313,7 +322,7 @@ def _output_blocks(report: BoxReport) -> list[b.Block]:
     """Every output, with what it does to a belief by the table and in the population."""
     notion = report.audit.notion
     if notion is None:
-        return [b.Text(boxes.NOTHING_RELEASED)]
+        return [b.Text(box_sentences.NOTHING_RELEASED)]
     secret = w.title(report.channel.sensitive.columns)
     rows: list[tuple[b.Cell, ...]] = []
     is_given = bool(report.channel.given)

@@ -72,6 +72,7 @@ def codebook_blocks(report: Report) -> list[b.Block]:
         )
     table = b.grid("Posterior of each output", header, rows, "outputs", left=(2,))
     blocks: list[b.Block] = [b.Text(text), *table]
+    # The remark is about the rows that the page shows.
     shown = codebook[: b.MOST_ROWS]
     if any(len(meaning.posterior) > b.MOST_SHARES for meaning in shown):
         blocks.append(
@@ -90,6 +91,7 @@ def _matrix(channel: ChannelTable, useful: str) -> b.Block:
         shares = {entry.output: entry.share for entry in row}
         cells = [b.Cell(b.short(name))]
         for output in range(len(channel.outputs)):
+            # The record has the positive entries alone.
             if output in shares:
                 share = shares[output]
                 cells.append(b.Cell(tenths(share), share))
@@ -134,6 +136,7 @@ def tenths(share: float) -> str:
     """A positive share in percent with one decimal; only exactly 1 is written as 100,
     nothing as 0.
     """
+    # Zeros of a channel are exact, and say which outputs are impossible.
     text = f"{100 * share:.1f}"
     if text == "0.0":
         return "<0.1"

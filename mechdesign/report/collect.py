@@ -88,6 +88,7 @@ def write_report(
     if isinstance(design, RowChannel | BoxChannel):
         _write_row_report(design, path, public, curve, overwrite)
         return
+    # A design brings its bound and its remarks; of a channel alone they come from the file.
     result: Design | None = None
     if isinstance(design, Design):
         result = design
@@ -150,6 +151,7 @@ def internal_report(
             verdict=verdict,
             table=table,
         )
+    # The curve comes last: it takes the time that is left, and a report is complete without it.
     axis, reason = _curve_axis(design)
     curve: Curve | None = None
     if axis is not None:
@@ -168,17 +170,21 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
     confidence = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=confidence)
     certificate = _certificate(channel)
+    messages: tuple[str, ...] = ()
+    if certificate is not None:
+        messages = (NOT_AGAIN,)
     design = finish(
         Rounded(channel, verdict),
         joint,
         origin_of(channel, "mechanism") or OPTIMAL,
         origin_of(channel, "method") or "",
         certificate=certificate,
-        messages=() if certificate is None else (NOT_AGAIN,),
+        messages=messages,
     )
     objective = channel.record.objective
     figures = channel.record.least
     least: LeastCost | None = None
+    # A file without one of them says nothing that could be set beside a bound.
     if objective is not None and len(figures) >= LEAST_FIGURES:
         least = LeastCost(objective=objective, **figures)
     return replace(
@@ -234,6 +240,7 @@ def attributed(
     tool_version = origin_of(channel, "version")
     if tool is not None and tool_version is not None:
         facts.append(Fact("Channel made by", f"{tool} {tool_version}"))
+    # A digest of the integers, so that a copy of the channel with other remarks has the same one.
     facts.append(Fact("SHA-256 of what the channel does", channel_digest(channel)))
     facts.append(Fact("Report written", f"{written}, by mechdesign {__version__}"))
     if report.audience == "internal":
@@ -257,33 +264,22 @@ def _write_row_report(
 ) -> None:
     """A report on a channel of whole rows, which has no curve."""
     # Collecting a report for another renderer needs none of these.
-    from mechdesign.auditing.boxes import audit_boxes
-    from mechdesign.auditing.rows import audit_rows
-    from mechdesign.report.boxes_page import save_box_report
-    from mechdesign.report.public_boxes import save_public_box_report
-    from mechdesign.report.public_rows import save_public_row_report
-    from mechdesign.report.rows_page import save_row_report
+    from mechdesign.report.row_reports import (
+        save_internal_report,
+        save_public_report,
+        verdict_on_rows,
+    )
     from mechdesign.report.writing import check_report
 
     if curve is not None:
         raise InputError("a channel of whole rows has no curve: leave curve out")
     check_report(path, force=overwrite)
     name = os.fspath(path)
-    # A public file lacks what its verdict is decided by, which is then not known.
-    if isinstance(channel, BoxChannel) and public:
-        satisfied = None
-        if channel.utility is not None:
-            satisfied = audit_boxes(channel).satisfied
-        save_public_box_report(channel, name, satisfied=satisfied, overwrite=overwrite)
-    elif isinstance(channel, BoxChannel):
-        save_box_report(channel, name, overwrite=overwrite)
-    elif public:
-        satisfied = None
-        if channel.table is not None:
-            satisfied = audit_rows(channel).satisfied
-        save_public_row_report(channel, name, satisfied=satisfied, overwrite=overwrite)
-    else:
-        save_row_report(channel, name, overwrite=overwrite)
+    if not public:
+        save_internal_report(channel, name, overwrite=overwrite)
+        return
+    satisfied = verdict_on_rows(channel)
+    save_public_report(channel, name, satisfied=satisfied, overwrite=overwrite)
 
 
 def _curve_seconds(curve: float | None) -> float | None:

@@ -3,7 +3,12 @@
 A curve is a notion with its split lam. For each one there is a table with a line for every budget
 and a column for every mechanism: the share of the information kept, then proven bounds, then the
 records that stay true. Below are the curves that fall with the budget, the recommended budgets, and
-the beliefs that a released value can cause.
+the beliefs that a released value can cause. Such a table looks like this: ::
+
+    alip, lam 0.5: % of the information kept
+      epsilon  optimal  complete-merging  at most
+            1    10.52              8.31    10.53
+            2    31.07             22.64    31.08
 """
 
 from __future__ import annotations
@@ -96,7 +101,10 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
 
     header = ["epsilon", *mechanisms]
     for level in levels:
-        header.append("at most" if level is None else f"at most@{level:g}")
+        name = "at most"
+        if level is not None:
+            name += f"@{level:g}"
+        header.append(name)
     header += [f"{name}: stay true" for name in least_cost]
 
     budgets = sorted({row.epsilon for row in rows})
@@ -110,8 +118,11 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
         for level in levels:
             line.append(_percent(bounds.get((level, epsilon)), ROUND_CEILING))
         for name in least_cost:
+            truth: float | None = None
             row = by_point.get((name, epsilon))
-            line.append(_percent(None if row is None else row.truth, ROUND_FLOOR))
+            if row is not None:
+                truth = row.truth
+            line.append(_percent(truth, ROUND_FLOOR))
         lines.append(line)
 
     heading = f"{curve_name(*curve)}: % of the information kept"
@@ -126,7 +137,10 @@ def _notes(lines: Sequence[Sequence[str]], step: int) -> list[str]:
     notes: list[str] = []
     if step > 1:
         notes.append(f"one budget in {step}; the CSV has all")
-    marks = "".join(cell[-1:] for line in lines for cell in line)
+    # A mark is the last character of a cell (`_kept`).
+    marks: set[str] = set()
+    for line in lines:
+        marks.update(cell[-1:] for cell in line)
     if "*" in marks:
         notes.append("* repaired")
     if "!" in marks:
@@ -163,6 +177,7 @@ def _beliefs(advice: Recommendation) -> str:
     # The ranges at the largest budget, which are the widest; the widest first.
     last = advice.beliefs[-1].ranges
     by_width = sorted(range(len(last)), key=lambda s: last[s][0] - last[s][1])
+    # Back in the order of the table, which readers know.
     shown = sorted(by_width[:MOST_BELIEFS])
     header = ["epsilon", "kept"]
     before = ["before", ""]

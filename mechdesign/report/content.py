@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from mechdesign.auditing.composition import sum_above
 from mechdesign.auditing.demands import allowed_sides
@@ -115,23 +116,24 @@ def public_report(
     if channel.record.averages:
         raise InputError(NO_PUBLIC_AVERAGE)
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
-    origin = {
-        key: channel.record.provenance.get(key) for key in ("mechanism", "method")
-    }
+    origin: dict[str, Any] = {}
+    for key in ("mechanism", "method"):
+        origin[key] = channel.record.provenance.get(key)
     record = ChannelRecord(provenance=origin, objective=channel.record.objective)
     bare = replace(channel, joint=None, record=record)
-    asked = _request(bare, notion)
-    sensitive, useful = names_of(asked)
+    request = _request(bare, notion)
+    sensitive, useful = names_of(request)
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the table that is not shown here."
-    # The level of confidence is public, so it is taken from the channel as it was.
+    # The level of confidence is public, so it is taken from the channel as it was. The budgets in
+    # use are not: the factor for other priors follows from the promise alone.
     confidence = channel.record.confidence
     scope = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
     covers = _coverage_texts(notion, sensitive, useful, promised_bounds(notion).eps_ldp)
     return r.Report(
         audience="public",
-        asked=asked,
+        asked=request,
         promise=_promise(notion, sensitive, verdict, satisfied, {}),
         holds_for=(*scope, *covers, WITHHELD.format(useful=useful)),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
@@ -155,15 +157,15 @@ def summary_report(
     """
     channel = design.channel
     notion = design.notion
-    asked = _request(channel, notion, joint, table)
-    useful = names_of(asked)[1]
+    request = _request(channel, notion, joint, table)
+    useful = names_of(request)[1]
     achieved = (verdict or design).achieved
     return r.Report(
         audience="internal",
-        asked=asked,
-        promise=_promise_on_table(design, joint, asked, verdict, attained),
+        asked=request,
+        promise=_promise_on_table(design, joint, request, verdict, attained),
         population=_population(design, joint),
-        holds_for=_scope_texts(design, asked, achieved),
+        holds_for=_scope_texts(design, request, achieved),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         kept=r.Kept(
             **picked(design, "nmi", "mutual_information", "entropy"),
@@ -173,7 +175,7 @@ def summary_report(
         least=_least(channel),
         purpose=(
             *average_texts(
-                channel.record.averages, design.achieved, names_of(asked)[0]
+                channel.record.averages, design.achieved, names_of(request)[0]
             ),
             *purpose_texts(
                 channel.record.utility or {}, channel.record.provenance, useful
@@ -218,18 +220,18 @@ def full_report(
     )
 
 
-def names_of(asked: r.Asked) -> tuple[str, str]:
+def names_of(request: r.Request) -> tuple[str, str]:
     """The sensitive and the useful columns, as one name each."""
-    between = " or " if asked.each else " x "
-    sensitive = title(asked.sensitive_columns, between)
-    return sensitive or NAMELESS, title(asked.useful_columns)
+    between = " or " if request.each else " x "
+    sensitive = title(request.sensitive_columns, between)
+    return sensitive or NAMELESS, title(request.useful_columns)
 
 
-def protected(asked: r.Asked) -> str:
+def protected(request: r.Request) -> str:
     """The protected columns: ``race``, ``race x sex``, ``each of race and sex``."""
-    if asked.each:
-        return f"each of {title(asked.sensitive_columns, ' and ')}"
-    return names_of(asked)[0]
+    if request.each:
+        return f"each of {title(request.sensitive_columns, ' and ')}"
+    return names_of(request)[0]
 
 
 def origin_of(channel: Channel, key: str) -> str | None:
@@ -284,14 +286,13 @@ def _request(
     notion: Notion,
     joint: Joint | None = None,
     table: str | None = None,
-) -> r.Asked:
+) -> r.Request:
     """The request: columns, symbols, notion and mechanism, and the size of the table if known."""
     size: dict[str, int | None] = {}
     if joint is not None:
-        cells = [cell for row in joint.counts for cell in row]
         size["records"] = joint.records
-        size["cells"] = len(cells)
-        size["zero_cells"] = cells.count(0)
+        size["cells"] = joint.p.size
+        size["zero_cells"] = sum(row.count(0) for row in joint.counts)
     sensitive = channel.sensitive
     columns: tuple[str, ...] = ()
     symbols: list[str] = []
@@ -299,7 +300,7 @@ def _request(
         columns = sensitive.columns
         for names in sensitive.secret_names:
             symbols.extend(names)
-    return r.Asked(
+    return r.Request(
         sensitive_columns=columns,
         each=sensitive is not None and sensitive.protects_columns,
         useful_columns=channel.useful.columns,
@@ -318,13 +319,14 @@ def _request(
 def _promise_on_table(
     design: Design,
     joint: Joint,
-    asked: r.Asked,
+    request: r.Request,
     verdict: Audit | None,
     attained: Mapping[str, float],
 ) -> r.Promise:
     """The promise with the budgets that the channel uses, and the beliefs before and after."""
     notion = design.notion
-    sensitive = names_of(asked)[0]
+    sensitive = names_of(request)[0]
+    # The audit on the table knows the worst cell; the design has the same budgets without it.
     judged = verdict or design
     texts = [
         f"{VERDICTS[design.verified]}.",
@@ -349,7 +351,7 @@ def _promise_on_table(
         used=None if judged.used is None else asdict(judged.used),
         worst=None if verdict is None else asdict(verdict.worst),
         allowed=tuple(allowed),
-        beliefs=_beliefs(design.channel, joint, asked),
+        beliefs=_beliefs(design.channel, joint, request),
     )
 
 
@@ -371,26 +373,40 @@ def _promise(
         follows = dict.fromkeys(follows, math.inf)
     bounds: list[r.Bound] = []
     for name, (words, unit, key) in MEASURES.items():
-        bound = follows[name] if math.isfinite(follows[name]) else None
+        bound: float | None = None
+        if math.isfinite(follows[name]):
+            bound = follows[name]
         if bound is not None or key in attained:
             bounds.append(r.Bound(words, unit, bound, attained.get(key)))
     limits = notion.limits.loosest
+    # A side without a budget is free: there is no factor to name.
+    low: float | None = None
+    high: float | None = None
+    if math.isfinite(limits.lower):
+        low = math.exp(-limits.lower)
+    if math.isfinite(limits.upper):
+        high = math.exp(limits.upper)
     return r.Promise(
         statement=notion.limits.condition(sensitive),
         verdict=verdict,
         satisfied=satisfied,
-        low=math.exp(-limits.lower) if math.isfinite(limits.lower) else None,
-        high=math.exp(limits.upper) if math.isfinite(limits.upper) else None,
+        low=low,
+        high=high,
         bounds=tuple(bounds),
     )
 
 
-def _beliefs(channel: Channel, joint: Joint, asked: r.Asked) -> tuple[r.Belief, ...]:
+def _beliefs(
+    channel: Channel, joint: Joint, request: r.Request
+) -> tuple[r.Belief, ...]:
     """The probability of each sensitive symbol before, and its extremes after a released value."""
-    shares = [float(share) for secret in joint.secrets for share in secret.p_s]
+    # Several protected columns have a prior each: they stand one after the other, like the symbols.
+    shares: list[float] = []
+    for secret in joint.secrets:
+        shares += secret.p_s.tolist()
     ranges = belief_ranges(channel, joint)
     beliefs: list[r.Belief] = []
-    rows = zip(asked.sensitive_symbols, shares, ranges, strict=True)
+    rows = zip(request.sensitive_symbols, shares, ranges, strict=True)
     for name, before, (lowest, highest) in rows:
         beliefs.append(r.Belief(name, before, lowest, highest))
     return tuple(beliefs)
@@ -407,13 +423,15 @@ def _population(design: Design, joint: Joint) -> r.Population | None:
     )
 
 
-def _scope_texts(design: Design, asked: r.Asked, achieved: Achieved) -> tuple[str, ...]:
+def _scope_texts(
+    design: Design, request: r.Request, achieved: Achieved
+) -> tuple[str, ...]:
     """Sentences on the sample, the observer, and what the promise leaves open."""
-    sensitive, useful = names_of(asked)
+    sensitive, useful = names_of(request)
     texts: list[str] = []
     if design.confidence is None:
-        texts.append(_sample_text(asked))
-    if asked.zero_cells:
+        texts.append(_sample_text(request))
+    if request.zero_cells:
         texts.append(ZERO_CELLS.format(sensitive=sensitive, useful=useful))
     texts += _coverage_texts(design.notion, sensitive, useful, achieved.eps_ldp)
     earlier = design.channel.record.after
@@ -422,13 +440,13 @@ def _scope_texts(design: Design, asked: r.Asked, achieved: Achieved) -> tuple[st
     return tuple(texts)
 
 
-def _sample_text(asked: r.Asked) -> str:
+def _sample_text(request: r.Request) -> str:
     """The table that the promise is about: its records and zero cells."""
-    cells = f"{asked.zero_cells or 0:,} of {count(asked.cells or 0, 'cell')} zero"
-    if asked.records is None:
+    cells = f"{request.zero_cells or 0:,} of {count(request.cells or 0, 'cell')} zero"
+    if request.records is None:
         return f"The promise is about the table of probabilities or weights as given ({cells})."
     return (
-        f"The promise is about the table given ({count(asked.records, 'record')}, {cells}), "
+        f"The promise is about the table given ({count(request.records, 'record')}, {cells}), "
         f"not about the population behind the records: {POPULATION}"
     )
 
@@ -440,6 +458,8 @@ def _coverage_texts(
     texts = [COVERS]
     for side in notion.limits.free_sides:
         texts.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    # For a prior q the lift of s is P(y|s) / sum_s' q(s') P(y|s'). The denominator is a mean of
+    # numbers P(y|s') within a factor exp(eps_ldp) of the numerator, whatever q is.
     if math.isfinite(eps_ldp):
         factor = factor_at_most(eps_ldp)
         texts.append(
@@ -453,16 +473,22 @@ def _least(channel: Channel) -> r.LeastKept | None:
     objective = channel.record.objective
     if objective is None:
         return None
+    # W(x|x), the probability that symbol x is released as itself.
     shares = [entry / channel.denominator for entry in channel.own_entries]
+    # The file may come from anybody: what is no number is left out, as if it were not there.
     figures: dict[str, float] = {}
     for name, value in channel.record.least.items():
         if isinstance(value, float | int):
             figures[name] = value
+    # Distances of dates and times are in seconds, which the section shows in larger units.
+    kind = "number"
     bins = channel.useful.bins_of(0)
+    if bins is not None:
+        kind = bins.kind
     return r.LeastKept(
         asked=objective.model_dump(),
         by_symbol=tuple(zip(channel.useful.names, shares, strict=True)),
-        kind="number" if bins is None else bins.kind,
+        kind=kind,
         **figures,
     )
 

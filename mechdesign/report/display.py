@@ -70,6 +70,7 @@ def summary(shown: Any) -> str:
 
 def frame(shown: Any) -> Any:
     """The table of `columns` as a data frame of pandas, else of polars, else of pyarrow."""
+    # pyarrow is always there; users who have pandas or polars work with these.
     backend = "pyarrow"
     for name in ("pandas", "polars"):
         if find_spec(name) is not None:
@@ -151,6 +152,7 @@ def _table_text(joint: Joint) -> str:
 
 WORDS: Mapping[type[Any], Callable[[Any], str]] = {
     Joint: _table_text,
+    # Those of the command line take the table, the file or the names of releases as well.
     Design: lambda shown: terminal.design_text(shown, joint_of(shown)),
     Channel: terminal.channel_text,
     Audit: terminal.audit_text,
@@ -319,8 +321,8 @@ def _cell(name: str, value: Any) -> str:
 
 def _draw_channel(axes: Any, channel: Channel) -> None:
     """P(y|x) as colours."""
-    what = "probability of the output"
-    _heat(axes, channel.matrix, channel.useful.names, channel.outputs, what)
+    scale = "probability of the output"
+    _heat(axes, channel.matrix, channel.useful.names, channel.outputs, scale)
 
 
 def _draw_beliefs(axes: Any, design: Design) -> None:
@@ -337,6 +339,7 @@ def _draw_beliefs(axes: Any, design: Design) -> None:
 def _draw_budgets(axes: Any, achieved: Achieved, subject: str) -> None:
     """A bar for each achieved budget."""
     lengths = [getattr(achieved, budget) for budget in BUDGETS]
+    # One colour: the bars are told apart by their names.
     axes.barh(list(BUDGETS), lengths, color=GREY)
     axes.set_xlabel(f"achieved (nats); {subject}")
 
@@ -351,14 +354,14 @@ def _draw_row_comparison(axes: Any, comparison: RowComparison) -> None:
 
 
 def _heat(
-    axes: Any, values: Any, rows: Sequence[str], names: Sequence[str], what: str
+    axes: Any, values: Any, rows: Sequence[str], names: Sequence[str], scale: str
 ) -> None:
-    """A matrix of |rows| by |names| values as colours; `what` is the title of their scale."""
+    """A matrix of |rows| by |names| values as colours; `scale` is the title of their legend."""
     # Symbols are user's texts: dollar signs in them are no formulas.
     picture = axes.imshow(values, cmap="Blues", aspect="auto")
     axes.set_yticks(range(len(rows)), map(label, rows), parse_math=False)
     axes.set_xticks(range(len(names)), map(label, names), rotation=90, parse_math=False)
-    axes.figure.colorbar(picture, ax=axes, label=what)
+    axes.figure.colorbar(picture, ax=axes, label=scale)
 
 
 def _ranges(axes: Any, names: Sequence[Any], middle: Any, low: Any, high: Any) -> None:

@@ -18,7 +18,7 @@ from mechdesign.report.channel_section import channel_blocks, codebook_blocks
 from mechdesign.report.content import names_of, protected
 from mechdesign.report.least_section import least_blocks, number_blocks
 from mechdesign.report.lift_maps import lift_blocks
-from mechdesign.report.record import Asked, Kept, Population, Promise, Report
+from mechdesign.report.record import Kept, Population, Promise, Report, Request
 
 BANNERS = {
     "internal": "Internal report: the table can be computed from it. Do not publish.",
@@ -44,11 +44,13 @@ BOUND_COLUMN = 3
 
 def document_of(report: Report) -> b.Document:
     """The document that every renderer writes: what matters most comes first."""
-    asked = report.asked
-    useful = names_of(asked)[1]
+    request = report.asked
+    useful = names_of(request)[1]
     facts = [(fact.name, w.label(fact.text)) for fact in report.provenance]
     commands = [(command.purpose, command.line) for command in report.commands]
-    # A public report has neither curve nor lifts nor codebook, so their sections have no blocks.
+    # The order is that of the questions of readers: what is promised, what it costs, how it works,
+    # and last how to check it. A public report has neither curve nor lifts nor codebook, so these
+    # sections have no blocks.
     sections: list[b.Section] = [
         *summary_sections(report),
         *_section_of("curve", "Privacy against utility", _curve_blocks(report)),
@@ -58,16 +60,16 @@ def document_of(report: Report) -> b.Document:
         *_section_of(
             "measures", "Other measures of leakage", measure_blocks(report.promise)
         ),
-        *_section_of("asked", "What was asked", _request_blocks(asked)),
+        *_section_of("asked", "What was asked", _request_blocks(request)),
         *_section_of("provenance", "Provenance", [b.Facts(tuple(facts))]),
     ]
     if commands:
         sections += _section_of("reproduce", "Do it again", [b.Lines(tuple(commands))])
     return b.Document(
-        title=f"Release of {useful}, protecting {protected(asked)}",
+        title=f"Release of {useful}, protecting {protected(request)}",
         banner=BANNERS[report.audience],
         internal=report.audience == "internal",
-        lead=lead_of(asked),
+        lead=lead_of(request),
         highlights=_cards(report, useful),
         sections=tuple(sections),
         footer=f"Written {report.written} by mechdesign.",
@@ -77,7 +79,7 @@ def document_of(report: Report) -> b.Document:
 def summary_sections(report: Report) -> list[b.Section]:
     """How far a belief can move, what is kept, and where the promise ends."""
     sensitive, useful = names_of(report.asked)
-    kept: list[b.Block] = [b.Text(sentence) for sentence in report.purpose]
+    kept: list[b.Block] = [*b.paragraphs(report.purpose)]
     if report.least is not None:
         kept += least_blocks(report.least, useful)
     if report.kept is not None:
@@ -85,7 +87,7 @@ def summary_sections(report: Report) -> list[b.Section]:
 
     scope: list[b.Block] = []
     if report.population is not None:
-        scope += [b.Text(sentence) for sentence in report.population.sentences]
+        scope += b.paragraphs(report.population.sentences)
     scope.append(b.Bullets(report.holds_for))
 
     promise = _promise_blocks(report.promise, report.asked.notion_text, sensitive)
@@ -131,14 +133,14 @@ def measure_blocks(promise: Promise) -> list[b.Block]:
     return [b.Grid(caption, tuple(header), tuple(rows))]
 
 
-def lead_of(asked: Asked) -> str:
+def lead_of(request: Request) -> str:
     """The protected column, the released column and their sizes."""
     symbols = ""
-    if asked.sensitive_symbols:
-        symbols = f" ({w.count(len(asked.sensitive_symbols), 'symbol')})"
+    if request.sensitive_symbols:
+        symbols = f" ({w.count(len(request.sensitive_symbols), 'symbol')})"
     return (
-        f"{names_of(asked)[1]} ({w.count(len(asked.useful_symbols), 'symbol')}) is released as "
-        f"{w.count(asked.outputs, 'output')}; {protected(asked)}{symbols} is protected."
+        f"{names_of(request)[1]} ({w.count(len(request.useful_symbols), 'symbol')}) is released as "
+        f"{w.count(request.outputs, 'output')}; {protected(request)}{symbols} is protected."
     )
 
 
@@ -224,6 +226,8 @@ def _utility_blocks(kept: Kept, useful: str, *, needs_bound: bool) -> list[b.Blo
     With `needs_bound` a sentence says that a bound is missing. It is False for channels of least
     cost, which were not designed to keep information.
     """
+    # The share is rounded down and the bound up, so the distance between them may look larger than
+    # it is, and never smaller.
     texts = [
         f"{w.percent_at_least(kept.nmi)} of the information in {useful} is kept: "
         f"I(X;Y) = {w.about(kept.mutual_information)} of H(X) = {w.about(kept.entropy)} nats."
@@ -238,7 +242,7 @@ def _utility_blocks(kept: Kept, useful: str, *, needs_bound: bool) -> list[b.Blo
     elif needs_bound:
         texts.append("How much the best possible channel would keep was not computed.")
     texts += [w.label(remark) for remark in kept.remarks]
-    return [b.Text(text) for text in texts]
+    return [*b.paragraphs(texts)]
 
 
 def _optional_amount(bound: float | None, unit: str) -> str:
@@ -246,25 +250,31 @@ def _optional_amount(bound: float | None, unit: str) -> str:
     return "-" if bound is None else amount(bound, unit)
 
 
-def _request_blocks(asked: Asked) -> list[b.Block]:
+def _request_blocks(request: Request) -> list[b.Block]:
     """The columns, the notion, the mechanism and the table of the request."""
     facts = [
-        ("Protected", f"{protected(asked)}: {_symbols_text(asked.sensitive_symbols)}"),
-        ("Released", f"{names_of(asked)[1]}: {_symbols_text(asked.useful_symbols)}"),
-        ("Notion and budgets", f"{asked.notion_text}, in nats"),
+        (
+            "Protected",
+            f"{protected(request)}: {_symbols_text(request.sensitive_symbols)}",
+        ),
+        (
+            "Released",
+            f"{names_of(request)[1]}: {_symbols_text(request.useful_symbols)}",
+        ),
+        ("Notion and budgets", f"{request.notion_text}, in nats"),
     ]
-    if asked.mechanism is not None:
-        method = "" if asked.method is None else f", by {w.label(asked.method)}"
-        facts.append(("Mechanism", f"{w.label(asked.mechanism)}{method}"))
-    if asked.table is not None:
-        facts.append(("Table", w.label(asked.table)))
-    if asked.cells is not None:
+    if request.mechanism is not None:
+        method = "" if request.method is None else f", by {w.label(request.method)}"
+        facts.append(("Mechanism", f"{w.label(request.mechanism)}{method}"))
+    if request.table is not None:
+        facts.append(("Table", w.label(request.table)))
+    if request.cells is not None:
         size = "probabilities or weights"
-        if asked.records is not None:
-            size = w.count(asked.records, "record")
-        zero = f"{asked.zero_cells or 0:,} of {w.count(asked.cells, 'cell')} zero"
+        if request.records is not None:
+            size = w.count(request.records, "record")
+        zero = f"{request.zero_cells or 0:,} of {w.count(request.cells, 'cell')} zero"
         facts.append(("Size of the table", f"{size}; {zero}"))
-    names = [*asked.sensitive_symbols, *asked.useful_symbols]
+    names = [*request.sensitive_symbols, *request.useful_symbols]
     return [b.Facts(tuple(facts)), *b.label_remarks(names)]
 
 
@@ -314,8 +324,10 @@ def _curve_table(curve: Curve, *, bounded: bool) -> b.Grid:
         mark = "*" if row == curve.chosen else ""
         texts = [f"{row.epsilon:g}{mark}", row.mechanism, w.percent_at_least(row.nmi)]
         if bounded:
-            bound = row.upper_bound_nmi
-            texts.append("" if bound is None else w.percent_at_most(bound))
+            bound = ""
+            if row.upper_bound_nmi is not None:
+                bound = w.percent_at_most(row.upper_bound_nmi)
+            texts.append(bound)
         texts.append(w.at_most(row.max_log_lift))
         # A log-lift below 0 is rounded down: away from 0 as well.
         smallest = "0"

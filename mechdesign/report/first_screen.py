@@ -3,13 +3,16 @@
 The order is that of the questions people ask: how far can a belief move, for the table and for the
 population behind it; how much is kept; what is not covered; what comes next. Numbers are short, and
 still never more favourable than the proven ones: upper factors are rounded up, lower ones down.
+
+`first_screen` shares out the lines: the promise and its limits get what they need, then the
+utility, then as many beliefs as fit. `row_first_screen` and `box_first_screen` do the same for
+whole rows, with `kept_sentence` and `lines_within` of this file.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING
 from fractions import Fraction
 
 from mechdesign.core.limits import LiftLimits
@@ -45,15 +48,15 @@ def first_screen(design: Design, joint: Joint, *, last: Sequence[str]) -> str:
     """
     report = summary_report(design, joint, attained={}, remarks=remarks_of(design))
     before = [lead_of(report.asked), *_promise_lines(design, report), ""]
-    kept = _utility_lines(design, report)
+    utility = _utility_lines(design, report)
     after = ["", *_uncovered_lines(design, report), "", FULL, *last]
     # The promise and its limits come whole; the utility, then the beliefs, take what room is left.
     room = MOST_LINES - len(before) - len(after)
-    if len(kept) > room:
+    if len(utility) > room:
         # Only remarks are cut: the utility comes first.
-        kept = [*kept[: room - 1], "Further remarks:  --full"]
-    beliefs = _belief_lines(report, room - len(kept))
-    return "\n".join([*before, *beliefs, *kept, *after])
+        utility = [*utility[: room - 1], "Further remarks:  --full"]
+    beliefs = _belief_lines(report, room - len(utility))
+    return "\n".join([*before, *beliefs, *utility, *after])
 
 
 def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[str]:
@@ -66,6 +69,20 @@ def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[
     shown = rows[: max(1, room - 1)]
     others = w.count(len(rows) - len(shown), hidden)
     return [*w.aligned(shown, left=(0,)), f"  and {others}:  --full"]
+
+
+def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) -> str:
+    """What is kept of released rows, rounded down, and the proven bound on it, rounded up.
+
+    `rivals` names the channels that the bound is about: ``mechanism with this promise``.
+    """
+    beyond = ""
+    if beyond_given:
+        beyond = " beyond the given ones"
+    return (
+        f"Kept: {w.tenths_at_least(nmi)} of the information in the released columns{beyond}; no "
+        f"{rivals} keeps more than {w.percent_at_most(bound, step=w.TENTH)} (proven)."
+    )
 
 
 def _promise_lines(design: Design, report: Report) -> list[str]:
@@ -145,7 +162,7 @@ def _belief_lines(report: Report, room: int) -> list[str]:
                     b.short(belief.symbol),
                     w.percent(belief.before, step=w.TENTH),
                     w.tenths_at_least(belief.lowest),
-                    w.percent(belief.highest, ROUND_CEILING, step=w.TENTH),
+                    w.percent_at_most(belief.highest, step=w.TENTH),
                 )
             )
     table = w.aligned(lines, left=(0,))
@@ -227,7 +244,4 @@ def _uncovered_lines(design: Design, report: Report) -> list[str]:
         items.append(
             "The population figure assumes independent records and categories fixed in advance."
         )
-    lines = ["Not covered"]
-    for text in items:
-        lines += w.item(text).split("\n")
-    return lines
+    return ["Not covered", *w.item_lines(items)]

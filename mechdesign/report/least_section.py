@@ -46,7 +46,7 @@ def least_blocks(least: LeastKept, useful: str) -> list[b.Block]:
         rows.append(b.cells(b.short(name), w.percent_at_least(share)))
     caption = f"Probability that every value of {useful} is released as it is"
     table = b.grid(caption, (useful, "stays true"), rows, useful)
-    return [*[b.Text(text) for text in texts], *table]
+    return [*b.paragraphs(texts), *table]
 
 
 def number_blocks(numbers: Sequence[Moved]) -> list[b.Block]:
@@ -116,6 +116,7 @@ def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
 
 def _histogram(moved: Moved) -> b.Block:
     """Shares before and after; neighbouring bins are joined where there are too many."""
+    # The least number of neighbours to a bar that leaves at most `MOST_BARS`.
     step = -(-len(moved.labels) // MOST_BARS)
     rows: list[tuple[b.Cell, ...]] = []
     for start in range(0, len(moved.labels), step):

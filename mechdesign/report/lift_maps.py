@@ -84,7 +84,8 @@ def _ends(*tables: b.Blocked) -> float:
     for table in tables:
         for line in table.values:
             lifts += line
-    # A power of two for an end, so that the legend has whole steps.
+    # A power of two for an end, so that the legend has whole steps; lifts beyond the last one get
+    # its colour.
     for end in ENDS:
         if all(1.0 / end <= lift <= end for lift in lifts):
             return end

@@ -114,7 +114,7 @@ def _letters(text: str) -> str:
     safe = SPECIAL.sub(lambda match: f"\\{match[0]}", text)
     safe = LEADING.sub(r"\1\\\2", safe)
     safe = safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    # Markdown drops a blank at the start, or reads several as code.
+    # Markdown drops a blank at the start, or reads several as code; an entity is a blank to both.
     if safe.startswith(" "):
         return f"&#32;{safe[1:]}"
     return safe
@@ -155,5 +155,8 @@ def _tint(cell: b.Cell) -> str:
         low = int(first[place : place + 2], 16)
         high = int(second[place : place + 2], 16)
         colour += f"{round(low + (high - low) * share):02x}"
-    ink = ";color:#fff" if cell.tint > DARK else ""
+    # White on a dark ground; elsewhere the ink of the page.
+    ink = ""
+    if cell.tint > DARK:
+        ink = ";color:#fff"
     return f"background:#{colour}{ink}"

@@ -108,8 +108,56 @@ PAGE = {
 """Parameters of matplotlib for pictures in a page."""
 
 
+@dataclass(frozen=True)
+class Panel:
+    """One of the pictures of a comparison: the value drawn over the budget, and the
+    budget that bounds it.
+    """
+
+    title: str
+    label: str
+    value: Callable[[ComparisonRow], float | None]
+    budget: Callable[[ComparisonRow], float | None] | None = None
+
+
+GAIN, LOSS = "largest log-lift (nats)", "minus the smallest log-lift (nats)"
+PANELS = (
+    Panel("Utility", "share of information kept", lambda row: row.nmi),
+    Panel(
+        "Largest gain of belief",
+        GAIN,
+        lambda row: row.max_log_lift,
+        lambda row: row.eps_u,
+    ),
+    Panel(
+        "Largest loss of belief",
+        LOSS,
+        # Not a minus sign alone, which would make -0.0 of 0.0.
+        lambda row: 0.0 - row.min_log_lift,
+        lambda row: row.eps_l,
+    ),
+)
+"""Utility, and both directions of leakage; more is better in the first, worse in the others."""
+
+DISTANCE_MOVED = Panel(
+    "Distance moved",
+    "expected distance",
+    lambda row: row.cost if row.mechanism == "distance" else None,
+)
+
+OF_LEAST_COST = (
+    Panel("Records that stay true", "expected share", lambda row: row.truth),
+    DISTANCE_MOVED,
+)
+"""Panels of channels on the column's own symbols, where there are such."""
+
+
 class Series(NamedTuple):
-    """One line of the picture."""
+    """One line of the picture: a mechanism at a curve, with the marks that set it apart.
+
+    `rows` ascend in the budget. `dashes` are the offset, and the lengths of strokes and gaps;
+    markers are `filled` or white.
+    """
 
     label: str
     rows: tuple[ComparisonRow, ...]
@@ -118,23 +166,35 @@ class Series(NamedTuple):
     dashes: tuple[float, tuple[float, ...]]
     filled: bool
 
+    @property
+    def face(self) -> str:
+        """The colour inside of its markers."""
+        if self.filled:
+            return self.colour
+        return "white"
+
 
 def check_matplotlib(
-    what: str = "plots need", extra: str = "plots", besides: str = ""
+    purpose: str = "plots need", extra: str = "plots", besides: str = ""
 ) -> None:
-    """Refuse to draw where it is missing, before any work is done."""
+    """Refuse to draw where it is missing, before any work is done.
+
+    The sentence begins with the `purpose`, names the `extra` of this package that has it, and ends
+    with what there is `besides`.
+    """
     if find_spec("matplotlib") is None:
         raise InputError(
-            f"{what} matplotlib, which is not installed: pip install 'mechdesign[{extra}]'{besides}"
+            f"{purpose} matplotlib, which is not installed: pip install "
+            f"'mechdesign[{extra}]'{besides}"
         )
 
 
-def check_ending(path: PathLike, what: str, endings: Sequence[str]) -> str:
-    """The ending of a file, in small letters; InputError if it is none of a `what`'s `endings`."""
+def check_ending(path: PathLike, kind: str, endings: Sequence[str]) -> str:
+    """The ending of a file, in small letters; InputError if files of the `kind` have others."""
     ending = Path(path).suffix.lower()
     if ending not in endings:
         raise InputError(
-            f"{os.fspath(path)}: a {what} must end in {', '.join(endings)}, not "
+            f"{os.fspath(path)}: a {kind} must end in {', '.join(endings)}, not "
             f"{ending or 'nothing'}"
         )
     return ending
@@ -195,8 +255,10 @@ def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
     for panel in OF_LEAST_COST:
         if any(panel.value(row) is not None for row in rows):
             panels.append(panel)
-    least_cost = any(row.cost is not None for row in rows)
-    width = 16.0 if least_cost else 11.0
+    # Inches: three panels, or five with those of least cost.
+    width = 11.0
+    if any(row.cost is not None for row in rows):
+        width = 16.0
     figure = new_figure(figsize=(width, 4.3), layout="constrained")
     lines = series(rows)
     guides: list[Any] = []
@@ -204,7 +266,8 @@ def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
     for axes, panel in zip(subplots, panels, strict=True):
         guides += draw_panel(axes, panel, rows, lines)
         axes.set_title(panel.title)
-    # All panels have the same lines, so the first one explains them for all.
+    # All panels have the same lines, so the first one explains them for all. The guides of several
+    # panels have one name, so a mapping by name keeps each once.
     handles, labels = subplots[0].get_legend_handles_labels()
     legend = dict(zip(labels, handles, strict=True))
     for guide in guides:
@@ -225,49 +288,6 @@ def _why_falling(rows: Sequence[ComparisonRow]) -> str | None:
     """A sentence if a curve falls with the budget, else None."""
     names = dict.fromkeys(before.mechanism for before, _ in falls(rows))
     return f"{', '.join(names)}: {WHY_FALLING}" if names else None
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One of the pictures of a comparison: the value drawn over the budget, and the
-    budget that bounds it.
-    """
-
-    title: str
-    label: str
-    value: Callable[[ComparisonRow], float | None]
-    budget: Callable[[ComparisonRow], float | None] | None = None
-
-
-GAIN, LOSS = "largest log-lift (nats)", "minus the smallest log-lift (nats)"
-PANELS = (
-    Panel("Utility", "share of information kept", lambda row: row.nmi),
-    Panel(
-        "Largest gain of belief",
-        GAIN,
-        lambda row: row.max_log_lift,
-        lambda row: row.eps_u,
-    ),
-    Panel(
-        "Largest loss of belief",
-        LOSS,
-        lambda row: 0.0 - row.min_log_lift,
-        lambda row: row.eps_l,
-    ),
-)
-"""Utility, and both directions of leakage; more is better in the first, worse in the others."""
-
-DISTANCE_MOVED = Panel(
-    "Distance moved",
-    "expected distance",
-    lambda row: row.cost if row.mechanism == "distance" else None,
-)
-
-OF_LEAST_COST = (
-    Panel("Records that stay true", "expected share", lambda row: row.truth),
-    DISTANCE_MOVED,
-)
-"""Panels of channels on the column's own symbols, where there are such."""
 
 
 def draw_panel(
@@ -314,7 +334,7 @@ def _draw_line(axes: Any, panel: Panel, line: Series) -> None:
         label=line.label,
         markersize=4.5,
         markevery=max(1, len(budgets) // MARKERS_PER_LINE),
-        mfc=line.colour if line.filled else "white",
+        mfc=line.face,
         linewidth=1.4,
     )
 
@@ -478,6 +498,7 @@ def _panel(chart: CurveChart, panel: Panel, lines: Sequence[Series]) -> Any:
     )
     axes = figure.subplots()
     draw_panel(axes, panel, rows, lines)
+    # The page shows the leakages from 0 on, with a little room above the highest line.
     if panel.budget is not None:
         axes.set_ylim(0.0, 1.05 * _highest(panel, rows))
     axes.set_xlim(0.0, max(row.epsilon for row in rows) * 1.03)

@@ -1,4 +1,10 @@
-"""What merging symbols would buy, in lines for the first screen of `design`."""
+"""What merging symbols would buy, in lines for the first screen of `design`.
+
+Every proposal (`mechanisms.merge_proposals`) is an item of a list: its options, what it keeps, and
+which symbols it merges. The paragraph below is about the choice among them. Each promise fails with
+probability at most 1 - level, so one of `count` promises fails with at most count * (1 - level):
+of 5 promises of 95 % the best one is sure of 75 % only.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +45,17 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
         if proposal.together:
             names = listed([w.label(name) for name in proposal.together], MOST_NAMES)
             text += f", and {names} promised together, as one value"
-        lines += w.item(f"{text}.").split("\n")
+        lines += w.item_lines([f"{text}."])
     count = proposals.promises
     # By the union bound over all promises that were tried.
     each = f"{100 * level_for_all(level, count):.6g}"
     together = percent_of(level_of_all(level, count))
-    lines += w.paragraph(
+    lines += w.lines_of(
         "With the whole time limit it may be more. Each is a promise of its own with "
         f"{percent_of(level)} confidence, on a slice of its own. A choice among the {count} "
         f"promises that were tried has {together}, or {percent_of(level)} if each of them has "
-        f"{each} %.",
-        "",
-    ).split("\n")
+        f"{each} %."
+    )
     return lines
 
 

@@ -12,7 +12,7 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks as b
-from mechdesign.report import boxes
+from mechdesign.report import box_sentences, boxes
 from mechdesign.report import wording as w
 from mechdesign.report.content import VERDICTS, promised_bounds
 from mechdesign.report.document import BANNERS, VERIFIED
@@ -29,14 +29,15 @@ WITHHELD = (
 
 def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> b.Document:
     """The report as a page for everybody; `satisfied` is the exact verdict, if known."""
-    lead = boxes.lead(channel)
+    # Whether boxes are filled shows in the released file; the counts that fill them are not public.
+    lead = box_sentences.lead(channel)
     fills = channel.fills
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
     channel = channel.public()
-    notion = boxes.notion_of(channel)
+    notion = box_sentences.notion_of(channel)
     sensitive = w.title(channel.sensitive.columns)
-    released = ", ".join(w.title(variable.columns) for variable in channel.columns)
-    scope = [*boxes.scope_items(channel, notion, None), WITHHELD]
+    released = w.titles(channel.columns)
+    scope = [*box_sentences.scope_items(channel, notion, None), WITHHELD]
     sections = (
         b.Section(
             "promise", "What is promised", _promise_blocks(channel, notion, satisfied)
@@ -93,23 +94,23 @@ def _promise_blocks(
 ) -> tuple[b.Block, ...]:
     """The promise in a sentence, the verdict on it, and strata with promises of their own."""
     if notion is None:
-        return (b.Text(boxes.NOTHING_RELEASED),)
+        return (b.Text(box_sentences.NOTHING_RELEASED),)
     sensitive = w.title(channel.sensitive.columns)
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the counts that are not shown here."
     compared = "with its share in the population"
     if channel.given:
-        given = ", ".join(w.title(variable.columns) for variable in channel.given)
+        given = w.titles(channel.given)
         compared = f"with its share among people of the same {given}"
     texts = [
         f"A released row makes any value of {sensitive} {_factors(notion)}, compared {compared}. "
         f"This holds for the population that the records are drawn from, with "
         f"{percent_of(channel.level)} confidence.",
         f"This is {notion.text}. {verdict}",
-        *boxes.part_lines(channel),
+        *box_sentences.part_lines(channel),
     ]
-    return tuple(b.Text(text) for text in texts)
+    return b.paragraphs(texts)
 
 
 def _box_blocks(channel: BoxChannel, *, fills: bool) -> tuple[b.Block, ...]:

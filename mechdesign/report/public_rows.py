@@ -36,7 +36,7 @@ def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Documen
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
     channel = channel.public()
     sensitive = w.title(channel.sensitive.columns)
-    released = ", ".join(w.title(variable.columns) for variable in channel.levels)
+    released = w.titles(channel.levels)
     covers = COVERS
     if channel.record.promise == RELATIVE:
         covers = COVERS_RELATIVE
@@ -85,6 +85,7 @@ def save_public_row_report(
 
 def _factors(channel: RowChannel, between: str) -> str:
     """The factors that the notion allows, not those that the channel uses."""
+    # Those in use are computed from the table.
     promised = promised_bounds(channel.notion)
     low = w.short_factor(promised.eps_l, upper=False)
     high = w.short_factor(promised.eps_u, upper=True)

@@ -2,6 +2,8 @@
 
 Every row is a channel that was made for something, and the figure of the purpose that it reaches.
 The last sentence has the proven bound on that figure, which no channel with the promise can pass.
+For a task the figure is a share that should be large, I(T;Y) / I(T;X); for queries it is a variance
+that should be small.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Sentences on what a channel was made for: estimates of queries, or another column."""
+"""Sentences on what a channel was made for: estimates of queries, or another column.
+
+They are made from the figures in the record of a channel, so a channel from a file gets the same
+ones as a design. Each sets what is reached beside the proven bound: a variance (times 1/N for N
+records) and the least possible one, or the share of the information about the other column and the
+largest possible one.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The content of a report as plain frozen records; renderers add nothing to it and leave nothing
 out.
 
-A `Report` has a record for each of its parts: what was `Asked`, the `Promise` (with its `Bound`s
+A `Report` has a record for each of its parts: the `Request`, the `Promise` (with its `Bound`s
 and `Belief`s), what holds for the `Population`, what is `Kept`, the `Lifts` before and after, and
 the `ChannelTable` with the `Meaning` of its outputs. `content` fills them, and a report that ends
 in .json is nothing but them.
@@ -43,7 +43,7 @@ class Fact:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Request:
     """The request: columns, symbols, notion and mechanism; in an internal report also the table and
     its size.
 
@@ -226,7 +226,7 @@ class Report:
 
     audience: Audience
     written: str = ""
-    asked: Asked
+    asked: Request
     promise: Promise
     population: Population | None = None
     holds_for: tuple[str, ...]
@@ -279,6 +279,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "notices": () if joint is None else joint.notices,
         "objective": "information",
     }
+    # What a design was made for replaces the objective; a design has at most one of the two.
     least = design.least
     if least is not None:
         record["objective"] = least.objective.name
@@ -300,6 +301,8 @@ def audit_record(
     """The record of `audit --json`; `promise` is what holds for the population, if the
     table counts records.
     """
+    # `before` and `against` exist only after earlier releases and for ratios: elsewhere they are
+    # left out, and not null.
     worst: dict[str, Any] = {}
     for key, value in asdict(audit.worst).items():
         if value not in (None, ()):
@@ -340,4 +343,5 @@ def channel_record(channel: Channel) -> dict[str, Any]:
 
 def to_json(record: Mapping[str, Any]) -> str:
     """One JSON object on one line, Unicode as it is."""
+    # `plain` has replaced infinities: Python would write them as no JSON parser reads them.
     return json.dumps(plain(record), ensure_ascii=False, allow_nan=False)

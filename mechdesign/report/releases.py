@@ -1,5 +1,9 @@
 """Results on released files: the verdict of `check` and the frequencies of `estimate`,
 as text, CSV and JSON.
+
+A check is a line with the verdict, a list of what is impossible, and a line for each test of
+frequencies. That line has the p-value beside the chance that a faithful release fails. An estimate
+is a table with a line for each symbol. Estimates of released rows and boxes are in `row_estimates`.
 """
 
 from __future__ import annotations
@@ -54,6 +58,8 @@ def check_text(check: ReleaseCheck, path: str) -> str:
         lines += ["", "Impossible"]
         for finding in check.findings:
             text = finding.text
+            # A finding names its first record. Of changed cells only the first of each batch is
+            # looked for, so their number would be too small.
             if finding.records > 1 and finding.kind != "cells":
                 text += f" ({count(finding.records, 'record')} in all)"
             lines.append(item(label(text)))
@@ -80,7 +86,8 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
     rows = [[*titles, "estimate", "std.error", "interval"]]
     records, note = largest(result.rows(), "--json and --csv")
     for record in records:
-        # The symbols, then the numbers in the order of `NUMBER_COLUMNS`.
+        # The symbols, then the numbers in the order of `NUMBER_COLUMNS`; the last of them, the
+        # unbiased estimate, is for programs.
         *names, estimate, error, lower, upper, _ = record.values()
         numbers = f"{estimate:.5f}", f"{error:.5f}", f"{lower:.5f} to {upper:.5f}"
         rows.append([*map(label, names), *numbers])

@@ -1,7 +1,9 @@
 """The answer of `compare --release`, in words and as a record.
 
 It sets a channel for whole rows beside the two ways of releasing the same columns without one:
-every column through a channel of its own, and randomised response.
+every column through a channel of its own, and randomised response. The table has a line for each
+way; below it each gets a sentence: the bound on the first, the row that breaks the promise of the
+second, and the parameter of the third.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ VERDICTS = {True: "kept", False: "BROKEN", None: "not known"}
 def row_comparison_text(comparison: RowComparison) -> str:
     """The table of the ways, and a sentence on each; without a final newline."""
     channel = comparison.design.channel
-    columns = ", ".join(w.title(variable.columns) for variable in channel.levels)
+    columns = w.titles(channel.levels)
     sensitive = w.title(channel.sensitive.columns)
     given = ""
     if channel.given:
-        names = ", ".join(w.title(variable.columns) for variable in channel.given)
+        names = w.titles(channel.given)
         given = f" {names} as they are, and"
     notion = comparison.design.audit.notion.text
     promise = comparison.design.audit.promise
@@ -82,11 +84,13 @@ def _rows(comparison: RowComparison) -> list[list[str]]:
             low = w.factor_text(way.achieved.eps_l, upper=False)
             high = w.factor_text(way.achieved.eps_u, upper=True)
             factor = f"{low} to {high}"
+            # The first columns alone: the whole row tells at least as much.
             if not way.complete:
                 factor = f"at least {factor}"
         kept = "?" if way.kept is None else w.percent_at_least(way.kept)
         cells = "-"
         if way.truth is not None:
+            # The mean over the columns, each with its own share.
             cells = w.percent_at_least(sum(way.truth.values()) / len(way.truth))
         rows.append([way.name, VERDICTS[way.satisfied], factor, kept, cells])
     return rows

@@ -2,19 +2,25 @@
 
 The order is that of `first_screen`: how far can a belief move, for the table and for the population
 behind it; how much is kept, in all and of each column; what is not covered; what comes next.
-Numbers are short, and never more favourable than the proven ones.
+Numbers are short, and never more favourable than the proven ones. The promise, what it does not
+cover, and what the search left undone are whole; the table of levels and the remark on rare rows
+get the lines that are left, and name what only `--full` has.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING
 
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
-from mechdesign.report.first_screen import FULL, MOST_LINES, lines_within
+from mechdesign.report.first_screen import (
+    FULL,
+    MOST_LINES,
+    kept_sentence,
+    lines_within,
+)
 from mechdesign.report.rows import (
     RELATIVE,
     lead_text,
@@ -32,7 +38,9 @@ PARTS = "A part of a row without its given columns: it can reveal what these rev
 
 
 def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
-    """The text of a design of rows in at most 25 lines, without a final newline.
+    """The text of a design of rows, without a final newline.
+
+    It has at most 25 lines, unless remarks on the search need more.
 
     Parameters
     ----------
@@ -40,15 +48,22 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
     last : sequence of str
         Lines on the files that were written and the next command.
     """
+    utility = kept_sentence(
+        design.nmi,
+        design.upper_bound_nmi,
+        beyond_given=bool(design.channel.given),
+        rivals="mechanism with this promise",
+    )
+    # The promise, its limits and what the search left undone are never cut. The levels, then the
+    # remark on the table, share the room between.
     before = [*w.lines_of(lead_text(design.channel)), *_promise_lines(design), ""]
-    before += w.lines_of(_utility_text(design))
+    before += w.lines_of(utility)
     if design.purpose is not None:
         before += w.lines_of(task_text(design, design.purpose))
     after = ["", *_uncovered_lines(design), "", FULL, *last]
-    # The promise, its limits and what the search left undone come whole: a reader must not take
-    # a search that was cut short for a finished one. The levels, then the remark on the table,
-    # take what room is left.
-    search = _message_lines(design)
+    # A reader must not take a search that was cut short for a finished one.
+    search = w.all_lines(w.remark_sentences(design.messages))
+
     room = MOST_LINES - len(before) - len(search) - len(after)
     levels = _level_lines(design, room)
     remark = _remark_lines(design, room - len(levels))
@@ -70,19 +85,6 @@ def _promise_lines(design: RowDesign) -> list[str]:
     return lines
 
 
-def _utility_text(design: RowDesign) -> str:
-    """The information kept, and what no mechanism can exceed."""
-    beyond = ""
-    if design.channel.given:
-        beyond = " beyond the given ones"
-    kept = w.tenths_at_least(design.nmi)
-    bound = w.percent(design.upper_bound_nmi, ROUND_CEILING, step=w.TENTH)
-    return (
-        f"Kept: {kept} of the information in the released columns{beyond}; no mechanism with this "
-        f"promise keeps more than {bound} (proven)."
-    )
-
-
 def _level_lines(design: RowDesign, room: int) -> list[str]:
     """A line for each level, as many as there is room for.
 
@@ -100,14 +102,6 @@ def _level_lines(design: RowDesign, room: int) -> list[str]:
         else:
             rows.append([name, _shares(level.truth), _shares(level.constant), added])
     return lines_within(rows, room, "more level")
-
-
-def _message_lines(design: RowDesign) -> list[str]:
-    """What the search did not finish, and what would help."""
-    lines: list[str] = []
-    for message in design.messages:
-        lines += w.lines_of(f"{message[:1].upper()}{message[1:].rstrip('.')}.")
-    return lines
 
 
 def _remark_lines(design: RowDesign, room: int) -> list[str]:
@@ -144,7 +138,4 @@ def _uncovered_lines(design: RowDesign) -> list[str]:
             f"Other probabilities of {sensitive} than the table's: then the factor is at most "
             f"{factor}."
         )
-    lines = ["Not covered"]
-    for text in items:
-        lines += w.item(text).split("\n")
-    return lines
+    return ["Not covered", *w.item_lines(items)]

@@ -1,9 +1,15 @@
-"""Row channels in words and as records: the design, the verdict, and the channel itself.
+"""Row channels in words and as records: what commands print of a release of whole rows.
 
-Each command has a pair of functions here: `row_design_text` and `row_design_record` for `design
---release`, `row_audit_..` for `audit`, `row_channel_..` for `show`, `row_frequencies_..` for
-`estimate`. A text has the same order as the reports: what is promised, what is kept, and where the
-promise ends. Factors come from the exact budgets, rounded outwards.
+Each command has a text for people and a record for `--json`: `row_design_..` for `design
+--release`, `row_audit_..` for `audit`, and `row_channel_..` for `show`; `row_measures_text` is for
+`audit --all-measures`. A text has the same order as the reports: what is promised, what is kept,
+and where the promise ends.
+
+The exact audit has budgets in nats, and people read factors: eps_l = 0.5 and eps_u = 0.7 become
+"between 0.60653 and 2.0138". The first is exp(-eps_l) rounded down and the second exp(eps_u)
+rounded up, so that no printed range is narrower than the proven one.
+
+The sentences at the end, from `lead_text` on, also serve the first screen (`row_first_screen`).
 """
 
 from __future__ import annotations
@@ -11,12 +17,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.analysis.row_frequencies import RowFrequencies
 from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.rows import RowAudit
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.row_channel import RowChannel
-from mechdesign.core.wording import percent_of, quoted
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import to_record
@@ -49,19 +54,6 @@ IDENTITY = (
 BEYOND = "Any other column released beside these ends the promise."
 
 
-# What the estimates of columns from boxes rest on: the channel's own table, or nothing.
-OWN_POPULATION = (
-    "These estimates take the released records for draws from the population of the channel's own "
-    "table, whose records say how symbols share a box; --any-data does without that, and has "
-    "wider intervals."
-)
-
-ANY_DATA = (
-    "The intervals hold for all data: a symbol has at least the records of the boxes that hold it "
-    "alone, and at most those of all boxes that may hold it. The estimate is the middle."
-)
-
-
 def row_design_text(design: RowDesign) -> str:
     """The text of `design --release`, what matters first; without a final newline."""
     channel = design.channel
@@ -74,17 +66,16 @@ def row_design_text(design: RowDesign) -> str:
     ]
     if design.given_lift is not None:
         lines.append(w.paragraph(_given_text(design.given_lift)))
-    lines += ["", "What is kept", w.paragraph(_kept_text(design))]
+    lines += ["", "What is kept", w.paragraph(_utility_text(design))]
     if design.purpose is not None:
         lines.append(w.paragraph(task_text(design, design.purpose)))
     lines += w.aligned(_level_rows(design), left=(0,))
     if design.stopped > 0.0:
         lines.append(w.paragraph(stopped_text(design)))
     lines += ["", "Where the promise ends"]
-    lines += [w.item(text) for text in _scope(design)]
+    lines += w.item_lines(_scope_texts(design))
     if design.messages:
-        lines += ["", "Notes"]
-        lines += [w.item(message) for message in design.messages]
+        lines += ["", "Notes", *w.item_lines(design.messages)]
     return "\n".join(lines)
 
 
@@ -103,6 +94,9 @@ def row_design_record(design: RowDesign, output: str | None) -> dict[str, Any]:
             }
         )
     given = None if design.given_lift is None else asdict(design.given_lift)
+    # The keys are those of designs for boxes (`boxes.box_design_record`) and of one column
+    # (`record.design_record`), so that programs read all three alike. What a row channel cannot
+    # have is null: boxes, and a promise for the population.
     return {
         "mechanism": "rows",
         "method": "tree",
@@ -206,7 +200,7 @@ def row_channel_text(channel: RowChannel) -> str:
         )
     lines += w.aligned(rows, left=(0,))
     if channel.given:
-        given = ", ".join(w.title(variable.columns) for variable in channel.given)
+        given = w.titles(channel.given)
         lines.append(f"Given as they are: {given} ({len(channel.strata):,} strata).")
     if channel.table is None:
         lines.append("This public file does not carry the table.")
@@ -241,56 +235,6 @@ def row_channel_record(channel: RowChannel) -> dict[str, Any]:
         "certificate": record.certificate,
         "provenance": record.provenance,
     }
-
-
-def row_frequencies_text(frequencies: RowFrequencies) -> str:
-    """The text of `estimate` on released rows, without a final newline."""
-    names = [w.label(name) for name in frequencies.columns]
-    # Values that the outputs do not tell apart: a part of the interval stays open, and the standard
-    # error does not see it.
-    unresolved = frequencies.unidentified > 0.0
-    header = [*names, "estimate", "std.error", "interval"]
-    if unresolved:
-        header.insert(-1, "not told apart")
-    rows = [header]
-    records, note = w.largest(frequencies.rows(), "--json")
-    for record in records:
-        cells = [w.label(record[name]) for name in frequencies.columns]
-        cells += [f"{record['estimate']:.5f}", f"{record['standard_error']:.5f}"]
-        if unresolved:
-            cells.append(f"{record['unresolved']:.5f}")
-        cells.append(f"{record['lower']:.5f} to {record['upper']:.5f}")
-        rows.append(cells)
-    lines = [
-        f"Frequencies of {' by '.join(names)} from {w.count(frequencies.records, 'released row')}; "
-        f"{percent_of(frequencies.level)} intervals for the population of the records.",
-        "",
-        *w.aligned(rows, left=(*range(len(names)), len(header) - 1)),
-        *note,
-    ]
-    if unresolved:
-        lines.append(
-            w.paragraph(
-                "What stands under 'not told apart' is the part of an interval that stays open "
-                "however many records there are, because the released values do not tell this "
-                "value from others."
-            )
-        )
-    return "\n".join(lines)
-
-
-def row_frequencies_record(frequencies: RowFrequencies) -> dict[str, Any]:
-    """One of the `frequencies` of `estimate --json` on released rows and boxes."""
-    return {
-        "columns": frequencies.columns,
-        "unidentified": frequencies.unidentified,
-        "rows": frequencies.rows(),
-    }
-
-
-def box_estimate_note(*, is_bounded: bool) -> str:
-    """What the estimates of columns from boxes rest on."""
-    return w.paragraph(ANY_DATA if is_bounded else OWN_POPULATION, "")
 
 
 def lead_text(channel: RowChannel) -> str:
@@ -328,11 +272,9 @@ def task_text(design: RowDesign, task: TaskUtility) -> str:
 
 def _columns(channel: RowChannel) -> str:
     """The released columns, and which of them are randomised where some are not."""
-    names = [w.title(variable.columns) for variable in channel.levels]
-    text = ", ".join(names)
+    text = w.titles(channel.levels)
     if channel.given:
-        given = ", ".join(w.title(variable.columns) for variable in channel.given)
-        text += f" (randomised) and {given} (as they are)"
+        text += f" (randomised) and {w.titles(channel.given)} (as they are)"
     return text
 
 
@@ -340,6 +282,7 @@ def _promise_text(design: RowDesign) -> str:
     """The promise as a factor between two numbers, or as one bound where the notion
     leaves the other side free; from the exact budgets that the channel attains.
     """
+    # What a channel happens to attain on a free side is no promise, so it is not printed.
     sensitive = sensitive_name(design.channel)
     low, high = _factors(design.achieved)
     match design.audit.notion.limits.free_sides:
@@ -390,7 +333,7 @@ def _factors(achieved: Achieved) -> tuple[str, str]:
     return low, high
 
 
-def _kept_text(design: RowDesign) -> str:
+def _utility_text(design: RowDesign) -> str:
     """The share of the information that is kept, and the bound on it."""
     text = f"{w.percent_at_least(design.nmi)} of the information in the released columns is kept"
     if design.channel.given:
@@ -401,8 +344,10 @@ def _kept_text(design: RowDesign) -> str:
 
 def _level_rows(design: RowDesign) -> list[list[str]]:
     """A row for each level: unchanged cells, how many the most frequent symbol would leave
-    unchanged, what the level adds to the information kept, and the budget spent up to there. The
-    shares in `adds` sum to the information kept in all.
+    unchanged, what the level adds to the information kept, and the budget spent up to there.
+
+    By the chain rule I(X; Y | K) = sum over j of I(X; Y_j | K, Y_1 .. Y_{j-1}), so the shares in
+    `adds` sum to the information kept in all.
     """
     rows = [["column", "unchanged cells", "if constant", "adds", "factor so far"]]
     for level in design.levels:
@@ -427,12 +372,17 @@ def _percents(shares: dict[str, float]) -> str:
     return ", ".join(w.percent_at_least(share) for share in shares.values())
 
 
-def _scope(design: RowDesign) -> list[str]:
+def _scope_texts(design: RowDesign) -> list[str]:
     """What the promise covers and what it leaves open."""
     size = "weights or probabilities"
     if design.records is not None:
         size = w.count(design.records, "record")
-    covers = PARTS_OF_RELATIVE if design.audit.promise == RELATIVE else COVERS
+    # Of a part y without the given columns k,
+    # P(s|y) / P(s) = sum_k P(k|y) [P(s|k,y) / P(s|k)] [P(s|k) / P(s)]:
+    # the promise bounds the first bracket, and the leakage of k alone the second.
+    covers = COVERS
+    if design.audit.promise == RELATIVE:
+        covers = PARTS_OF_RELATIVE
     sensitive = sensitive_name(design.channel)
     texts = [POPULATION.format(records=size), covers]
     for side in design.audit.notion.limits.free_sides:

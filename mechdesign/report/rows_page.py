@@ -4,7 +4,11 @@ Everything is computed again from the channel file: the exact audit, and the law
 (`auditing.row_leaves`). So `report` on a file and `design --report` write the same page.
 
 `row_report` computes the content: the audit, a `ColumnLedger` for each level and the `WorstRow`s.
-`report_page` lays it out, and `report_record` is its JSON.
+`report_page` lays it out, `report_record` is its JSON, and `save_row_report` does all three.
+
+Two computations are done here. `level_joints` sends all rows of the table down the tree and adds up
+P(x_j, y_j) of every level, from which a ledger has H(X_j) and I(X_j; Y_j). `worst_rows` takes the
+posterior P(s|y) of every whole row y and lists the rows with the largest |ln P(s|y) / P(s)|.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +31,7 @@ from mechdesign.notions import to_record
 from mechdesign.report import blocks as b
 from mechdesign.report import plots
 from mechdesign.report import wording as w
+from mechdesign.report.document import VERIFIED
 from mechdesign.report.writing import save_page
 
 MOST_WORST = 10
@@ -89,10 +95,11 @@ class WorstRow:
 
     @property
     def move(self) -> float:
-        """Largest absolute log-lift of a secret."""
+        """Largest absolute log-lift |ln P(s|y) / P(s)| of a secret, in nats."""
         largest = 0.0
         for before, after in zip(self.prior, self.posterior, strict=True):
             if before == 0.0:
+                # A secret that does not occur in the stratum has no lift.
                 continue
             if after == 0.0:
                 return math.inf
@@ -102,7 +109,11 @@ class WorstRow:
 
 @dataclass(frozen=True)
 class RowReport:
-    """What the page shows."""
+    """What the page shows, made by `row_report`; `ledgers` in the order of the levels.
+
+    `nmi`, the bound and the `task` come from the channel file, where the search left them; None if
+    the file lacks them.
+    """
 
     channel: RowChannel
     audit: RowAudit
@@ -145,30 +156,29 @@ def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
     """The report as a page for those who may see the table; `pictures` need matplotlib."""
     channel = report.channel
     sensitive = w.title(channel.sensitive.columns)
-    released = ", ".join(w.title(variable.columns) for variable in channel.levels)
+    released = w.titles(channel.levels)
     picture: list[b.Block] = []
     if pictures:
         picture.append(ledger_picture(report.ledgers))
+    promise = b.Section(
+        "promise", "What is promised", tuple(_promise_blocks(report, sensitive))
+    )
+    columns = b.Section(
+        "columns",
+        "Where each column's information went",
+        (*picture, *_column_blocks(report)),
+    )
+    worst = b.Section(
+        "worst", "Before and after", tuple(_worst_blocks(report, sensitive))
+    )
+    scope = b.Section("scope", "Where the promise ends", (_scope_bullets(report),))
     return b.Document(
         title=f"Release of {released}, protecting {sensitive}",
         banner="Internal report: it is computed from the table. Do not publish.",
         internal=True,
         lead=f"{released} are released together; {sensitive} is protected.",
         highlights=_cards(report),
-        sections=(
-            b.Section(
-                "promise", "What is promised", tuple(_promise_blocks(report, sensitive))
-            ),
-            b.Section(
-                "columns",
-                "Where each column's information went",
-                (*picture, *_column_blocks(report)),
-            ),
-            b.Section(
-                "worst", "Before and after", tuple(_worst_blocks(report, sensitive))
-            ),
-            b.Section("scope", "Where the promise ends", (_scope_bullets(report),)),
-        ),
+        sections=(promise, columns, worst, scope),
         footer="Written by mechdesign.",
     )
 
@@ -200,12 +210,8 @@ def report_record(report: RowReport) -> dict[str, Any]:
 def save_row_report(channel: RowChannel, path: str, *, overwrite: bool) -> RowReport:
     """Compute the report of a channel and write it, as HTML, Markdown or JSON by the ending."""
     report = row_report(channel)
-    save_page(
-        path,
-        report_record(report),
-        lambda pictures: report_page(report, pictures=pictures),
-        overwrite=overwrite,
-    )
+    page = partial(report_page, report)
+    save_page(path, report_record(report), page, overwrite=overwrite)
     return report
 
 
@@ -219,6 +225,7 @@ def worst_rows(law: RowLaw, most: int = MOST_WORST) -> tuple[WorstRow, ...]:
         lifts = np.abs(np.log(posteriors / priors))
     # 0 / 0 is a secret that does not occur in the stratum, which no row can move.
     moves = np.nan_to_num(lifts, nan=0.0, posinf=math.inf).max(axis=1)
+    # Stable, so that ties stand in the order of the leaves and a page is always the same.
     for leaf in np.argsort(-moves, kind="stable")[:most].tolist():
         row = WorstRow(
             row=law.texts(leaf),
@@ -289,6 +296,7 @@ def _task(utility: Mapping[str, Any]) -> TaskUtility | None:
 
 def _priors(law: RowLaw) -> NDArray[np.float64]:
     """(leaves, |S|) prior that the promise compares with: the table's, or the stratum's."""
+    # The relative promise is about P(s|y,k) / P(s|k), with the given columns k of the leaf.
     if law.channel.record.promise != RELATIVE:
         return np.broadcast_to(law.prior, law.masses.shape)
     counts = law.priors.astype(np.float64)[law.strata]
@@ -304,6 +312,7 @@ def _ledgers(
     for level, joint in enumerate(joints):
         truth = None
         if channel.record.objective == TRUTH:
+            # With this objective output i is symbol i, so the diagonal is P(Y_j = X_j).
             truth = float(np.trace(joint))
         spent = audit.spent[level]
         ledger = ColumnLedger(
@@ -343,14 +352,11 @@ def _factors(eps_l: float, eps_u: float, between: str = " to ") -> str:
 def _cards(report: RowReport) -> tuple[tuple[str, str], ...]:
     """The cards at the top: (title, text) pairs."""
     achieved = report.audit.achieved
-    verified = "VIOLATED"
-    if report.audit.satisfied:
-        verified = "yes, exactly"
     cards = [
         ("Times as likely as before", _factors(achieved.eps_l, achieved.eps_u)),
         POPULATION_CARD,
         ("Privacy notion", report.audit.notion.text),
-        ("Verified", verified),
+        ("Verified", VERIFIED[report.audit.satisfied]),
     ]
     if report.nmi is not None:
         cards.append(("Information kept", w.percent_at_least(report.nmi)))
@@ -384,7 +390,7 @@ def _promise_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
             "The given columns are released as they are. Alone they change these probabilities by "
             f"a factor between {alone}."
         )
-    return [b.Text(text) for text in texts]
+    return list(b.paragraphs(texts))
 
 
 def _column_blocks(report: RowReport) -> list[b.Block]:
@@ -450,7 +456,10 @@ def _scope_bullets(report: RowReport) -> b.Bullets:
 
 
 class Ledger(Protocol):
-    """The information of a column, and how much of it is kept, in nats."""
+    """The information of a column, and how much of it is kept, in nats.
+
+    `ColumnLedger` of rows has these, and `box_utility.ColumnKept` of boxes.
+    """
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -474,9 +483,14 @@ def ledger_picture(ledgers: Sequence[Ledger]) -> b.Picture:
         "For every column, the information that is kept and what is lost to privacy; "
         "the table below has the numbers."
     )
-    names = [b.short(w.title(ledger.columns)) for ledger in ledgers]
-    kept = [min(ledger.kept, ledger.entropy) for ledger in ledgers]
-    lost = [max(0.0, ledger.entropy - ledger.kept) for ledger in ledgers]
+    names: list[str] = []
+    kept: list[float] = []
+    lost: list[float] = []
+    for ledger in ledgers:
+        names.append(b.short(w.title(ledger.columns)))
+        # Rounding can put I(X_j; Y_j) above H(X_j); the two bars still make up H(X_j).
+        kept.append(min(ledger.kept, ledger.entropy))
+        lost.append(max(0.0, ledger.entropy - ledger.kept))
     with plots.settings(**plots.PAGE):
         height = 1.1 + 0.4 * len(ledgers)
         figure = plots.new_figure(figsize=(PICTURE_WIDTH, height), layout="constrained")
@@ -493,6 +507,7 @@ def ledger_picture(ledgers: Sequence[Ledger]) -> b.Picture:
         )
         # A dollar sign in the name of a column is no formula.
         axes.set_yticks(places, labels=names, parse_math=False)
+        # The first column at the top, as in the table.
         axes.invert_yaxis()
         axes.set_xlabel("information in the column (nats)")
         figure.legend(loc="outside upper center", ncols=2, frameon=False)

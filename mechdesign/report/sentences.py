@@ -1,7 +1,8 @@
 """Sentences and plain records about a population, and about several releases together.
 
 The words are in the macros of ``terminal.txt.jinja``. `text_of` calls one of them with its facts;
-the filters that macros may use are named in `_macros`.
+the filters that macros may use are named in `_macros`. So ``text_of("spending", spending)`` fills
+the macro `spending`, in which ``{{ achieved | budgets }}`` becomes "eps_l 0.5, eps_u 0.7, ..".
 """
 
 from __future__ import annotations

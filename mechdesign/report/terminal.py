@@ -55,7 +55,10 @@ OF_OUTPUTS = (
 
 def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> str:
     """The text of `design`: what matters first, derived measures last; without a final newline."""
-    attained = measure(design.channel, joint).leakage if all_measures else {}
+    # Measuring takes time on a large table, and only --all-measures shows it.
+    attained = {}
+    if all_measures:
+        attained = measure(design.channel, joint).leakage
     report = summary_report(
         design, joint, attained=attained, remarks=remarks_of(design)
     )
@@ -127,6 +130,7 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     """What is kept, what the outputs say about S, and what theorems promise;
     `per_output` adds a table.
     """
+    # Whoever wants all outputs of a large channel takes the JSON.
     table: list[list[str]] = []
     shown = measures.outputs[: b.MOST_ROWS]
     if per_output:
@@ -197,6 +201,7 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
         return lines
     bounds: list[tuple[str, str]] = []
     for bound in report.promise.bounds:
+        # Those in nats, which people compare with other tools; the others have no unit.
         if bound.promised is not None and bound.unit:
             name = bound.measure.split(" (")[0]
             bounds.append((name, amount(bound.promised, bound.unit)))

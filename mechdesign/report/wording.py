@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import (
@@ -62,6 +62,7 @@ def percent(
     """
     # `Decimal` of a double is exact, so only `quantize` rounds, in the direction asked for.
     rounded = (Decimal(share) * 100).quantize(step, rounding=rounding)
+    # "0.000 %" of a share above 0, or "100.000 %" of one below 1, would claim a certainty.
     if rounded <= 0 < share:
         return ">0 %" if rounding == ROUND_FLOOR else f"<{step} %"
     if rounded >= 100 and share < 1:
@@ -118,6 +119,20 @@ def title(columns: tuple[str, ...], between: str = " x ") -> str:
     return between.join(isolated(label(column)) for column in columns)
 
 
+class Named(Protocol):
+    """A variable, or figures on one: it has the names of its columns."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """One name, or several of crossed columns."""
+        ...
+
+
+def titles(variables: Iterable[Named]) -> str:
+    """The names of several variables: ``age, city x sex``."""
+    return ", ".join(title(variable.columns) for variable in variables)
+
+
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """``1 record``, ``31,580 records``."""
     if number == 1:
@@ -151,7 +166,7 @@ def short_factor(nats: float, *, upper: bool) -> str:
         return "any" if upper else "0"
     if upper:
         return factor_at_most(nats, SPOKEN_DIGITS)
-    # Two digits below 1: 0.60 and not 0.606.
+    # Lower factors are below 1, where two digits are as fine as three above: 0.60 and not 0.606.
     return factor_at_least(nats, SPOKEN_DIGITS - 1)
 
 
@@ -187,6 +202,7 @@ def range_text(lower: float, upper: float) -> str:
 def change_text(achieved: Achieved, notion: Notion, secret: str) -> str:
     """The largest effects of a released row, on the sides that the notion bounds."""
     limits = notion.limits
+    # A notion on ratios of rows alone, such as ldp, bounds P(y|s) / P(y|s') and no change of P(s).
     if isinstance(limits, LiftLimits) and not limits.need_shares:
         factor = short_factor(achieved.eps_ldp, upper=True)
         return (
@@ -204,6 +220,7 @@ def paragraph(text: str, first: str = "  ") -> str:
         WIDTH,
         initial_indent=first,
         subsequent_indent=" " * len(first),
+        # A broken label could not be searched for, or copied into another command.
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -214,9 +231,33 @@ def lines_of(text: str) -> list[str]:
     return paragraph(text, "").split("\n")
 
 
+def all_lines(texts: Iterable[str]) -> list[str]:
+    """Several sentences as lines that fit a terminal; each sentence starts a line."""
+    lines: list[str] = []
+    for text in texts:
+        lines += lines_of(text)
+    return lines
+
+
+def remark_sentences(messages: Iterable[str]) -> list[str]:
+    """The remarks of a search, each with a capital letter and a full stop."""
+    sentences: list[str] = []
+    for message in messages:
+        sentences.append(f"{message[:1].upper()}{message[1:].rstrip('.')}.")
+    return sentences
+
+
 def item(text: str) -> str:
     """`text` as an item of a list."""
     return paragraph(text, "  - ")
+
+
+def item_lines(texts: Iterable[str]) -> list[str]:
+    """The lines of a list that has an item for each text."""
+    lines: list[str] = []
+    for text in texts:
+        lines += item(text).split("\n")
+    return lines
 
 
 def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
@@ -228,7 +269,10 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
     for row in rows:
         cells: list[str] = []
         for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            cells.append(cell.ljust(width) if column in left else cell.rjust(width))
+            if column in left:
+                cells.append(cell.ljust(width))
+            else:
+                cells.append(cell.rjust(width))
         lines.append(f"  {'  '.join(cells)}".rstrip())
     return lines
 
@@ -241,6 +285,7 @@ def largest(
     Up to `MOST_ESTIMATES` records are all shown, in their order; of more, those with the largest
     ``estimate``. `all_in` names the options that show all.
     """
+    # A column of 10,000 symbols would scroll away what was said above it.
     if len(records) <= MOST_ESTIMATES:
         return records, []
     shown = sorted(records, key=lambda record: -record["estimate"])[:MOST_ESTIMATES]
@@ -310,6 +355,7 @@ def _barred(text: str, *left: int) -> str:
     rows: list[list[str]] = []
     for line in text.splitlines():
         rows.append([cell.strip() for cell in line.split(" | ")])
+    # Rows of a template may end early, where they have nothing more to say.
     width = max(map(len, rows))
     for row in rows:
         row.extend([""] * (width - len(row)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.report import blocks as b
@@ -20,6 +20,10 @@ from mechdesign.report.record import FORMAT, VERSION, Report, to_json
 
 HTML = ".html"
 ENDINGS = (HTML, ".md", ".json")
+
+
+PageMaker: TypeAlias = Callable[..., b.Document]
+"""``page(pictures=..)`` lays out a page, with pictures or without."""
 
 
 def check_report(
@@ -44,18 +48,13 @@ def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> N
 
 
 def save_page(
-    path: PathLike,
-    record: Mapping[str, Any],
-    page: Callable[[bool], b.Document],
-    *,
-    overwrite: bool,
+    path: PathLike, record: Mapping[str, Any], page: PageMaker, *, overwrite: bool
 ) -> None:
-    """Write a page as HTML, Markdown or JSON by the ending of its path, whole or not at all.
-
-    `page` is asked whether it is to have pictures: Markdown shows none, and needs no matplotlib.
-    """
+    """Write a page as HTML, Markdown or JSON by the ending of its path, whole or not at all."""
     ending = Path(path).suffix.lower()
-    text = document_text(record, lambda: page(ending == HTML), ending)
+    # Markdown shows no pictures, and so needs no matplotlib.
+    pictures = ending == HTML
+    text = document_text(record, lambda: page(pictures=pictures), ending)
     save_text(path, text, overwrite=overwrite)
 
 

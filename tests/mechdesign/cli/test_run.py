@@ -13,8 +13,8 @@ import pytest
 
 from mechdesign.cli import main
 from mechdesign.cli import run as r
+from mechdesign.cli.job_file import job_model, line_of
 from mechdesign.cli.line import declared
-from mechdesign.cli.run import job_model, line_of
 from mechdesign.jobs.ledger import Ledger
 from tests.mechdesign.cli.conftest import contents
 

@@ -1,0 +1,257 @@
+"""Sentences on channels for boxes of rows, which the terminal and the pages share.
+
+Each function writes the sentences on one question: what is released (`lead`), what a released row
+can do to a belief (`promise_lines`), what is kept (`kept_lines`, `unchanged_lines`), what the
+records were used for (`slice_sentence`), what limits it (`part_lines`, `rare_lines`), and what is
+not covered (`scope_items`). `boxes`, `box_first_screen`, `boxes_page` and `public_boxes` choose
+among them.
+
+Where the numbers come from: promises from the exact audit (`audit_boxes`), for the population and
+for the records of the proof; what is kept from the file (`BoxUtility`), because the file has no
+counts of single columns; unchanged cells from `box_truth`. The bound on what is kept is about
+channels for the same boxes, not about every mechanism: what the boxes themselves lose is not in it.
+"""
+
+from __future__ import annotations
+
+from mechdesign.analysis.box_truth import box_truth
+from mechdesign.auditing.boxes import BoxAudit
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.core.wording import listed, percent_of
+from mechdesign.notions import Notion, from_record
+from mechdesign.report import wording as w
+from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.tables.uncovered_values import uncovered_sentence
+
+LITTLE = 0.5
+"""Kept share below which the rarest sensitive values are named."""
+
+MOST_RARE = 3
+"""Most of these values that are named."""
+
+NOTHING_RELEASED = (
+    "Nothing but the given columns is released: no part of the table has enough "
+    "records for boxes."
+)
+
+
+def lead(channel: BoxChannel) -> str:
+    """What is released, and what is protected, in a sentence."""
+    columns = w.titles(channel.columns)
+    secret = w.title(channel.sensitive.columns)
+    verb = "is released"
+    if len(channel.columns) > 1:
+        verb = "are released together"
+    form = "in boxes of values"
+    if channel.fills:
+        form = "in boxes that are filled with symbols"
+    given = ""
+    if channel.given:
+        given = f", {w.titles(channel.given)} as in the data"
+    return f"{columns} {verb} {form}{given}; {secret} is protected."
+
+
+def promise_lines(audit: BoxAudit) -> list[str]:
+    """What a released row can do to a belief: in the population, and by the table."""
+    secret = w.title(audit.sensitive)
+    if audit.notion is None:
+        return [f"A released row says nothing about {secret} beyond its given columns."]
+    verdict = "verified" if audit.satisfied else "VIOLATED"
+    level = percent_of(audit.level)
+    population = w.change_text(audit.achieved, audit.notion, secret)
+    table = w.change_text(audit.on_table, audit.notion, secret)
+    lines = [
+        f"Population ({level} confidence): {population} ({verdict}).",
+        f"Table (the records of the proof): {table}.",
+    ]
+    if len(audit.together) == 1:
+        names = listed(audit.together[0])
+        lines.append(f"Of {names} this holds together, as one value, and not of each.")
+    elif audit.together:
+        lines.append(
+            f"Some values of {secret} are promised together, others in other strata: of these it "
+            "holds as one value, and not of each."
+        )
+    if audit.given:
+        given = ", ".join(w.label(name) for name in audit.given)
+        lines.append(
+            f"This compares with records of the same {given}, which the promise takes as known."
+        )
+    return lines
+
+
+def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
+    """What is kept of all columns and of each, with the bound for the boxes."""
+    columns = w.titles(utility.columns)
+    beyond = ""
+    if channel.given:
+        beyond = ", beyond the given ones"
+    kept = w.tenths_at_least(utility.nmi)
+    lines = [
+        f"Kept: {kept} of the information in {columns}{beyond} ({utility.information:.4g} of "
+        f"{utility.entropy:.4g} nats). No channel for these boxes keeps more than "
+        f"{w.at_most(utility.bound)} nats (proven).",
+    ]
+    if len(utility.columns) > 1:
+        shares: list[str] = []
+        for column in utility.columns:
+            share = w.tenths_at_least(column.share)
+            shares.append(f"{w.title(column.columns)} {share}")
+        lines.append(f"Of each column by itself: {', '.join(shares)}.")
+    return lines
+
+
+def unchanged_lines(channel: BoxChannel) -> list[str]:
+    """How many cells of each column stay as they are, or can be read from the released box."""
+    truth = box_truth(channel)
+    if truth is None:
+        return []
+    shares: list[str] = []
+    for variable, share in zip(channel.columns, truth, strict=True):
+        shares.append(f"{w.title(variable.columns)} {w.tenths_at_least(share)}")
+    manner = "released in a box of one value"
+    if channel.fills:
+        manner = "released as they are"
+    return [f"Unchanged: {', '.join(shares)} of the cells are {manner} (expected)."]
+
+
+def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
+    """Which records the boxes come from, and which ones the proof uses.
+
+    No record does both: boxes that are chosen by the records of the proof would void its
+    confidence.
+    """
+    others = utility.records - channel.slice_records
+    proof = 0
+    for part in channel.parts:
+        if part.channel is not None and part.channel.joint is not None:
+            proof += sum(part.channel.joint.sensitive_counts)
+    # The records of strata where nothing is released prove nothing, so they are not among these.
+    used = f"the other {others:,}"
+    if proof < others:
+        used = f"{proof:,} of {used}"
+    boxes = w.count(channel.boxes, "box", "boxes")
+    return (
+        f"The {boxes} of rows were learned on {w.count(channel.slice_records, 'record')}; the "
+        f"proof uses {used}."
+    )
+
+
+def part_lines(channel: BoxChannel) -> list[str]:
+    """Strata that release nothing, and sensitive values that are one value in the promise."""
+    lines: list[str] = []
+    # A part is a stratum of the given columns; it is silent if it releases nothing else.
+    silent = sum(part.channel is None for part in channel.parts)
+    if silent == len(channel.parts):
+        lines.append(NOTHING_RELEASED)
+    elif silent:
+        verb = "has" if silent == 1 else "have"
+        lines.append(
+            f"{silent} of {len(channel.parts)} strata of the given columns {verb} too few records, "
+            "or a single sensitive value. Nothing but the given columns is released there."
+        )
+    for part in channel.parts:
+        for group in part.together:
+            # A group of one value is promised by itself, as every value is by default.
+            if len(group) < 2:
+                continue
+            names = ", ".join(w.label(channel.sensitive.names[s]) for s in group)
+            lines.append(
+                f"{channel.stratum_text(part)}promised together, as one value: {names}. Nothing "
+                "is promised of one of them against another."
+            )
+    return [f"{line[:1].upper()}{line[1:]}" for line in lines]
+
+
+def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
+    """What rare sensitive values make impossible, and which they are where little is kept."""
+    limit = utility.limit
+    if limit is None:
+        return []
+    remedy = rare_remedy(channel)
+    if limit.information < utility.entropy:
+        text = limit.text(channel.level)
+        if utility.nmi < LITTLE:
+            text += f" {remedy}."
+        return [text]
+    if utility.nmi >= LITTLE:
+        # More than the columns have: the limit excludes nothing, and nothing is missing.
+        return []
+    lines: list[str] = []
+    rarest = ", ".join(rarest_values(channel, MOST_RARE))
+    if rarest:
+        # Few records leave a wide set of populations, in all of which the promise must hold.
+        lines.append(
+            f"The promised values with the fewest records in the proof are {rarest}. Little is "
+            f"known of their population, which costs most; {remedy}."
+        )
+    lines.append(
+        f"The limit that rare values set to every method is {w.at_most(limit.information)} nats "
+        f"(of {w.label(limit.value)}, Proposition 6); the columns have {utility.entropy:.4g}, so "
+        "it excludes nothing here."
+    )
+    return lines
+
+
+def rare_remedy(channel: BoxChannel) -> str:
+    """The options that promise rare sensitive values together."""
+    remedy = "--rare N promises values of fewer than N records together"
+    if len(channel.columns) == 1 and not channel.given:
+        remedy += ", --rare auto the fewest with which half is kept"
+    return remedy
+
+
+def rarest_values(channel: BoxChannel, most: int) -> list[str]:
+    """Up to `most` promised values, fewest records of the proof first: ``Widowed (12 records)``."""
+    # Of several strata the first one serves as the example.
+    part_channel = channel.parts[0].channel
+    if part_channel is None or part_channel.joint is None:
+        return []
+    joint = part_channel.joint
+    counts = joint.sensitive_counts
+    by_count = sorted(range(len(counts)), key=lambda s: counts[s])
+    texts: list[str] = []
+    for s in by_count[:most]:
+        name = w.label(joint.sensitive.names[s])
+        texts.append(f"{name} ({w.count(counts[s], 'record')})")
+    return texts
+
+
+def scope_items(
+    channel: BoxChannel, notion: Notion | None, utility: BoxUtility | None
+) -> list[str]:
+    """What the promise does not cover."""
+    secret = w.title(channel.sensitive.columns)
+    items = [
+        "A population that the records were not drawn from independently.",
+        "Other columns in the file, and a second release of the same record.",
+    ]
+    if channel.given:
+        items.append(f"What the given columns tell about {secret} by themselves.")
+    if notion is not None:
+        for side in notion.limits.free_sides:
+            items.append(FREE_SIDE.format(sensitive=secret, effect=FREE[side]))
+    records = None
+    if utility is not None:
+        records = utility.records - channel.slice_records
+    # How rare an unseen value must be follows from the number of records of the proof.
+    items.append(_covered(uncovered_sentence(channel.level, records)))
+    return items
+
+
+def _covered(sentence: str) -> str:
+    """The sentence on values without a record, as an item of a list of what is not covered.
+
+    The heading of the list has its first words, "The promise does not cover", already.
+    """
+    start = "The promise does not cover sensitive values"
+    return sentence.replace(start, "Sensitive values", 1)
+
+
+def notion_of(channel: BoxChannel) -> Notion | None:
+    """The notion that the parts were designed for; None where nothing is released."""
+    for part in channel.parts:
+        if part.channel is not None and part.channel.record.notion is not None:
+            return from_record(part.channel.record.notion)
+    return None
