@@ -101,6 +101,7 @@ def _newton_end(
     """
     from flint import arb
 
+    # The start: the multiple of 2**-60 next to the quantile, inside (0, 1).
     quantile = _quantile(count, total, alpha, slope)
     bits = NEWTON_BITS + total.bit_length()  # the logarithms lose as many bits
     k = min(max(round(Fraction(quantile) * SCALE), 1), SCALE - 1)
@@ -112,17 +113,20 @@ def _newton_end(
         excess = tail - alpha_ball - slope_ball * k / SCALE
         rise = density - slope_ball
         step = (-excess / rise * SCALE).mid().floor()
+
         # The proof compares the excess at `step` and at `step` + 1: Taylor's formula must hold
         # that far from k.
         reach = abs(step) + 1
         # This comparison is false for every ball that is not finite.
         if not reach < min(k, SCALE - k):
             return k, False
+        # c of the formula above, where it is largest: both quotients at their own worst point.
         left = arb(count * SCALE) / (k - reach)
         right = arb((total - count) * SCALE) / (SCALE - k - reach)
         curvature = left + right
 
         def excess_after(steps: Any) -> Any:
+            """A ball around the excess so many units from k."""
             t = steps / SCALE
             # arb(0, 1) is the ball [-1, 1]: the sign of the remainder is unknown.
             remainder = density * curvature * t * t * arb(0, 1)
