@@ -11,7 +11,7 @@ copies of what is protected (`IndexChecks`). For example, a frame that was made 
 ``set_index("occupation")`` still has the occupations beside the released ones.
 """
 
-# Frames of three libraries have no type in common.
+# Frames and columns are `Any`: those of three libraries have no type in common.
 from __future__ import annotations
 
 import itertools
