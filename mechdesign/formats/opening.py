@@ -36,13 +36,22 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.text_sink import TextSink
 
 Source: TypeAlias = CsvSource | ParquetSource
-"""A data file that is read; a context manager. Both have the same interface."""
+"""A data file that is read; a context manager. Both have the same interface:
+
+- `name`, `kind`, `header`, `size` and `position` (bytes of a CSV, rows of Parquet), and `cut`;
+- `batches` yields the records, and `where` names one for a message;
+- `sink` copies the file with changes, `write_table` writes a new one in its format.
+"""
 
 Sink: TypeAlias = CsvSink | TextSink | ParquetSink
-"""A data file that is written; a context manager. All have the same interface."""
+"""A data file that is written; a context manager. All are made for `outputs`; `write` takes a batch
+and the written columns for its records.
+"""
 
 Batch: TypeAlias = CsvBatch | ParquetBatch
-"""Some records of a source, in order. Both have the same interface."""
+"""Some records of a source, in order. Both have `num_rows`, a `column` by its name, the `texts` of
+one by its position, all cells as `rows`, and every k-th record (`some`).
+"""
 
 Kind: TypeAlias = Literal["CSV", "Parquet"]
 

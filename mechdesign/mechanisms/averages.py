@@ -189,12 +189,7 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
         )
     name = f"the average {measure}"
     if isinstance(value, str) and value.endswith("%"):
-        share = number(name, _float(name, value[:-1]), "of per cent") / 100.0
-        if not 0.0 < share <= 1.0:
-            raise InputError(f"{name} ({value}) must be above 0 and at most 100 %")
-        budget = share * own_leakage(joint, measure)
-        if not budget > 0.0:
-            raise InputError(NOTHING_TO_LIMIT)
+        budget = _share_of_own_leakage(measure, name, value, joint)
     else:
         if isinstance(value, str):
             value = _float(name, value)
@@ -204,6 +199,17 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
             f"{name} ({value}) must be above 0 and at most {LARGEST_BUDGET:g}"
         )
     return AverageBudget(measure=measure, budget=budget)
+
+
+def _share_of_own_leakage(measure: str, name: str, text: str, joint: Joint) -> float:
+    """The budget that a text such as ``25%`` stands for."""
+    share = number(name, _float(name, text[:-1]), "of per cent") / 100.0
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"{name} ({text}) must be above 0 and at most 100 %")
+    budget = share * own_leakage(joint, measure)
+    if not budget > 0.0:
+        raise InputError(NOTHING_TO_LIMIT)
+    return budget
 
 
 def _float(name: str, text: str) -> float:
