@@ -2,10 +2,24 @@
 
     minimise sum_k w_k cost(v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in Pi
 
-(Zarrabian et al. 2023, eq. (26), for the entropy). One loop serves every method: a master program
-over the columns so far, priced until the proven gap is closed (`solvers.generation`). 'vertices'
-begins with all enumerated vertices, so that pricing only has to confirm them; 'columns' begins with
-next to nothing.
+(Zarrabian et al. 2023, eq. (26), for the entropy). One loop serves every method
+(`solvers.generation`):
+
+1. A linear program over the columns v_k so far gives the weights, hence a value, and prices y of
+   the coordinates of p.
+2. Pricing searches the polytope for members of least cost(v) - y.v. Those below zero become
+   columns. A lower bound m of this minimum proves that the envelope is at least y.p + m.
+3. The loop ends when value and bound differ by at most the gap.
+
+Methods differ in the first columns: 'vertices' begins with all enumerated vertices, so that pricing
+only has to confirm them; 'columns' begins with next to nothing.
+
+For example, the polytope of all (v, 1 - v) with 0.2 <= v <= 0.8 has the vertices (0.2, 0.8) and
+(0.8, 0.2). At p = (0.5, 0.5) half of each costs 0.500 nats of entropy, where p itself costs 0.693.
+
+`lower_envelope` is for a polytope, `robust_envelope` for a set whose inequalities have uncertain
+coefficients (`solvers.uncertain`). Here are the checks of arguments and the results; `preparation`
+has the pricer and the first columns, `generation` the loop.
 
 Invariants: every column is a member of the polytope, the value is the cost of a decomposition of
 the point, and the bound holds for the relaxation, whatever the limits, HiGHS and the enumeration
@@ -106,6 +120,8 @@ def lower_envelope(
         If the master program cannot be solved even once.
     """
     started = time.monotonic()
+
+    # Every argument is checked before any of the time is spent.
     end = deadline(started, gap, time_limit)
     _check_method(method, enumeration)
     outer = relaxation
@@ -117,6 +133,8 @@ def lower_envelope(
     if start is not None:
         check_length(start, polytope.n)
     guess = _checked_prices(dual, polytope.n)
+
+    # The pricer and the first columns, as far as the time goes.
     preparation = Preparation(polytope, p)
     end = preparation.run(
         outer,
@@ -132,6 +150,8 @@ def lower_envelope(
     if preparation.vertices is None or end < math.inf:
         preparation.add_incumbents(incumbents())
     columns, weights = preparation.columns()
+
+    # The loop.
     run = Generation(
         p,
         preparation.pricer,
@@ -161,6 +181,7 @@ def _checked_prices(dual: ArrayLike | None, n: int) -> Array | None:
 
 
 def _check_method(method: str, enumeration: str) -> None:
+    """Raise InvalidOption unless the method is known and the enumeration is one that it uses."""
     if method not in METHODS:
         raise errors.InvalidOption(
             f"method {method!r} is not known; use one of {', '.join(METHODS)}"
@@ -226,6 +247,17 @@ def concluded(
 
 
 def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
+    """The point as an array, if it is a member: only members have a decomposition.
+
+    Raises
+    ------
+    InvalidPolytope
+        If it is no probability vector.
+    EmptyPolytope
+        If there is no member at all.
+    OutsidePolytope
+        With an inequality that all members satisfy and the point does not.
+    """
     p = np.ascontiguousarray(point, dtype=np.float64)
     if p.shape != (polytope.n,) or not np.isfinite(p).all():
         raise errors.InvalidPolytope(f"point must be {polytope.n} finite numbers")
@@ -235,6 +267,7 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
     ConcaveSearch(polytope, tightening=0.0).linear(np.zeros(polytope.n))
     if p.min() < -MEMBERSHIP_TOLERANCE or abs(p.sum() - 1.0) > MEMBERSHIP_TOLERANCE:
         raise errors.InvalidPolytope("point must be non-negative and sum to 1")
+    # With auxiliary variables no single row excludes the point, but a combination of rows does.
     if polytope.least is not None:
         row = "a combination of rows"
         normal, offset = polytope.least.separation(p)
@@ -275,8 +308,9 @@ def _stars(polytope: Polytope, p: Array) -> Points:
 
     For every coordinate it is the farthest member on the way from the point to the unit vector.
     Without them one rare coordinate that the columns miss would leave the trivial decomposition as
-    the only one.
+    the only one: no mixture of columns that are zero there is the point.
     """
+    # A way that is inside as a whole needs no bisection.
     units_inside = polytope.excess(np.eye(len(p))) <= 0.0
     # Bisection of all ways at once: shares `low` are inside, and shares `high` are not.
     low = units_inside.astype(np.float64)
@@ -317,6 +351,7 @@ def robust_envelope(
     end = deadline(started, gap, time_limit)
     guess = _checked_prices(dual, uncertain.n)
     resources = Resources(workers, memory_limit, time_limit)
+    # The search bounds the coordinates first, which takes a while and may be cut short.
     pricer: Pricer | None = None
     interrupted = False
     try:
@@ -331,6 +366,8 @@ def robust_envelope(
         interrupted = True
         end = -math.inf
     p = uncertain.point
+    # Points that miss the margin are left out, and what is left of a known decomposition need not
+    # be one. So its weights are of no use.
     candidates = [points for _, points in incumbents()]
     if start is not None:
         candidates.append(start)

@@ -10,9 +10,15 @@ lowers the likelihood ``L(p) = sum_y n(y) log (pW)(y)``. For every p and every p
 so the largest g bounds the deficit, whatever produced p: g is the certificate. Here f(y) = n(y) / N
 are the shares of the labels among the N records.
 
+For example, two symbols keep their label with probability 0.8, and 6 of 10 records have the first
+label. At p = (0.5, 0.5) the g are 1.12 and 0.88, so no p is better by more than log 1.12 = 0.113
+nats a record; the update is (0.56, 0.44). At (2/3, 1/3) the labels have exactly the frequencies 0.6
+and 0.4: both g are 1, which proves the maximum.
+
 `maximum_likelihood` alternates some updates with a Newton step, a non-negative least-squares
 problem (`_newton`), until the certificate is small enough. A step that lowers L is not taken, and
-the point with the best certificate is the answer.
+the point with the best certificate is the answer. `smoothed_fit` and `information_covariance` are
+for intervals: a fit without zeros, and the precision of the estimates.
 """
 
 from __future__ import annotations
@@ -88,7 +94,22 @@ class MaximumLikelihood:
 def maximum_likelihood(
     matrix: Array, counts: NDArray[np.int64] | Array, iterations: int = ITERATIONS
 ) -> MaximumLikelihood:
-    """Maximise the likelihood of `counts` over all P_X."""
+    """Maximise the likelihood of `counts` over all P_X.
+
+    Parameters
+    ----------
+    matrix : (|X|, labels) array
+        The channel W.
+    counts : (labels,) array
+        Released records with each label.
+    iterations : int
+        Most cycles of updates and a Newton step.
+
+    Raises
+    ------
+    InputError
+        If there are no records, or a label occurs that the channel never gives.
+    """
     numbers = np.asarray(counts, dtype=np.float64)
     if numbers.sum() <= 0:
         raise InputError("there are no released records to estimate from")
@@ -154,8 +175,10 @@ def _gap(problem: _Likelihood, p: Array) -> float:
 def _newton(problem: _Likelihood, p: Array) -> Array:
     """The maximiser of the quadratic model over the simplex, or as far towards it as L rises.
 
-    With u = (p'W)/(pW) the model of -L is ``sum_y f(y) ((u(y) - 2)^2 - 1) / 2``: least squares in
-    p', with a heavy last row for the sum.
+    With u = (p'W)/(pW), L / N grows by ``sum_y f(y) log u(y)`` from p to p'. Near u = 1 the
+    logarithm is (u - 1) - (u - 1)^2 / 2 = (1 - (u - 2)^2) / 2. So the model of -L / N is, but for a
+    constant, ``sum_y f(y) (u(y) - 2)^2 / 2``: non-negative least squares in p', with a heavy last
+    row for the sum.
     """
     from scipy.optimize import nnls
 
@@ -225,12 +248,16 @@ def information_covariance(
 ) -> Array:
     """Asymptotic covariance of maximum-likelihood functionals; records are draws of a population.
 
-    It is the inverse of the expected information at the fit, on the plane where frequencies sum to
-    1. It ignores that frequencies cannot be negative, so it is not too small where one is estimated
-    as 0. A label with an expected count below one counts as one record.
+    It is the inverse of the expected information at the fit p, on the plane where frequencies sum
+    to 1. With the frequencies q = pW of the labels and D = diag(q) the information of a record is
+    I = W D^-1 W'. As I p = W D^-1 q = 1, the inverse on the plane is I^-1 - p p', and functionals c
+    have the covariance (c' I^-1 c - (c'p)(c'p)') / N.
+
+    It ignores that frequencies cannot be negative, so it is not too small where one is estimated
+    as 0. A label with an expected count below one counts as one record, for D must be invertible.
     """
-    # With the frequencies q of the labels as reference, the weights of least variance are those of
-    # the inverse information.
+    # c' I^-1 c = b' D b for the weights b of least variance with W b = c, b = D^-1 W' I^-1 c. They
+    # exist where W has not full rank, too.
     q = np.maximum(fit @ matrix, 1.0 / records)
     weights = coefficients(matrix, functionals, q, rank)
     estimate = functionals.T @ fit

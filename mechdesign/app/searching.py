@@ -1,8 +1,13 @@
 """What the searches for channels of every kind share: the table, progress, words, downloads.
 
-`column_search`, `row_search` and `box_search` are alike in four things, which are here: they count
-the chosen columns of the table, report progress to the page, offer the channel, its reports and the
-recipes as downloads, and put lifts and beliefs into the same words.
+`column_search`, `row_search` and `box_search` are alike in four things. They are here, in the order
+of a search:
+
+- the counts of the chosen columns (`joint_of`), and the way of a progress to the page;
+- the downloads: the channel and its reports, and the recipes that repeat the search;
+- what a released value tells of the true one (`behind_text`), and of a person (`belief_rows`);
+- lifts and the verdict in words. A lift is the factor by which a released value changes the
+  probability of a protected one: "0.5 to 2 times".
 """
 
 from __future__ import annotations
@@ -23,9 +28,21 @@ if TYPE_CHECKING:
     from mechdesign.core.progress import Step
 
 TENTHS = Decimal("0.1")
-"""The last decimal of percentages on the page; what is kept has three, because its proven bound may
-differ in the last one.
+"""The last decimal of percentages on the page. Only the share of information that is kept has three
+decimals: its proven bound may differ in the last one.
 """
+
+BEYOND_GIVEN = " as for somebody with the same given columns"
+"""Ends a promise that takes the given columns as known, after "0.5 to 2 times as probable"."""
+
+MOST_MEANINGS = 60
+"""Released values of a column that the page lists."""
+
+MOST_BEHIND = 3
+"""True values that are listed for a released one."""
+
+OUTWARDS = 1e-12
+"""Relative margin of the bounds on beliefs: far above the rounding of exp and of a product."""
 
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
@@ -42,10 +59,6 @@ def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
 def progress_to(say: Say) -> Callable[[Step], None]:
     """What a search reports its steps to."""
     return lambda step: say(str(step))
-
-
-BEYOND_GIVEN = " as for somebody with the same given columns"
-"""Ends a promise that takes the given columns as known."""
 
 
 def channel_files(
@@ -79,15 +92,11 @@ def recipe_files(choice: Choice, table: MemoryTable) -> tuple[Download, ...]:
     )
 
 
-MOST_MEANINGS = 60
-"""Released values of a column that the page lists."""
-
-MOST_BEHIND = 3
-"""True values that are listed for a released one."""
-
-
 def behind_text(shares: Sequence[tuple[str, float]]) -> str:
-    """The most probable true values with their shares, and the number of the others."""
+    """The most probable true values behind a released one, and the number of the others.
+
+    `shares` are P(x|y) by the name of x. For example: "nurse 61.0 %; clerk 20.5 %; 4 others".
+    """
     from mechdesign.report import wording as w
 
     largest_first = sorted(shares, key=lambda named: -named[1])
@@ -98,10 +107,6 @@ def behind_text(shares: Sequence[tuple[str, float]]) -> str:
     if others > 0:
         parts.append(w.count(others, "other"))
     return "; ".join(parts)
-
-
-OUTWARDS = 1e-12
-"""Relative margin of the bounds on beliefs: far above the rounding of exp and of a product."""
 
 
 def belief_rows(

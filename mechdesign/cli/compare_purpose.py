@@ -1,5 +1,12 @@
 """`mechdesign compare TABLE --objectives PURPOSE`: the channel made for queries or a task beside
-those made for information. `compare` hands over to it.
+those made for information.
+
+All are designed at one budget: the optimum for the purpose, the optimum for information, and the
+channel of each heuristic. Each is measured by what the purpose asks for. For queries that is the
+total variance of the estimates from released records, for a task the share of the information about
+it that is kept (`comparison.purpose_ways`). The difference is what a channel for the purpose gains.
+
+The command `compare` calls the function here when the objective is such a purpose.
 """
 
 from __future__ import annotations
@@ -18,7 +25,7 @@ def answer_purpose_comparison(
     search: o.SearchOptions,
     common: o.CommonOptions,
 ) -> None:
-    """Compare channels at one budget, and print what each is worth for the purpose."""
+    """Compare channels at one budget, and print the figure of the purpose for each."""
     from mechdesign.comparison.purpose_ways import compare_purpose
     from mechdesign.mechanisms.request import DesignRequest
     from mechdesign.report.purpose_comparison import (

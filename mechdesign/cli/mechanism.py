@@ -1,7 +1,16 @@
 """What audit, show, measure, report, check and apply do with a mechanism file of `quantize`.
 
-These commands are for channels, but take such a file in the place of a channel. A command asks
-`is_mechanism`, and passes the file to its function here. Only these functions load `nonstochastic`.
+A mechanism file has the thresholds at which a query on numbers is quantised, where a channel has
+probabilities. The commands are for channels, but take such a file in the place of a channel. Each
+asks `is_mechanism`, which reads the beginning of the file, and hands it to its function here.
+
+The functions are alike. `nonstochastic` loads the file and counts again what its thresholds
+disclose; a `reports` function turns the outcome into a record for --json or a text. Where a verdict
+is the answer (audit, report, check) a wrong claim of the file makes the exit code 1; the other
+commands refuse such a file (`read_verified`).
+
+Only these functions import `nonstochastic`, each when it is called: a command on a channel does not
+wait for it.
 """
 
 from __future__ import annotations
@@ -24,7 +33,7 @@ FORMAT = b'"mechdesign.quantizer"'
 """The format of a mechanism file, which is in its first line."""
 
 HEAD = 4096
-"""Bytes of a file that are searched for the format."""
+"""Bytes of a file that are searched for the format: more than its first line takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +72,9 @@ def audit_mechanism(
 
     with reporter.work("auditing"):
         verified = verify_file(path)
-    result = "keeps" if verified.satisfied else "violates"
+    result = "violates"
+    if verified.satisfied:
+        result = "keeps"
     reporter.done(
         "audited", f"{path} {result} what it says", satisfied=verified.satisfied
     )
@@ -110,12 +121,15 @@ def report_mechanism(
 ) -> int:
     """Write the report of a mechanism file, one version for all readers.
 
+    A report on a channel has a public version without the counts of the table. A mechanism file has
+    nothing of its table but the sizes of groups, which count as public.
+
     Parameters
     ----------
     files
-        The paths of the reports; None for those not asked for.
+        The paths of the reports by their option; None for those not asked for.
     text
-        The sentence that names them.
+        Gives the sentence that names them.
     """
     from mechdesign.nonstochastic.claims import verify_file
     from mechdesign.nonstochastic.report_page import save_mechanism_report
@@ -143,7 +157,7 @@ class MechanismCheck:
 def check_mechanism(
     path: str,
     released: str,
-    numbers: MechanismOptions,
+    number_options: MechanismOptions,
     text: table_options.TextFormat,
     *,
     name: str,
@@ -169,7 +183,7 @@ def check_mechanism(
         released,
         data=original,
         column=column,
-        equals=numbers.equals,
+        equals=number_options.equals,
         text=text.text(),
     )
     return MechanismCheck(
@@ -184,24 +198,30 @@ def release_of(
     path: str,
     source: str,
     target: str,
-    numbers: MechanismOptions,
-    options: dict[str, Any],
+    number_options: MechanismOptions,
+    arguments: Mapping[str, Any],
     individuals: tuple[str, ...],
 ) -> Callable[..., Any]:
     """The release of the numbers of a table through the mechanism; it takes a `progress`.
 
     Parameters
     ----------
-    options
-        Arguments of `apply_mechanism`. The entry `columns` of its `records` has the names of
-        renamed columns; it is taken out, because a mechanism takes one `column`.
+    arguments
+        Those of `apply_mechanism`, but for `column`. The table's name of that column is in the
+        entry `columns` of `records`, as for a channel.
     individuals
         The columns that identify individuals, at most one.
+
+    Raises
+    ------
+    InputError
+        If more than one column is renamed, or identifies individuals.
     """
     from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 
     # A mechanism releases one column. More than one could only be meant for a channel.
-    renamed = options["records"].pop("columns")
+    records = dict(arguments["records"])
+    renamed = records.pop("columns")
     if len(individuals) > 1 or len(renamed) > 1:
         raise InputError(
             "a mechanism has one column, and one column that identifies individuals"
@@ -211,9 +231,9 @@ def release_of(
         path,
         source,
         target,
-        **options,
-        equals=numbers.equals,
-        outside=numbers.outside,
+        **{**arguments, "records": records},
+        equals=number_options.equals,
+        outside=number_options.outside,
         column=next(iter(renamed.values()), None),
         individual=next(iter(individuals), None),
     )

@@ -1,8 +1,9 @@
 """Randomised response on every column of a row, with the largest parameter that keeps the promise.
 
 Each level keeps its symbol with probability e^epsilon / (e^epsilon + n - 1), n being the number of
-its symbols, and else releases one of the others at random. One parameter epsilon serves all levels.
-A smaller one is the larger one followed by more noise, so all lifts of the row shrink with it, and
+its symbols, and else releases one of the others at random. With epsilon = log 3 one of two symbols
+is kept with probability 3/4, and one of four with 1/2. One parameter epsilon serves all levels. A
+smaller one is the larger one followed by more noise, so all lifts of the row shrink with it, and
 bisection finds the largest that keeps the promise. It is done in doubles; the exact verdict then
 decides, and a little is taken off the parameter until it agrees (`SLACKS`).
 
@@ -87,6 +88,7 @@ def response_channel(variable: Variable, epsilon: float) -> LevelChannel:
     The quotient of two entries of a column is at most e^epsilon up to rounding.
     """
     size = len(variable)
+    # As shares, other = 1 / (e^epsilon + n - 1) and same = 1 - (n - 1) other = e^epsilon other.
     # Rounded upwards: the larger the mass of the other symbols, the smaller the quotient.
     other = math.ceil(DENOMINATOR / (math.exp(epsilon) + size - 1))
     same = DENOMINATOR - (size - 1) * other
@@ -118,7 +120,11 @@ def _largest_epsilon(rows: PromisedRows) -> float:
 
 
 def satisfies_promise(rows: PromisedRows, epsilon: float) -> bool:
-    """Whether the row keeps its promise with this parameter, in doubles."""
+    """Whether the row keeps its promise with this parameter, in doubles.
+
+    The given columns are known, so the promise is one for each stratum: the records that have equal
+    cells there. Without given columns all records are one stratum.
+    """
     matrices = [channel.matrix for channel in response_channels(rows, epsilon)]
     law = separate_law(rows.records, rows.given, matrices, exact=False)
     strata = [np.arange(len(rows.records))]
@@ -149,7 +155,7 @@ def _meets(masses: NDArray[Any], demand: Demand) -> bool:
     lower = np.array(demand.lower)[present][:, None]
     if (log_lifts > upper).any() or (-log_lifts > lower).any():
         return False
-    # The quotient of two lifts of one row.
+    # The quotient of the largest and the smallest lift of one row, as LDP limits it.
     ranges = log_lifts.max(axis=0) - log_lifts.min(axis=0)
     return not (ranges > demand.ratio).any()
 
@@ -172,7 +178,7 @@ def _shared_budget_response(rows: PromisedRows) -> RowWay:
             complete=False,
             columns=(),
         )
-    # The budgets are those of the notion, the same in every stratum.
+    # The budgets are those of the notion, the same in every stratum; so one demand has them all.
     everything = [np.arange(len(rows.records))]
     (demand,) = promise_demands(rows.records, everything, rows.promise, rows.notion)
     budget = min(*demand.lower, *demand.upper, demand.ratio)

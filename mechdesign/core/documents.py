@@ -5,9 +5,20 @@ whole or not at all. A strict pydantic model (`FileDocument`) describes it; the 
 ``docs/schemas`` are made from these models. Readers trust nothing: a message names the file, the
 key and the problem.
 
-A file has one key a line: ``"format"``, ``"version"``, the content, and ``"sha256"``. A reader
-(`read_built`) takes these steps in order: the text, its JSON, format and version, the content
-by its model, what `build` makes of it, and the hash.
+A file has one key a line, for example::
+
+    {
+    "format": "mechdesign.quantizer",
+    "version": 1,
+    "query": "mean",
+    ...
+    "sha256": "5891b5b522d5df08..."
+    }
+
+A reader (`read_built`) takes these steps in order: the text (`_content`), its JSON (`_members`),
+format and version (`_version_of`), the content by its model (`_validated`), what `build` makes of
+it, and the hash. The file is refused at the first of them that fails. `versions` has the versions
+of the packages, which many of these files record.
 """
 
 from __future__ import annotations
@@ -101,22 +112,14 @@ def read_built(
     name = text_of(path)
     what = kind.WHAT
     document = _members(_content(path, name, kind), name, what)
-    version = _take_version(document, name, kind)
+    version = _version_of(document, name, kind)
     if "sha256" not in document:
         raise FileError(name, f"{name}: the {what} has no 'sha256'")
     claimed = document.pop("sha256")
     digest = _digest(document, name, what)
     del document["format"], document["version"]
-    # Pydantic would visit every number of these arrays, so it sees None in their place.
-    arrays = {key: document.pop(key) for key in kind.ARRAYS & document.keys()}
-    placeholders = dict.fromkeys(arrays)
     try:
-        # Validation starts from text: then lists may become tuples and objects records, and
-        # nothing else is converted.
-        checked = kind.model_validate_json(canonical({**document, **placeholders}))
-        if arrays:
-            checked = checked.model_copy(update=arrays)
-        built = build(version, checked)
+        built = build(version, _validated(document, kind))
     except ValidationError as error:
         raise FileError(name, f"{name}: {explained(error, what)}") from None
     except InputError as error:
@@ -129,7 +132,20 @@ def read_built(
     return built
 
 
-def _take_version(
+def _validated(document: dict[str, Any], kind: type[AnyDocument]) -> AnyDocument:
+    """The content of a file as its model has it, or the ValidationError of pydantic."""
+    # Pydantic would visit every number of these arrays, so it sees None in their place.
+    arrays = {key: document.pop(key) for key in kind.ARRAYS & document.keys()}
+    placeholders = dict.fromkeys(arrays)
+    # Validation starts from text: then lists may become tuples and objects records, and nothing
+    # else is converted.
+    checked = kind.model_validate_json(canonical({**document, **placeholders}))
+    if arrays:
+        checked = checked.model_copy(update=arrays)
+    return checked
+
+
+def _version_of(
     document: Mapping[str, Any], name: str, kind: type[FileDocument]
 ) -> int:
     """Check format and version of a document, and return the version."""

@@ -36,11 +36,11 @@ def distinct_records(
     inverse : (n,) array
         The combination of every record.
     """
-    # Codes from 0 on, with 0 for a missing cell, make one mixed-radix number per record.
+    # Codes from 0 on, with 0 for a missing cell, are the digits of one mixed-radix number.
     sizes = tuple(len(column.texts) + 1 for column in columns)
     shifted = [column.codes.astype(np.int64) + 1 for column in columns]
     possible = math.prod(sizes)
-    # Such numbers would not fit into 64 bits.
+    # Such numbers would not fit into 64 bits, so whole rows are compared.
     if possible >= 2**63:
         records = np.stack(shifted, axis=1)
         distinct, inverse = np.unique(records, axis=0, return_inverse=True)
@@ -86,7 +86,8 @@ class Numbering:
     def number(self, columns: Sequence[Encoded]) -> NDArray[np.int64]:
         """The number of every record; a missing cell is the empty text."""
         distinct, inverse = distinct_records(columns)
-        # Written in reverse, so that the first appearance of a combination remains.
+        # The record in which each combination appears first. Of several writes to one place the
+        # last remains, so the records are written in reverse.
         first = np.empty(len(distinct), np.int64)
         first[inverse[::-1]] = np.arange(len(inverse))[::-1]
         # The code -1 of a missing cell leads to the empty text at the end.

@@ -3,6 +3,10 @@
 Names that begin with a dot or an underscore are no data, as in Spark and Hive. A `FolderSource`
 reads the files one after the other; all must have the same header, and a record is named by its
 file and line.
+
+For example, the glob ``data/*/part-*.csv`` has the files ``a/part-0.csv`` and ``b/part-0.csv`` of
+the common folder ``data``. If the first one has 100 records, the 101st of the table is the first
+record of the second one.
 """
 
 from __future__ import annotations
@@ -100,6 +104,8 @@ class FolderSource(AbstractContextManager["FolderSource"]):
         whole: bool = True,
     ) -> Iterator[Batch]:
         """All records of all files; the arguments are those of `CsvSource.batches`.
+
+        `position` and `where` follow the batches, as of a single file.
 
         Raises
         ------

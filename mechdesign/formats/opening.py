@@ -3,6 +3,17 @@
 A job opens a `Source`, decides from its `header` which columns the output has (`outputs`), opens a
 sink, and passes on every batch with its written columns. Memory does not grow with the file. Kept
 columns never become Python objects: a CSV passes the bytes of its lines on, Parquet its arrays.
+In outline, where column 2 is replaced::
+
+    with open_source("in.csv.gz") as source:
+        packing = packing_of(source, "out.csv")
+        with sink_for(source, source.kind, stream, outputs, packing, ..) as sink:
+            for batch in source.batches(encode=[source.header[2]]):
+                sink.write(batch, written)
+
+The formats are in `csv`, `parquet` and their sinks; here it is decided which of them a file has.
+The first bytes of a source decide, whatever its name, and the name of a target has to fit what is
+written to it.
 """
 
 from __future__ import annotations
@@ -25,13 +36,22 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.text_sink import TextSink
 
 Source: TypeAlias = CsvSource | ParquetSource
-"""A data file that is read; a context manager. Both have the same interface."""
+"""A data file that is read; a context manager. Both have the same interface:
+
+- `name`, `kind`, `header`, `size` and `position` (bytes of a CSV, rows of Parquet), and `cut`;
+- `batches` yields the records, and `where` names one for a message;
+- `sink` copies the file with changes, `write_table` writes a new one in its format.
+"""
 
 Sink: TypeAlias = CsvSink | TextSink | ParquetSink
-"""A data file that is written; a context manager. All have the same interface."""
+"""A data file that is written; a context manager. All are made for `outputs`; `write` takes a batch
+and the written columns for its records.
+"""
 
 Batch: TypeAlias = CsvBatch | ParquetBatch
-"""Some records of a source, in order. Both have the same interface."""
+"""Some records of a source, in order. Both have `num_rows`, a `column` by its name, the `texts` of
+one by its position, all cells as `rows`, and every k-th record (`some`).
+"""
 
 Kind: TypeAlias = Literal["CSV", "Parquet"]
 
@@ -107,6 +127,9 @@ def packing_of(
 ) -> Compression | None:
     """The compression of an output: the requested one, or that of the target's name.
 
+    For example, ``out.csv.gz`` asks for gzip, and ``out.csv`` for none. A name such as ``out.xlsx``
+    would promise another kind of file, and is refused.
+
     Parameters
     ----------
     source : Source
@@ -114,7 +137,7 @@ def packing_of(
     target : path
         The output.
     kind : 'CSV' or 'Parquet', optional
-        The kind of the output; that of the source by default.
+        The kind of the output, from callers that can convert; that of the source by default.
     requested : 'gzip' or 'zstd', optional
         The requested compression.
 
@@ -124,29 +147,39 @@ def packing_of(
         If the name is that of another kind of file, or Parquet is to be compressed once more.
     """
     path = Path(target)
-    target_kind = kind or source.kind
-    packing = compression_named(path)
-    if packing is not None:
+    named = compression_named(path)
+    if named is not None:
         # The suffix of the data stands before that of the compression: out.csv.gz.
         path = path.with_suffix("")
-    suffix = path.suffix.lower()
-    other = "csv" if target_kind == "Parquet" else "parquet"
-    if suffix in OTHER_SUFFIXES or suffix in SUFFIXES[other]:
-        if target_kind == source.kind:
-            fact = f"the input is a {source.kind} file and so is the output"
-        else:
-            fact = f"the output is a {kind} file"
-        hint = ""
-        # Only callers that give a kind can convert.
-        if kind == source.kind and suffix in SUFFIXES[other]:
-            hint = f", or convert it (--format {other})"
-        raise InputError(f"{target}: {fact}; name it accordingly{hint}")
-    packing = requested or packing
-    if target_kind == "Parquet" and packing:
+    _refuse_other_suffix(source, target, kind, path.suffix.lower())
+    packing = requested or named
+    if packing and (kind or source.kind) == "Parquet":
         raise InputError(
             f"{target}: Parquet is compressed inside: it cannot be packed with {packing} on top"
         )
     return packing
+
+
+def _refuse_other_suffix(
+    source: Source, target: PathLike, kind: Kind | None, suffix: str
+) -> None:
+    """Raise InputError if the suffix of an output is that of another kind of file."""
+    target_kind = kind or source.kind
+    other = "parquet"
+    if target_kind == "Parquet":
+        other = "csv"
+    # Any further suffix, and none at all, may be the name of anything.
+    if suffix not in OTHER_SUFFIXES and suffix not in SUFFIXES[other]:
+        return
+    if target_kind == source.kind:
+        fact = f"the input is a {source.kind} file and so is the output"
+    else:
+        fact = f"the output is a {kind} file"
+    hint = ""
+    # Only callers that give a kind can convert.
+    if kind == source.kind and suffix in SUFFIXES[other]:
+        hint = f", or convert it (--format {other})"
+    raise InputError(f"{target}: {fact}; name it accordingly{hint}")
 
 
 def sink_for(
@@ -158,10 +191,11 @@ def sink_for(
     text: TextOptions | None,
     escape: bool,
 ) -> Sink:
-    """A sink for a file of this kind.
+    """A sink for a file of this kind: one that copies the source, or one that converts it.
 
     `text` and `escape` (of formulas) apply to a new CSV; one that copies a CSV has its format.
     """
+    # The sink of a source passes its bytes or arrays on.
     if kind == source.kind:
         return source.sink(target, outputs, compression=compression)
     if isinstance(source, ParquetSource):

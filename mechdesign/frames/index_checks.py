@@ -11,7 +11,7 @@ copies of what is protected (`IndexChecks`). For example, a frame that was made 
 ``set_index("occupation")`` still has the occupations beside the released ones.
 """
 
-# Frames of three libraries have no type in common.
+# Frames and columns are `Any`: those of three libraries have no type in common.
 from __future__ import annotations
 
 import itertools
@@ -46,6 +46,8 @@ def refuse_named_index(adapter: FrameAdapter, recipe: Recipe) -> None:
         return
     names = [name for name in adapter.index_names() if name is not None]
     private = recipe.private_columns
+    # Pairs of a name and the protected one that it looks like, first of sensitive columns, then of
+    # useful ones.
     pairs = lookalikes(names, private, ())
     pairs += lookalikes(names, recipe.replaced, (), endings=False)
     for name, like in pairs:
@@ -61,9 +63,13 @@ def refuse_named_index(adapter: FrameAdapter, recipe: Recipe) -> None:
 class IndexChecks:
     """Compares the levels of an index with the columns that are protected.
 
-    The levels take the place of the kept columns in a second drawer, which draws nothing: so they
-    pass the same tests as columns do. It is made for the first part of a table; `add` is called for
-    every part, and `refuse_copies` at the end.
+    The tests of columns are those of a drawer (`Drawer.checks`), so the levels are presented as
+    columns to a second drawer, of which only the checks are used. Its table has the levels, which
+    are all kept, and the protected columns. In the example of the module that is a table with the
+    header ``index level 0, occupation`` and ``occupation``, whose columns are equal.
+
+    It is made for the first part of a table; `add` is called for every part, and `refuse_copies`
+    at the end.
     """
 
     def __init__(self, adapter: FrameAdapter, drawer: Drawer) -> None:
@@ -71,23 +77,26 @@ class IndexChecks:
         self._levels: list[str] = []
         if keeps_index(adapter, drawer.recipe.options):
             self._levels = _level_titles(adapter)
+        # None where no index stays, so that nothing is compared.
         self._checks = None
         if self._levels:
             header = [*self._levels, *self._protected]
-            shadow = _index_recipe(drawer.recipe, self._protected)
-            self._checks = shadow.drawer(header).checks
+            recipe = _index_recipe(drawer.recipe, self._protected)
+            self._checks = recipe.drawer(header).checks
 
     def add(self, adapter: FrameAdapter, header: Sequence[Any]) -> None:
         """Compare the index of the next part of a table; `header` names its columns."""
         if self._checks is None:
             return
 
+        # The checks decide how many records of a long part they look at, and ask for columns by
+        # name (`DisclosureChecks.add`).
         def sampled(step: int) -> Callable[[Any], Any]:
-            sample = adapter.taken(np.arange(0, len(adapter), step))
-            levels = sample.index_columns()
+            every = adapter.taken(np.arange(0, len(adapter), step))
+            levels = every.index_columns()
             columns = dict(zip(self._levels, levels, strict=True))
             for name in self._protected:
-                columns[name] = sample.column(header.index(name))
+                columns[name] = every.column(header.index(name))
             return columns.__getitem__
 
         self._checks.add(len(adapter), sampled)
@@ -111,6 +120,7 @@ def _level_titles(adapter: FrameAdapter) -> list[str]:
 
 def _protected_columns(drawer: Drawer) -> list[Any]:
     """The useful columns and those of the private ones that are there."""
+    # One column may be an input of several channels.
     places = set(itertools.chain.from_iterable(drawer.plan.inputs))
     names = [drawer.header[at] for at in sorted(places)]
     if drawer.recipe.options.keep_sensitive:
@@ -123,6 +133,8 @@ def _protected_columns(drawer: Drawer) -> list[Any]:
 
 def _index_recipe(recipe: Recipe, protected: Sequence[Any]) -> Recipe:
     """The recipe for a table of the levels and the protected columns, all levels kept."""
+    # The protected columns must not be kept here: copies are looked for among the kept ones. The
+    # useful ones are replaced anyway, and the private ones are dropped.
     private = [name for name in recipe.private_columns if name in protected]
     correlated = [name for name in private if name in recipe.options.correlated]
     # Nothing is drawn or recorded, so what identifies records and the ledger are left out.

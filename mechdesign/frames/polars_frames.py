@@ -1,12 +1,13 @@
 """DataFrames of polars, in memory.
 
-The steps are those of `pandas_frames`: `cells` are read, `assembled` makes the output, `finished`
-takes out what polars holds beside the cells. Text and integers are handed over as arrow arrays,
-which drawing reads soonest. An enumeration keeps only the values of its own records: the others
-would disclose what the whole table had.
+A release takes three steps (`eager.sanitised`): it reads the `cells` of X, makes a frame of the
+kept and the drawn columns (`assembled`), and takes out what polars holds beside the cells
+(`finished`). That is little, because polars has no index and no notes. But an enumeration has all
+its values in its type, also those that no record has any more. For example, the output has the
+values a and c of an enumeration of a, b, c. It gets the enumeration of a and c, for b would tell
+something about the whole table.
 """
 
-# polars has no complete types.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -19,9 +20,10 @@ from mechdesign.core.integers import Integers
 from mechdesign.jobs.recipe import Drawer
 
 
+# The frame and its columns are `Any`, because polars has no complete types.
 @dataclass(frozen=True)
 class PolarsFrame:
-    """A DataFrame of polars as a `FrameAdapter`."""
+    """A DataFrame of polars as a `FrameAdapter`, whose methods have their documentation there."""
 
     native: Any
 
@@ -46,7 +48,7 @@ class PolarsFrame:
         return self.native.to_series(at)
 
     def cells(self, at: int) -> Any:
-        """A column; text and integers as arrow has them, which are read soonest."""
+        """A column; text and integers as arrow has them, which are encoded soonest."""
         import polars as pl
 
         column = self.column(at)
@@ -80,6 +82,7 @@ class PolarsFrame:
 
     def assembled(self, columns: Sequence[Any], drawer: Drawer) -> PolarsFrame:
         """The output, of the columns under their new names."""
+        # `alias` makes a column of another name from the same memory.
         named: list[Any] = []
         for part, column in zip(drawer.plan.columns, columns, strict=True):
             named.append(column.alias(part.name))
@@ -91,7 +94,9 @@ class PolarsFrame:
         """The frame, whose enumerations have the values of its records alone.
 
         A Categorical needs nothing: its values are in the process, and polars hands on those of
-        the records. The values of an Enum are in the type of the column.
+        the records. The values of an Enum are in the type of the column. There is no index to
+        keep, and the values of an Enum have an order of their own, so `keep_index` and `reordered`
+        change nothing.
         """
         import polars as pl
 
@@ -103,6 +108,7 @@ class PolarsFrame:
             present = set(column.unique().drop_nulls().to_list())
             declared = column.dtype.categories.to_list()
             if len(present) < len(declared):
+                # In their old order, by which an Enum is compared and sorted.
                 left = [value for value in declared if value in present]
                 trimmed.append(column.cast(pl.Enum(left)))
         if not trimmed:

@@ -8,10 +8,17 @@ releases, and test guesses of records.
 `Ledger` reads and writes the tables of the file (`ledger_file.TABLES`). It gives the keys of draws,
 and for each release it holds, in the order in which a job enters them:
 
-- its entry, with a sample of the hashes of its records (`enter`);
-- a sample of the records without their identifiers (`remember_bare`);
-- for each draw, the hashes of identified records with their encrypted symbols (`remember`), and the
-  identifiers that were not in their plain spelling (`remember_spellings`).
+- its entry (`enter`, in the table `releases`), with a sample of the hashes of its records (in
+  `samples`);
+- a sample of the records without their identifiers (`remember_bare`, in `samples` by ``bare ID``);
+- for each draw, the hashes of identified records with their encrypted symbols (`remember`, in
+  `known`), and the identifiers that were not in their plain spelling (`remember_spellings`, in
+  `known` by the job ``spellings JOB``).
+
+For example, a survey is released with its column ``id`` as identifier. `known` then has the hash of
+every ``id`` and, encrypted, the number of the symbol in its record. When the survey is released
+again with more records, the old ones are found by their hashes, and a symbol that has changed since
+is noticed (`identified_symbols`).
 
 Its methods get the connection `db` of a block ``with ledger.changing() as db:`` from the caller, so
 that the caller decides what is one transaction. Those that only read take that of `reading` too.
@@ -54,7 +61,10 @@ class Ledger(LedgerFile):
         self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
 
     def file_hash(self, sha256: str, reading: str = "") -> str:
-        """A data set's bytes, and how they are read, as the ledger knows them."""
+        """The name of a data set in the ledger: a hash of its bytes and of how they are read.
+
+        It depends on the key, so the SHA-256 of a guessed file finds nothing.
+        """
         return self.key.derived("ledger", "file", sha256, reading).secret.hex()[:32]
 
     def key_of(self, drawn: Drawn) -> Key:
@@ -115,7 +125,10 @@ class Ledger(LedgerFile):
     def known(
         db: sqlite3.Connection, drawn: Drawn, key: Key
     ) -> list[tuple[Hashes, Integers]]:
-        """Hashes of the records that a draw was used on, sorted, and the symbols that they had."""
+        """Hashes of the records that a draw was used on, sorted, and the symbols that they had.
+
+        There is one pair of arrays for each call of `remember`, in the order of the calls.
+        """
         rows = db.execute(
             "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? "
             "ORDER BY rowid",
@@ -185,6 +198,8 @@ class Ledger(LedgerFile):
         """Keep hashes for `spellings`."""
         if not len(plain):
             return
+        # Both columns are hashes under the key of the ledger, so nothing is encrypted, and the
+        # nonce is empty.
         row = (
             _spellings_of(drawn),
             drawn.use.channel,

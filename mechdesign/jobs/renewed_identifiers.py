@@ -3,13 +3,20 @@
 New identifiers give the records of an old release new draws, a second one each. Each release in
 the ledger left its records without their identifiers (`bare_records`). The records whose
 identifiers are new in this job are compared with those of every release that they may have been in
-(`Wanted.compared_with`), by `likeness`. Then `notices_of_renewed` decides:
+(`Wanted.compared_with`). `likeness` says in bits how far their agreement is beyond chance, and
+calls it certain from 50 bits on. Then `notices_of_renewed` decides:
 
 - the same for certain, and at least half of the new ones (`SAME_FROM`): an error;
 - the same for certain, but fewer: a notice;
-- equal numbers of every row, which may be chance: a notice.
+- equal numbers of every row, from 10 bits on (`NOTABLE`), which may be chance: a notice.
 
-It is asked twice: when the records were drawn, and in the transaction that enters the release.
+For example, 1,000 patients were released with the column ``patient`` as their identifier. Now the
+same table comes with new numbers in ``patient``, so all 1,000 would be drawn a second time. Their
+other cells are those of the release, which is an error. With 900 further patients in the table,
+1,000 of 1,900 records are still an error; with 9,000 further ones, 1,000 of 10,000 are a notice.
+
+The decision is made twice: when the records were drawn, and in the transaction that enters the
+release, because another process may have released something in between.
 """
 
 from __future__ import annotations
@@ -52,23 +59,23 @@ class Wanted:
         if not self.identity and not entry.identity:
             # None could have changed: both know their records by row number.
             return False
-        if old.job == self.drawn.job and old.draw != self.drawn.draw:
-            # The user asked for that further draw; the same identifiers have two there.
+        is_further_draw = old.job == self.drawn.job and old.draw != self.drawn.draw
+        if is_further_draw:
+            # The user asked for it: these records are meant to have two draws. So a release that
+            # has any of them as they are now, with their identifiers, is no renewal.
             return not releases_of(db, [entry], self.content, self.file).entries
         return True
 
     def repeats(self, entries: Sequence[Entry]) -> bool:
-        """Whether a data set without identifiers was released just so before."""
+        """Whether this very draw was made before, of the same records without identifiers."""
         if self.identity:
             return False
         for entry in entries:
             old = entry.of(self.drawn.use.channel)
-            if (
-                old is not None
-                and not entry.identity
-                and (old.job, old.draw) == (self.drawn.job, self.drawn.draw)
-                and is_same(entry, self.content, self.file)
-            ):
+            if old is None or entry.identity:
+                continue
+            same_draw = old.job == self.drawn.job and old.draw == self.drawn.draw
+            if same_draw and is_same(entry, self.content, self.file):
                 return True
         return False
 
@@ -77,6 +84,15 @@ def notices_of_renewed(
     db: Connection, ledger: Ledger, wanted: Wanted, new: BareContent
 ) -> tuple[str, ...]:
     """What the user should know of the records whose identifiers are new.
+
+    Parameters
+    ----------
+    db, ledger
+        A transaction of the ledger, for all earlier releases.
+    wanted
+        The whole data set that is about to be released.
+    new
+        Those of its records whose identifiers no earlier release had, but for the identifiers.
 
     Raises
     ------

@@ -10,6 +10,13 @@ divergence of P(S|y) from P(S).
 3. The channel is rounded and audited exactly. If its integers exceed a budget, all budgets shrink
    further.
 
+Where the averages are all that is promised (`alone`), a channel still has to state what its single
+outputs may do. It gets its own extreme lifts as its notion (`with_own_lifts`).
+
+For example, X itself leaks 0.20 nats of mutual information about S, and "25%" is a budget of 0.05.
+The optimum is searched for at 0.05 (1 - 1e-9), which leaves 5e-11 nats for the rounding to
+integers. If the exact audit finds that these leak at most 0.05, the channel is the answer.
+
 *Bound.* With prices beta_j of the averages the solver proves H(v) + sum of beta_j L_j(v) >= y.v + m
 for all posteriors. Summed with the weights of a channel this bounds its H(X|Y) from below by y.P_X
 + m - sum of beta_j e_j, hence I(X;Y) from above (docs/explanation/averages-theory.md).
@@ -102,26 +109,23 @@ def for_average(
     """
     joint = rules.joint
     budgets = averages_of(asked, joint)
-    single = replace(rules, by_symbol=True)
+    # The solver has a posterior of all symbols, so the promise must not merge any to classes.
+    rules = replace(rules, by_symbol=True)
     # One for each tried share, also of those whose integers failed.
     optima: list[AverageOptimum] = []
 
     def candidates() -> Iterator[tuple[Array, Points]]:
         # Lazily: a further optimum is computed only if the integers of the last one failed.
         for share in SHRUNK:
-            best = _optimum(single, budgets, share, search, start, alone=alone)
+            best = _optimum(rules, budgets, share, search, start, alone=alone)
             optima.append(best)
             yield best.weights, best.points
 
-    rounded, verdicts = verified_within(single, budgets, candidates())
+    rounded, verdicts = verified_within(rules, budgets, candidates())
     if alone:
         rounded = with_own_lifts(rounded, joint)
     worth = utility(rounded.channel, joint)
-
-    # Each of them bounds the whole budgets, so the least bound holds.
-    bound = min(best.bound for best in optima) / utility_entropy(joint)
-    upper = max(worth.nmi, min(1.0, bound + ENTROPY_ERROR * (1.0 + abs(bound))))
-    certificate = Certificate(upper_bound_nmi=upper, scope="proven").at(worth.nmi)
+    certificate = _certificate(optima, joint, worth.nmi)
     messages: list[str] = []
     if certificate.gap_nmi is not None and certificate.gap_nmi > search.gap:
         messages.append(f"the search ended early ({optima[-1].status})")
@@ -147,6 +151,18 @@ def for_average(
     return with_averages(design, achieved)
 
 
+def _certificate(
+    optima: Sequence[AverageOptimum], joint: Joint, nmi: float
+) -> Certificate:
+    """The proven bound on the NMI, from those of the solver, and the gap of a channel to it."""
+    # Each of them bounds the whole budgets, so the least bound holds.
+    bound = min(best.bound for best in optima) / utility_entropy(joint)
+    bound += ENTROPY_ERROR * (1.0 + abs(bound))
+    # Nothing keeps more than all, and the channel itself may be above by a rounding.
+    upper = max(nmi, min(1.0, bound))
+    return Certificate(upper_bound_nmi=upper, scope="proven").at(nmi)
+
+
 def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
     """The budgets from a mapping of measures to numbers, or to texts such as ``25%``.
 
@@ -166,19 +182,14 @@ def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
 
 
 def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
-    """One budget; see `averages_of`."""
+    """One budget, in the unit of its measure or as a share of what X itself leaks."""
     if measure not in AVERAGE_MEASURES:
         raise InputError(
             f"the average {measure!r} is not known; use one of {', '.join(AVERAGE_MEASURES)}"
         )
     name = f"the average {measure}"
     if isinstance(value, str) and value.endswith("%"):
-        share = number(name, _float(name, value[:-1]), "of per cent") / 100.0
-        if not 0.0 < share <= 1.0:
-            raise InputError(f"{name} ({value}) must be above 0 and at most 100 %")
-        budget = share * own_leakage(joint, measure)
-        if not budget > 0.0:
-            raise InputError(NOTHING_TO_LIMIT)
+        budget = _share_of_own_leakage(measure, name, value, joint)
     else:
         if isinstance(value, str):
             value = _float(name, value)
@@ -188,6 +199,17 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
             f"{name} ({value}) must be above 0 and at most {LARGEST_BUDGET:g}"
         )
     return AverageBudget(measure=measure, budget=budget)
+
+
+def _share_of_own_leakage(measure: str, name: str, text: str, joint: Joint) -> float:
+    """The budget that a text such as ``25%`` stands for."""
+    share = number(name, _float(name, text[:-1]), "of per cent") / 100.0
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"{name} ({text}) must be above 0 and at most 100 %")
+    budget = share * own_leakage(joint, measure)
+    if not budget > 0.0:
+        raise InputError(NOTHING_TO_LIMIT)
+    return budget
 
 
 def _float(name: str, text: str) -> float:
@@ -201,7 +223,10 @@ def _float(name: str, text: str) -> float:
 
 
 def in_solver_unit(measure: str, leakage: float) -> float:
-    """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage."""
+    """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage.
+
+    That is a sum over the outputs, as the other measures are, where its logarithm is none.
+    """
     if measure == "maximal-leakage":
         return math.expm1(leakage)
     return leakage
@@ -240,6 +265,7 @@ def verified_within(
         verdicts = average_verdicts(rounded.channel, rules.joint, budgets)
         if all(verdict.kept for verdict in verdicts):
             return rounded, verdicts
+    # One output for all symbols.
     everything = [list(range(len(rules.joint.useful)))]
     rounded = partition_channel(everything, rules)
     verdicts = average_verdicts(rounded.channel, rules.joint, budgets)
@@ -274,10 +300,13 @@ def _optimum(
 ) -> AverageOptimum:
     """The optimum at budgets reduced by a share; its bound is raised to that of the whole ones."""
     whole: dict[str, float] = {}
+    reduced: dict[str, float] = {}
     for budget in budgets:
-        whole[budget.measure] = in_solver_unit(budget.measure, budget.budget)
-    reduced = {measure: (1.0 - share) * most for measure, most in whole.items()}
-    # An average alone allows every posterior.
+        most = in_solver_unit(budget.measure, budget.budget)
+        whole[budget.measure] = most
+        reduced[budget.measure] = (1.0 - share) * most
+    # An average alone allows every posterior. Beside a promise on single lifts, the channel is
+    # searched for a little inside of it, and the bound holds for all of it.
     inner = None
     outer = None
     if not alone:

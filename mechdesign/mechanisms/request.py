@@ -217,6 +217,7 @@ class DesignRequest:
             raise InputError(
                 f"mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}"
             )
+        # From here on options are compared with each other.
         self._check_objective()
         self._check_population()
         if self.average is not None:
@@ -315,14 +316,37 @@ class DesignRequest:
             )
         task_joint(self.task, self.joint)
 
+    def _check_population(self) -> None:
+        """Raise InputError unless the options about the population have a confidence level."""
+        if self.confidence is not None:
+            check_level(self.confidence)
+            if self.joint.empty_sensitive:
+                raise unprotected(self.joint.empty_sensitive)
+            # Symbols that the table lists without records are unseen ones, whether or not the
+            # caller counts them. A negative number stays, for the set to refuse.
+            if type(self.unseen) is int and self.unseen >= 0:
+                unseen = max(self.unseen, len(self.joint.empty_useful))
+                object.__setattr__(self, "unseen", unseen)
+            return
+        if self.unseen:
+            option = "unseen symbols"
+        elif self.known_shares is not None:
+            option = "known shares"
+        else:
+            return
+        raise InputError(
+            f"{option} need a confidence level: without one the table itself is the population"
+        )
+
     def _check_average(self) -> None:
         """Raise InputError for options that average budgets do not have."""
-        # Both functions are called for the errors that they raise.
+        # The functions are called for the errors that they raise.
         if self.keep is None:
             averages_of(self.average, self.joint)
         else:
             kept_measure(self.average)
             share_of("--keep", self.keep)
+        # By name what an average is not combined with, and whether it is given.
         refused = {
             "confidence": self.confidence is not None,
             "after": bool(self.after),
@@ -346,25 +370,3 @@ class DesignRequest:
                 f"an average budget stands beside a notion on single lifts, and {self.notion.name} "
                 "has none: use alip, lip, ldp, max-lift or min-lift"
             )
-
-    def _check_population(self) -> None:
-        """Raise InputError unless the options about the population have a confidence level."""
-        if self.confidence is not None:
-            check_level(self.confidence)
-            if self.joint.empty_sensitive:
-                raise unprotected(self.joint.empty_sensitive)
-            # Symbols that the table lists without records are unseen ones, whether or not the
-            # caller counts them. A negative number stays, for the set to refuse.
-            if type(self.unseen) is int and self.unseen >= 0:
-                unseen = max(self.unseen, len(self.joint.empty_useful))
-                object.__setattr__(self, "unseen", unseen)
-            return
-        if self.unseen:
-            option = "unseen symbols"
-        elif self.known_shares is not None:
-            option = "known shares"
-        else:
-            return
-        raise InputError(
-            f"{option} need a confidence level: without one the table itself is the population"
-        )

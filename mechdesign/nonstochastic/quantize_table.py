@@ -4,10 +4,18 @@ The design depends only on what is public of the table: the sizes of its groups,
 answers that one individual takes part in. With a budget for one answer, nothing of the table is
 needed; a budget for all answers of one individual takes a pass over the table of its own.
 
-`quantise_table` turns the options into a mechanism without thresholds, whose provenance has the
-rule to place them. `release_table` then lays them out for each size of group that it meets. A
-`_TotalBudget` is such a mechanism for a total: `designed` counts the answers of one individual, and
-shares or divides the total among them.
+`quantise_table` does it in three steps:
+
+1. The options become a mechanism without budget and thresholds (`_undesigned`). It has the query,
+   the range of the values, and a rule by which thresholds are to be placed.
+2. It gets the budget of one answer, at once (`_with_budget`) or with the table at hand
+   (`_TotalBudget`).
+3. `release_table` places the thresholds for each size of group that it meets, and answers.
+
+For example, the mean income by town with 2 bits: 2^2 = 4 outputs, and thresholds for the groups of
+12 people, of 30 people, and so on. With a total of 4 bits instead, `_TotalBudget` finds that one
+person is in at most 2 groups. The 2^4 = 16 outputs of both answers together are shared equally, so
+each has 4 again; or they are divided (`split`) so that the errors are smallest.
 """
 
 from __future__ import annotations
@@ -102,31 +110,7 @@ def quantise_table(
 
 def _undesigned(options: QuantizeOptions) -> MechanismFile:
     """The mechanism without budget and thresholds; its provenance has the rule to place them."""
-    provenance: dict[str, Any] = {"tool": "mechdesign", "layout": options.layout}
-    domain: Domain
-    if options.domain is not None and options.range_text is None:
-        domain = finite(map(float, options.domain))
-    elif options.query == "count":
-        domain = interval(0, 1)
-    else:
-        query = f"the {options.query} of {quoted(options.column)}"
-        domain = parse_range(options.range_text, query)
-        if options.domain is not None:
-            # Thresholds are placed for these values, and counted for all of the range.
-            points = finite(map(float, options.domain))
-            provenance["points"] = [float(value) for value in points.values]
-    if isinstance(options.domain, Mapping):
-        # In the order of the values, as `finite` sorts them.
-        weights: list[float] = []
-        for value in sorted(options.domain):
-            weights.append(float(fraction_of(options.domain[value])))
-        provenance["weights"] = weights
-    if isinstance(options.thresholds, str):
-        provenance["layout"] = options.thresholds
-    elif options.thresholds is not None:
-        provenance["layout"] = "given"
-        provenance["thresholds"] = sorted(map(float, options.thresholds))
-    provenance["missing"] = options.missing
+    domain = _domain_of(options)
     return MechanismFile(
         query=options.query,
         column=options.column,
@@ -135,8 +119,49 @@ def _undesigned(options: QuantizeOptions) -> MechanismFile:
         epsilon=0.0,
         mechanisms=(),
         outside=options.outside,
-        provenance=provenance,
+        provenance={
+            "tool": "mechdesign",
+            **_placing_rule(options),
+            "missing": options.missing,
+        },
     )
+
+
+def _domain_of(options: QuantizeOptions) -> Domain:
+    """The possible values of one individual: the listed ones, or a range."""
+    if options.domain is not None and options.range_text is None:
+        return finite(map(float, options.domain))
+    if options.query == "count":
+        # Each record adds 0 or 1 to a count.
+        return interval(0, 1)
+    query = f"the {options.query} of {quoted(options.column)}"
+    return parse_range(options.range_text, query)
+
+
+def _placing_rule(options: QuantizeOptions) -> dict[str, Any]:
+    """What decides where thresholds are placed, as the provenance of a mechanism has it.
+
+    That is the layout, or the thresholds themselves if they are given; the values for which they
+    are placed, where these are not the domain itself; and the probabilities of the values.
+    """
+    rule: dict[str, Any] = {"layout": options.layout}
+    has_range = options.range_text is not None and options.query != "count"
+    if options.domain is not None and has_range:
+        # Thresholds are placed for these values, and counted for all of the range.
+        points = finite(map(float, options.domain))
+        rule["points"] = [float(value) for value in points.values]
+    if isinstance(options.domain, Mapping):
+        # In the order of the values, as `finite` sorts them.
+        weights: list[float] = []
+        for value in sorted(options.domain):
+            weights.append(float(fraction_of(options.domain[value])))
+        rule["weights"] = weights
+    if isinstance(options.thresholds, str):
+        rule["layout"] = options.thresholds
+    elif options.thresholds is not None:
+        rule["layout"] = "given"
+        rule["thresholds"] = sorted(map(float, options.thresholds))
+    return rule
 
 
 def _with_budget(
@@ -171,36 +196,40 @@ class _TotalBudget:
 
     def designed(self, table: Source) -> MechanismFile:
         """The mechanism for the groups of a table."""
-        mechanism = self._mechanism
-        answering = Answering(mechanism, table)
+        answering = Answering(self._mechanism, table)
         groups = answering.members(self._options.individual or "")
+        # The outputs of all answers that one individual takes part in multiply, so whoever takes
+        # part in most of them decides. A table without records counts as one answer.
         answers = answering.most_answers(groups) or 1
         total = nearest_double(self._total_epsilon)
         share = share_of(total, answers)
         if self._is_split(share):
             by_size, notice = divided(
-                mechanism,
+                self._mechanism,
                 groups,
                 outputs_allowed(total),
                 share,
                 str(self._options.split),
             )
+            largest = max(sized.certificate.outputs for sized in by_size.mechanisms)
+            self._refuse_one_output(largest, answers)
             self.notices.append(notice)
-            share = max(sized.certificate.outputs for sized in by_size.mechanisms)
-            if share > 1:
-                return by_size
-        # With one output for each answer nothing would be released.
-        if share == 1:
+            return by_size
+        self._refuse_one_output(share, answers)
+        self.notices.append(
+            f"each of the {answers} answers that one individual takes part in may have {share} "
+            f"outputs: {share}^{answers} in all"
+        )
+        return replace(self._mechanism, epsilon=epsilon_for(share))
+
+    def _refuse_one_output(self, outputs: int, answers: int) -> None:
+        """Raise InputError if no answer has more than one output: nothing would be released."""
+        if outputs == 1:
             raise InputError(
                 f"{self._total_epsilon} bits for {answers} answers are less than one bit for each: "
                 "all would be the same, and nothing be released; make fewer answers (coarser "
                 "groups), or raise the total"
             )
-        self.notices.append(
-            f"each of the {answers} answers that one individual takes part in may have {share} "
-            f"outputs: {share}^{answers} in all"
-        )
-        return replace(mechanism, epsilon=epsilon_for(share))
 
     def _is_split(self, share: int) -> bool:
         """Whether the budget is divided by size of group, not by equal shares."""

@@ -4,8 +4,9 @@ A set is kept as runs of consecutive integers: even many sums consist of few run
 sums of two members of {0, 3} and one of {0, 1} are 0, 1, 3, 4, 6, 7: the runs [0, 1], [3, 4] and
 [6, 7].
 
-The sums of n members of one set are put together from those of 1, 2, 4, .. members, by doubling.
-Two sets are added run by run, or by a convolution where they have too many runs.
+The sums of n members of one set are put together from those of 1, 2, 4, .. members, by doubling:
+13 members are 8 and 4 and 1. Two sets are added run by run, or by a convolution where they have too
+many runs.
 """
 
 from __future__ import annotations
@@ -115,11 +116,13 @@ class _Sums:
         """The sums of a member of `total` and `count` members of a set; None if too many."""
         doubled = self.doublings(values, count)
         left = count
+        # Adding members in doubles takes some 2 log2(count) additions in the place of `count`.
         while left:
-            # The largest power of two of members that is not too much at once. Adding members in
-            # doubles takes some 2 log2(count) additions in the place of `count`.
+            # The largest power of two of members that is not too much at once: if the sums of 8
+            # have too many runs, 13 members are 4 and 4 and 4 and 1.
+            most = min(len(doubled), left.bit_length())
             sums: Runs | None = None
-            for k in range(min(len(doubled), left.bit_length()) - 1, -1, -1):
+            for k in reversed(range(most)):
                 sums = self.added(total, doubled[k])
                 if sums is not None:
                     left -= 1 << k

@@ -112,7 +112,8 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
         _, upper = _enclosed_log2(min(_by_outputs(joint), _by_maximal_leakage(joint)))
         return CapacityBounds(lower, upper, code=None, cover=None)
 
-    # One use of the channel: a code from below, and a cover from above.
+    # One use of the channel: a code from below, and a cover from above. A fractional cover of
+    # several uses is no better than that of one, so it is computed once.
     code = one_shot_code(joint, time_limit=time_limit)
     cover = fractional_cover(joint)
     uses = 1
@@ -131,7 +132,7 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
         longer = one_shot_code(
             joint, uses=length, time_limit=min(time_limit, POWER_TIME)
         )
-        # More bits per use than the best code so far.
+        # More bits per use than the best code so far: log2(longer) / length > log2(code) / uses.
         if longer.size > code.size ** (length / uses):
             code = longer
             uses = length
@@ -145,7 +146,9 @@ def one_shot_code(
 ) -> OneShotCode:
     """The independence number of the confusability graph, by MILP, with the code that attains it.
 
-    HiGHS's bound is rounded down to a whole number, with its own tolerance for integers.
+    The graph joins inputs that share an output. The MILP takes most inputs such that each output
+    belongs to one of them at most. Its bound is rounded down to a whole number, with HiGHS's own
+    tolerance for integers.
 
     Parameters
     ----------
@@ -196,14 +199,24 @@ def one_shot_code(
 
 
 def fractional_cover(joint: JointRange) -> Fraction:
-    """The exact total weight, at least 2^C0, of a fractional cover that HiGHS proposes."""
+    """The exact total weight, at least 2^C0, of a fractional cover that HiGHS proposes.
+
+    A cover gives weights to outputs, such that the outputs of every input weigh 1 together. Inputs
+    of a code share no output, so there are at most as many as all outputs weigh; and weights of
+    several uses multiply (Shannon 1956).
+
+    Raises
+    ------
+    InputError
+        If the channel has more than `LARGEST_PROGRAM` pairs.
+    """
     if joint.n_pairs > LARGEST_PROGRAM:
         raise InputError(
             f"the channel has {joint.n_pairs:,} pairs, more than {LARGEST_PROGRAM:,}; use leakages"
         )
     weights = np.maximum(_smallest_cover(joint), 0.0).tolist()
-    # Rounding to simple fractions recovers an optimum exactly where that has small denominators.
-    # Rounding up always gives a cover.
+    # Rounding to simple fractions recovers an optimum exactly where that has small denominators:
+    # HiGHS's 0.49999999 for the pentagon becomes 1/2. Rounding up always gives a cover.
     simple = [Fraction(w).limit_denominator(SIMPLE_DENOMINATOR) for w in weights]
     fine = [Fraction(math.ceil(w * COVER_UNITS), COVER_UNITS) for w in weights]
     # Two leakages bound the cover as well, and need no solver.
@@ -218,8 +231,16 @@ def fractional_cover(joint: JointRange) -> Fraction:
 def theta_bound(joint: JointRange) -> float:
     """A proven upper bound on the theta number of the confusability graph of a channel.
 
-    Clarabel proposes a matrix M. Whatever t and F are, its largest eigenvalue is at most t + |R|,
-    where R = t I - M - F F' has the Frobenius norm |R|, which is enclosed in balls.
+    Theta is the least of the largest eigenvalues of the symmetric matrices that are one on the
+    diagonal and wherever two inputs are not confused (`solvers.programs.theta`). So any such matrix
+    proves a bound, and Clarabel proposes one, M. Its eigenvalues in doubles prove nothing. But
+    whatever t and F are, M = t I - F F' - R has no eigenvalue above t + |R|, for F F' has none
+    below 0. The Frobenius norm |R| is enclosed in balls.
+
+    Raises
+    ------
+    InputError
+        If the channel has more than `LARGEST_THETA` inputs.
     """
     import flint
 
@@ -247,17 +268,19 @@ def theta_bound(joint: JointRange) -> float:
         for entry in residue.entries():
             squares += abs(entry).upper() ** 2
         bound = upper_end(squares.sqrt() + top)
-    # Without a proof (a ball that bounds nothing) all inputs remain.
+    # Theta is never above the number of inputs, which also holds for a ball that bounds nothing.
     return min(bound, float(size))
 
 
 def _by_outputs(joint: JointRange) -> Fraction:
-    """2^L0(Y;X), at least 2^C0."""
+    """2^L0(Y;X), at least 2^C0: a cover by all outputs, each with weight 1 / min |[[Y|x]]|."""
     return Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
 
 
 def _by_maximal_leakage(joint: JointRange) -> Fraction:
-    """2^L*(X -> Y), at least 2^C0."""
+    """2^L*(X -> Y), at least 2^C0: a cover by one output with the fewest inputs, and by one more
+    for each of the other inputs.
+    """
     return Fraction(joint.x_total - joint.smallest_x + 1)
 
 
