@@ -35,10 +35,10 @@ records have both. For the towns above:
 """
 
 VALUES = 4096
-"""Different values from which on a column is not compared any more (2 MB)."""
+"""Different values above which a column is not compared any more (2 MB)."""
 
 SYMBOLS = 1 << 16
-"""Different symbols of a protected column from which on nothing is compared with it any more."""
+"""Different symbols of a protected column above which nothing is compared with it any more."""
 
 NEARLY = 0.95
 """A column stands for another one if guessing from it removes this share of the errors of guessing
@@ -96,10 +96,13 @@ class Crossing:
     """How often each value of one column came with each symbol of another, unless there are too
     many values.
 
+    `add` takes the records batch by batch. Then `stands_for` is the verdict, `undecided` says that
+    more records could change it, and `table` and `guessed` have the figures.
+
     Parameters
     ----------
     limit : int
-        Different values from which on nothing more is counted.
+        Different values above which nothing more is counted.
     symbols : TextNumbers, optional
         The numbers of the symbols, where other crossings have them, too.
 
@@ -116,8 +119,10 @@ class Crossing:
         if symbols is None:
             symbols = TextNumbers()
         self.symbols = symbols
-        self._same_texts = 0
+        # Records, and those of them with the same text in both columns.
         self._records = 0
+        self._same_texts = 0
+        # The table so far: a cell is one integer, the number of the value and then of the symbol.
         self._cells = np.zeros(0, np.int64)
         self._counts = np.zeros(0, np.int64)
         self._uncounted: list[Integers] = []
