@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -103,6 +103,14 @@ class RowRecord:
             certificate=None,
             provenance=chosen_entries(self.provenance, PUBLIC_PROVENANCE),
         )
+
+
+class _Entry(NamedTuple):
+    """An output of a node, the node that it leads to, and its probability out of `DENOMINATOR`."""
+
+    output: int
+    child: int
+    value: int
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -347,10 +355,10 @@ class RowChannel(Described):
                 law[texts] = law.get(texts, Fraction(0)) + share
                 continue
             code = codes[len(self.given) + level]
-            for output, child, value in self._entries(level, node, code):
-                longer = texts + self.texts_of(level, output)
-                product = share * Fraction(value, DENOMINATOR)
-                waiting.append((level + 1, child, longer, product))
+            for entry in self._entries(level, node, code):
+                longer = texts + self.texts_of(level, entry.output)
+                product = share * Fraction(entry.value, DENOMINATOR)
+                waiting.append((level + 1, entry.child, longer, product))
         return law
 
     def _codes_of(self, row: Mapping[str, str] | Sequence[str]) -> tuple[int, ...]:
@@ -376,8 +384,8 @@ class RowChannel(Described):
             start = end
         return tuple(codes)
 
-    def _entries(self, level: int, node: int, code: int) -> list[tuple[int, int, int]]:
-        """Output, child and integer of every entry of a symbol's row at a node."""
+    def _entries(self, level: int, node: int, code: int) -> list[_Entry]:
+        """The entries of a symbol's row at a node."""
         table = self.tree.levels[level]
         # A slot is an output of a node, a pair an input of it (`core.row_tree`). A constant node
         # has one output and no rows, for all symbols alike.
@@ -399,7 +407,10 @@ class RowChannel(Described):
             values = table.rows.values[span].tolist()
         outputs = table.slot_outputs[slots].tolist()
         children = table.slot_children[slots].tolist()
-        return list(zip(outputs, children, values, strict=True))
+        entries: list[_Entry] = []
+        for output, child, value in zip(outputs, children, values, strict=True):
+            entries.append(_Entry(output, child, value))
+        return entries
 
     def apply(
         self,

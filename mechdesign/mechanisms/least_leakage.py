@@ -122,9 +122,7 @@ def for_share(
 
     leakage = average_leakage(rounded.channel, joint, measure)
     worth = utility(rounded.channel, joint)
-    # The planes of all optima hold, whatever shares they are for: the sharpest bounds count.
-    least = max(best.least_leakage for best in optima)
-    most = min(best.most_kept(leakage) for best in optima)
+    least, most = _sharpest_bounds(optima, leakage)
     if least > leakage or most < worth.nmi:
         raise SolverFailure("the channel contradicts its own bound: report this table")
     # The gap that was asked for is a part of what X itself leaks.
@@ -191,6 +189,17 @@ def _first_that_keeps(problem: _Problem) -> tuple[Rounded, list[_Optimum]]:
     raise SolverFailure(
         f"no channel was verified that keeps {about(float(problem.share))} of the information"
     )
+
+
+def _sharpest_bounds(optima: list[_Optimum], leakage: float) -> tuple[float, float]:
+    """The least leakage of every channel that keeps the share, and the largest share that a channel
+    of this leakage keeps.
+
+    The planes of all optima hold, whatever shares they are for, so the sharpest bounds count.
+    """
+    least = max(best.least_leakage for best in optima)
+    most = min(best.most_kept(leakage) for best in optima)
+    return least, most
 
 
 @dataclass(frozen=True, eq=False)
