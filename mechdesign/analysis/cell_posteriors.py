@@ -8,8 +8,13 @@ rows r of the table gives
 over the rows with the same given symbols k. The probability of a cell is the sum over the rows that
 have it. Columns depend on each other, so the output of one level is information about all columns.
 
+For example, a table has the rows (nurse, 30) and (clerk, 50), equally many. The first level
+releases nurse for a nurse with 0.9 and for a clerk with 0.3; the second gives one constant age. Of
+a released nurse the first row has 0.9 / (0.9 + 0.3) = 0.75, so the age is 30 with 0.75 as well.
+
 `row_posteriors` follows the released rows through the tree (`row_paths`), computes this rule once
-for each distinct released row, and adds up the rows for every symbol of every column.
+for each distinct released row, and adds up the rows for every symbol of every column
+(`_marginals`).
 """
 
 from __future__ import annotations
@@ -84,7 +89,11 @@ def row_posteriors(channel: RowChannel, released: Any) -> dict[str, CellPosterio
     _refuse(paths.impossible)
     first, which = _distinct(paths)
     marginals = _marginals(paths, first, channel.table)
-    _refuse(np.flatnonzero(np.isnan(marginals[0][which, 0])))
+    # The tree has a path for such a record, but no row of the table can have taken it. All of its
+    # probabilities are NaN, so one of them tells.
+    no_row_fits = np.isnan(marginals[0][which, 0])
+    _refuse(np.flatnonzero(no_row_fits))
+
     posteriors: dict[str, CellPosteriors] = {}
     for variable, shares in zip(channel.levels, marginals, strict=True):
         for place, name in enumerate(variable.columns):
@@ -117,29 +126,41 @@ def _marginals(paths: RowPaths, first: Integers, table: Records) -> list[Array]:
     channel = paths.channel
     rows, prior = _rows_of(table)
     given = len(channel.given)
-    strata = rows[:, :given]
-    # Indicators of the symbols of each level, by which posteriors of rows are added up.
+    # (rows, |X|) for each level: 1 where a row has the symbol. The posteriors of rows times this
+    # are those of the symbols.
     indicators: list[Array] = []
     marginals: list[Array] = []
     for level, variable in enumerate(channel.levels):
         indicators.append(np.eye(len(variable))[rows[:, given + level]])
         marginals.append(np.empty((len(first), len(variable))))
     for portion in _portions(len(first), len(rows)):
-        # (released rows, rows of the table): P(r) W_1 .. W_m, then divided by its sum over r.
-        records = first[portion]
-        joint = np.tile(prior, (len(records), 1))
-        # Only rows of the record's stratum count.
-        for codes, stratum in zip(paths.given, strata.T, strict=True):
-            joint *= codes[records][:, None] == stratum
-        for level, level_table in enumerate(channel.tree.levels):
-            likelihood = _likelihoods(level_table, paths.slots[level][records])
-            joint *= likelihood[:, rows[:, given + level]]
-        # 0 / 0, where no row of the table can have been released so, becomes NaN.
-        with np.errstate(invalid="ignore"):
-            joint /= joint.sum(axis=1, keepdims=True)
+        posterior = _posterior_of_rows(paths, first[portion], rows, prior)
         for marginal, indicator in zip(marginals, indicators, strict=True):
-            marginal[portion] = joint @ indicator
+            marginal[portion] = posterior @ indicator
     return marginals
+
+
+def _posterior_of_rows(
+    paths: RowPaths, records: Integers, rows: Integers, prior: Array
+) -> Array:
+    """(records, rows) array of P(r | k, y), by Bayes' rule; NaN where no row fits.
+
+    `rows` are those of the table, with the codes of the given columns and then of the levels, and
+    `prior` has their probabilities.
+    """
+    given = len(paths.channel.given)
+    joint = np.tile(prior, (len(records), 1))
+    # Only rows of the record's stratum count.
+    for codes, row_codes in zip(paths.given, rows[:, :given].T, strict=True):
+        joint *= codes[records][:, None] == row_codes
+    # Times W_1 .. W_m: the likelihood of every symbol of a level, taken at the symbol of each row.
+    for level, level_table in enumerate(paths.channel.tree.levels):
+        likelihood = _likelihoods(level_table, paths.slots[level][records])
+        joint *= likelihood[:, rows[:, given + level]]
+    # 0 / 0, where no row of the table can have been released so, becomes NaN.
+    with np.errstate(invalid="ignore"):
+        joint /= joint.sum(axis=1, keepdims=True)
+    return joint
 
 
 def _rows_of(table: Records) -> tuple[Integers, Array]:
@@ -165,6 +186,7 @@ def _likelihoods(table: LevelTable, slots: Integers) -> Array:
     """
     from scipy.sparse import csr_array
 
+    # The entries of the level's rows, gathered by slot and input: one row for each slot.
     inputs = table.pair_inputs[table.rows.row_of]
     values = np.array(table.rows.values, dtype=np.float64) / DENOMINATOR
     shape = (len(table.slot_nodes), table.size)
@@ -179,9 +201,11 @@ def _of_column(
 ) -> tuple[tuple[str, ...], Array]:
     """The symbols of one column of a level, and their shares.
 
-    Shares of crossed symbols with the same text in this column are added.
+    Shares of crossed symbols with the same text in this column are added: of (nurse, 30) with 0.2
+    and (nurse, 50) with 0.3, nurse has 0.5.
     """
     texts = [symbol[place] for symbol in variable.symbols]
     symbols = tuple(dict.fromkeys(texts))
     which = np.array([symbols.index(text) for text in texts])
-    return symbols, shares @ np.eye(len(symbols))[which]
+    indicator = np.eye(len(symbols))[which]
+    return symbols, shares @ indicator

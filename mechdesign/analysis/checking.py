@@ -1,14 +1,28 @@
 """The verdict on the frequencies of a released column: are they a plausible draw of the channel?
 
-With the original symbols the counts of the labels of each symbol are multinomial, and the tests are
-exact (`check_pairs`). Without them the frequencies of the labels are compared with those of the
-table (`check_table`) or, for data of another origin, with everything that some frequencies of the
-symbols could give (`check_any_data`); these tests are conservative. Records are assumed to be drawn
-independently. The p-values are those of `p_values`, valid whatever the sample size.
+What is known besides the file decides which test there is:
+
+- With the original symbols the counts of the labels of each symbol are multinomial, and the tests
+  are exact (`check_pairs`).
+- Without them the frequencies of the labels are compared with those that the channel's own table
+  predicts (`check_table`).
+- For data of another origin they are compared with everything that some frequencies of the symbols
+  could give (`check_any_data`).
+
+The last two are conservative. Records are assumed to be drawn independently. The p-values are those
+of `p_values`, valid whatever the sample size.
+
+For example, a channel gives A for a with 0.9, and for b with 0.2. Of 1,000 records of a, 850 got A:
+`check_pairs` finds that implausible. Of 1,000 records of unknown symbols `check_any_data` accepts
+850, since a mixture of a and b explains it, and refuses 990, since none does.
 
 Every verdict combines two tests: each symbol or label by itself, which detects a large deviation
 somewhere, and all together, which detects small ones everywhere. Each of the two runs at half the
-level, so a faithful release is called implausible with at most the probability `level`.
+level, so a faithful release is called implausible with at most the probability `level`. To run at
+half the level is to double the p-value: hence the factors 2.0 below.
+
+`ReleaseCheck` is the verdict on a whole file: a `FrequencyTest`, and every `Finding` of something
+impossible. `bonferroni` joins the tests of several columns.
 """
 
 from __future__ import annotations
@@ -136,16 +150,25 @@ def check_pairs(
     The symbols' tests are independent. They are combined twice, each time at half the level: by
     Fisher's sum of logarithms over all of them (which detects small deviations everywhere) and by
     Holm's correction (which detects a large one somewhere).
+
+    Parameters
+    ----------
+    symbols : sequence of str
+        Names of the rows.
+    matrix, counts : (symbols, labels) arrays
+        Probabilities of the channel, and records.
     """
     names: list[str] = []
     records: list[int] = []
     parts: list[Part] = []
     impossible = False
     for name, row, of_symbol in zip(symbols, matrix, counts, strict=True):
-        # An impossible label decides the verdict. The others are tested as the row given them.
+        # A label of probability zero decides the verdict. The others are tested without it, so that
+        # the suspects are still named.
         possible = row > 0.0
         if of_symbol[~possible].any():
             impossible = True
+        # A row with one possible label leaves nothing to chance.
         if of_symbol[possible].any() and possible.sum() > 1:
             chances = row[possible] / row[possible].sum()
             names.append(name)
@@ -173,7 +196,10 @@ def check_table(
     Valid if the released records are those of the table, or any records with its frequencies, or an
     independent sample of a population with its frequencies. Each label is tested alone (Hoeffding's
     bound, Holm) and all together (relative entropy), each time at half the level.
+
+    `expected` and `counts` have the shape (labels,).
     """
+    # One share is expected of each label, so both ends are the same.
     ends = (expected, expected)
     divergence = _divergence(counts, expected)
     return _label_test("table", labels, counts, ends, divergence, level)
@@ -218,8 +244,8 @@ def _label_test(
     for count, low, high in zip(
         counts.tolist(), least.tolist(), most.tolist(), strict=True
     ):
-        # Doubled, because this is one of two tests.
         p_values.append(2.0 * share_p_value(count, records, low, high))
+    # Corrected for the number of labels.
     adjusted = holm(p_values)
     together = 2.0 * divergence_p_value(divergence, len(labels))
     suspects: list[Suspect] = []
@@ -264,7 +290,9 @@ def bonferroni(
 ) -> FrequencyTest:
     """All tests as one, by Bonferroni's correction; a suspect for each that fails by itself.
 
-    Valid however the tests depend on each other. The p-value is 1 without any test.
+    Each p-value is multiplied by the number of tests: of three tests with the p-values 0.0001, 0.2
+    and 0.7 the whole has 0.0003. Valid however the tests depend on each other. The p-value is 1
+    without any test.
     """
     smallest = 1.0
     suspects: list[Suspect] = []

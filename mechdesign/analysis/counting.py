@@ -1,10 +1,17 @@
 """Counts of a released file, alone or beside its original, in one pass and bounded memory.
 
 `count_release` reads the file alone and counts its labels. `count_pairs` reads it beside its
-original, batch by batch, and counts how often each symbol got each label; in passing it compares
-all other columns. Only the table of counts is kept, and for each kind of error its first place and
-the number of its records. A symbol `a` that was released as `A` three times and as `B` once has the
-row (3, 1) of a table with these labels.
+original, record by record, and counts how often each symbol got each label; in passing it compares
+all other columns. The last two rows are for records without a known symbol:
+
+    symbol            label A   label B
+    a                       3         1
+    b                       0         5
+    (missing)               0         0
+    (unknown)               0         0
+
+Only this table is kept, and for each kind of error its first place and the number of its records
+(`Counting.offenders`). The tests of the frequencies are in `checking`.
 """
 
 from __future__ import annotations
@@ -74,8 +81,17 @@ def count_pairs(
 ) -> CountedFile:
     """Count symbols and labels of an original and its release, record by record.
 
-    All other columns are compared, too. `possible` is whether the channel can give each label for
-    each symbol, (|X| + 2, labels): the last rows are those of a missing and an unknown symbol.
+    All other columns are compared, too.
+
+    Parameters
+    ----------
+    useful : Variable
+        The symbols of the original, X.
+    possible : (|X| + 2, labels) array
+        Whether the channel can give each label for each symbol; the last rows are those of a
+        missing and an unknown symbol.
+    policy : Policy
+        What the release did with missing and unknown symbols.
     """
     useful = replace(normalised(useful, policy.normalise), columns=file.useful)
     with (
@@ -89,24 +105,28 @@ def count_pairs(
             *private_columns(after, file),
             *header_changes(before, after, file, common),
         ]
+        # A CSV has texts alone, so cells of files of different kinds are compared as texts.
+        loose = before.kind != after.kind
         olds = slices(before, file.useful, common)
         news = slices(after, file.columns, [*common, *file.identity])
         # Records that one of the two files has beyond the end of the other.
         only_before = 0
         only_after = 0
         for old, new in pairs(olds, news):
-            if old is None or new is None:
-                only_before += len(old or ())
-                only_after += len(new or ())
+            if new is None:
+                only_before += len(old)
+                continue
+            if old is None:
+                only_after += len(new)
                 continue
             ys = counting.label_codes(new)
             cells = normalised_cells(cells_of(old, file.useful), policy.normalise)
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             _note_impossible_pairs(counting, xs, ys, useful, possible)
-            loose = before.kind != after.kind
             difference = first_difference(old, new, common, loose, file.escaped)
             if difference is not None:
                 _note_difference(counting, difference)
+            # Last: until then places are counted from the records before this batch.
             counting.add(new, xs, ys)
     findings += counting.offenders.values()
     records = counting.records + only_after
@@ -123,9 +143,38 @@ def count_pairs(
     return CountedFile(records, counting.counts, tuple(findings))
 
 
+def symbol_codes(
+    table: Source,
+    cells: list[Encoded],
+    useful: Variable,
+    before: int,
+    policy: Policy = STRICT,
+) -> Counts:
+    """Positions of the symbols: |X| for a missing one and |X| + 1 for an unknown one.
+
+    Where the policy refuses these, InputError names the first; `before` is the number of records
+    before the cells.
+    """
+    codes = positions_of(cells, useful)
+    # Nearly always every symbol is known.
+    if not codes.size or codes.min() >= 0:
+        return codes
+    missing = codes == MISSING
+    rules = np.where(missing, policy.null, policy.unknown)
+    wrong = np.flatnonzero((codes < 0) & (rules == REFUSE))
+    if wrong.size:
+        error = unknown_at(int(wrong[0]), cells, useful)
+        raise InputError(f"{table.where(before + error.position)}: {error.what}")
+    further = np.where(missing, len(useful), len(useful) + 1)
+    return np.where(codes < 0, further, codes)
+
+
 def pairs(before: Iterator[Any], after: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-    """Records of both, equally many at a time, in order; None where the other file has more."""
-    # The batches of two files end at different records, so each is cut at the nearer end.
+    """Records of both, equally many at a time, in order; None where the other file has more.
+
+    The batches of two files end at different records, so each is cut at the nearer end: batches of
+    3 and 2 records beside one of 4 give pairs of 3 and 1, and then (1, None).
+    """
     old = next(before, None)
     new = next(after, None)
     while old or new:
@@ -176,6 +225,7 @@ def _note_difference(counting: Counting, difference: Difference) -> None:
         f"the column {quoted(difference.column)} holds {quoted(difference.released)}, but the "
         f"original {quoted(difference.original)}; a release leaves other columns as they are"
     )
+    # One record of each batch: a comparison ends at its first difference.
     counting.offend("cells", difference.position, problem, 1)
 
 
@@ -191,6 +241,7 @@ class Counting:
     records : int
         Records so far, with and without a label.
     offenders : dict of str to Finding
+        For each kind of problem its first place, and the number of its records.
     """
 
     def __init__(self, file: Released, table: Source, symbols: int) -> None:
@@ -232,6 +283,7 @@ class Counting:
         `xs` and `ys` are the codes of the symbols and of the labels of the batch.
         """
         labelled = np.flatnonzero(ys >= 0)
+        # The place of symbol and label in the table of counts, row after row.
         codes = xs[labelled] * len(self.labels) + ys[labelled]
         if self.file.identity:
             is_first = self._first_of_identity(batch, labelled, codes)
@@ -271,29 +323,3 @@ def _text_at(cells: Sequence[Encoded], position: int) -> str:
         texts_of_column = (*column.texts, "")
         texts.append(texts_of_column[column.codes[position]])
     return ", ".join(texts)
-
-
-def symbol_codes(
-    table: Source,
-    cells: list[Encoded],
-    useful: Variable,
-    before: int,
-    policy: Policy = STRICT,
-) -> Counts:
-    """Positions of the symbols: |X| for a missing one and |X| + 1 for an unknown one.
-
-    Where the policy refuses these, InputError names the first; `before` is the number of records
-    before the cells.
-    """
-    codes = positions_of(cells, useful)
-    # Nearly always every symbol is known.
-    if not codes.size or codes.min() >= 0:
-        return codes
-    missing = codes == MISSING
-    rules = np.where(missing, policy.null, policy.unknown)
-    wrong = np.flatnonzero((codes < 0) & (rules == REFUSE))
-    if wrong.size:
-        error = unknown_at(int(wrong[0]), cells, useful)
-        raise InputError(f"{table.where(before + error.position)}: {error.what}")
-    further = np.where(missing, len(useful), len(useful) + 1)
-    return np.where(codes < 0, further, codes)

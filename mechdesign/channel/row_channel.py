@@ -5,11 +5,15 @@ W(y|x, k) = product over levels j of W_j(y_j | x_j; k, y_1 .. y_{j-1}), in exact
 (`core.row_tree`). The given columns k are released as they are; the sensitive columns and all
 others are not released.
 
-The given symbols of a record choose a root of the tree. At each level the record's symbol x_j draws
-an output y_j by the row of the node that it is at, and the output leads to a child, where the next
-level is drawn. With the levels job and age, a record (nurse, 30) may draw y_1 = clerk with the
-integer a of its row at the root, and y_2 = 30 with the integer b of its row at the child of clerk:
-W = a/D * b/D, with the common `DENOMINATOR` D.
+The given symbols of a record choose a root of the tree; such a combination of them is a *stratum*.
+At each level the record's symbol x_j draws an output y_j by the row of the node that it is at, and
+the output leads to a child, where the next level is drawn. With the levels job and age, a record
+(nurse, 30) may draw y_1 = clerk with the integer a of its row at the root, and y_2 = 30 with the
+integer b of its row at the child of clerk: W = a/D * b/D, with the common `DENOMINATOR` D.
+
+A `RowChannel` has the columns, the tree, and a `RowRecord` of what was asked for. `distribution`
+is the formula above for one row, `apply` draws for all records of a frame, and `save`, `load` and
+`public` are about its file.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +38,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import NOWHERE, Integers, places_in
 from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, RowTree
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cells import encode
+from mechdesign.formats.cells import Encoded, encode
 from mechdesign.notions import Notion, from_record
 from mechdesign.tables.columns import positions_of, unknown_at
 from mechdesign.tables.records import Records
@@ -45,12 +49,16 @@ if TYPE_CHECKING:
     from mechdesign.release.policies import Policy
 
 TRUTH = "truth"
+"""The objective that a level releases its own symbols, most of them true."""
+
 INFORMATION = "information"
-"""Objectives: a level releases its own symbols, or free outputs that keep most information."""
+"""The objective that a level has free outputs, which keep most information."""
 
 TOTAL = "total"
+"""The promise that bounds P(s|k, y) against P(s)."""
+
 RELATIVE = "relative"
-"""Promises: against P(s), or against P(s) given the symbols of the given columns."""
+"""The promise that bounds P(s|k, y) against P(s|k), for observers who know the given columns k."""
 
 PUBLIC_PROVENANCE = ("tool", "version", "command")
 """Entries of `provenance` that a public file keeps: nothing that depends on the table."""
@@ -60,8 +68,10 @@ PUBLIC_PROVENANCE = ("tool", "version", "command")
 class RowRecord:
     """What was asked for and found when the channel was designed, as plain JSON values.
 
-    `achieved` and `utility` are those of the integers; a public channel has neither, nor a
-    `certificate`.
+    Asked for were `notion`, `promise`, `objective` and `budgets` (those of single sensitive
+    symbols). Found were `achieved` and `utility`, computed from the integers of the tree, and
+    `certificate`, a proven bound on the utility of every such channel. A public channel has nothing
+    that was found, because it is computed from the table.
     """
 
     notion: dict[str, Any]
@@ -93,6 +103,14 @@ class RowRecord:
             certificate=None,
             provenance=chosen_entries(self.provenance, PUBLIC_PROVENANCE),
         )
+
+
+class _Entry(NamedTuple):
+    """An output of a node, the node that it leads to, and its probability out of `DENOMINATOR`."""
+
+    output: int
+    child: int
+    value: int
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -259,12 +277,17 @@ class RowChannel(Described):
     def strata_of(self, codes: Integers) -> Integers:
         """(records,) stratum of each row of codes of the given columns, -1 for a combination that
         is not known, such as one with an unknown symbol (a negative code).
+
+        Column by column every stratum and every record gets the rank of its combination so far
+        among those of the strata. Of the strata (0, 1), (2, 0), (2, 5) the ranks are 0, 1, 1 after
+        the first column and 0, 1, 2 after the second. A record (2, 5) gets 1 and then 2; a record
+        (2, 1) gets 1 and then -1.
         """
         if not self.given:
             return np.zeros(len(codes), dtype=np.int64)
         strata = np.array(self.strata, dtype=np.int64)
-        # Column by column the rank of the combination so far, of every stratum and every record.
-        # One number for all columns at once could overflow: it is the product of their sizes.
+        # Ranks stay small. One number for all columns at once could overflow: it would be as large
+        # as the product of their sizes.
         stratum_ranks = np.zeros(len(strata), dtype=np.int64)
         # A negative code would be the key of another combination.
         record_ranks = np.where((codes >= 0).all(axis=1), 0, NOWHERE)
@@ -332,10 +355,10 @@ class RowChannel(Described):
                 law[texts] = law.get(texts, Fraction(0)) + share
                 continue
             code = codes[len(self.given) + level]
-            for output, child, value in self._entries(level, node, code):
-                longer = texts + self.texts_of(level, output)
-                product = share * Fraction(value, DENOMINATOR)
-                waiting.append((level + 1, child, longer, product))
+            for entry in self._entries(level, node, code):
+                longer = texts + self.texts_of(level, entry.output)
+                product = share * Fraction(entry.value, DENOMINATOR)
+                waiting.append((level + 1, entry.child, longer, product))
         return law
 
     def _codes_of(self, row: Mapping[str, str] | Sequence[str]) -> tuple[int, ...]:
@@ -361,10 +384,11 @@ class RowChannel(Described):
             start = end
         return tuple(codes)
 
-    def _entries(self, level: int, node: int, code: int) -> list[tuple[int, int, int]]:
-        """Output, child and integer of every entry of a symbol's row at a node."""
+    def _entries(self, level: int, node: int, code: int) -> list[_Entry]:
+        """The entries of a symbol's row at a node."""
         table = self.tree.levels[level]
-        # A constant node has one output and no rows, for all symbols alike.
+        # A slot is an output of a node, a pair an input of it (`core.row_tree`). A constant node
+        # has one output and no rows, for all symbols alike.
         if table.constant[node]:
             slot = int(table.first_slot[node])
             slots = [slot]
@@ -383,7 +407,10 @@ class RowChannel(Described):
             values = table.rows.values[span].tolist()
         outputs = table.slot_outputs[slots].tolist()
         children = table.slot_children[slots].tolist()
-        return list(zip(outputs, children, values, strict=True))
+        entries: list[_Entry] = []
+        for output, child, value in zip(outputs, children, values, strict=True):
+            entries.append(_Entry(output, child, value))
+        return entries
 
     def apply(
         self,
@@ -473,8 +500,9 @@ def _code_of(variable: Variable, texts: Sequence[str]) -> int:
     if code_of_symbol is not None:
         return code_of_symbol
     # Not a symbol: a number that lies in a bin, or unknown.
-    pairs = zip(texts, variable.columns, strict=True)
-    cells = [encode([text], name) for text, name in pairs]
+    cells: list[Encoded] = []
+    for text, name in zip(texts, variable.columns, strict=True):
+        cells.append(encode([text], name))
     code = int(positions_of(cells, variable)[0])
     if code < 0:
         raise unknown_at(0, cells, variable)

@@ -1,16 +1,20 @@
 """The file of a job (`run`): its keys, the values in its paths, and the lines that errors name.
 
 `read_job` reads it in three steps: TOML, then the values of --set in its paths (`_with_values`),
-then a pydantic model that is built from the groups of options (`job_model`), so that a key is
-checked and documented like its option. With ``--set day=7`` the lines ::
+then a pydantic model (`job_model`). With ``--set day=7`` the lines ::
 
     [[apply]]
     in = "people-{day}.csv"
 
 become a section with the path people-7.csv, whose other keys have the defaults of `apply`.
 
+The model is built from the options of the commands (`_section`), so that a key is checked and
+documented like its option: from ``epsilon: str | None = option("NATS", "Budget.")`` in a group of
+`design` comes the key ``epsilon`` of the section ``[design]``.
+
 TOML parsers give no positions, so the line of a key is found by parsing ever more lines
-(`line_of`). `JobFile.locating_errors` puts it before the message of a step that fails.
+(`line_of`). `JobFile.locating_errors` puts it before the message of a step that fails; the key that
+a message is about is found by its words (`_mentioned_key`).
 """
 
 # The model is built from the options when it is first used, so type checkers cannot
@@ -25,11 +29,11 @@ from contextlib import closing, contextmanager
 from functools import cache, partial
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
-from mechdesign.cli import apply as a
-from mechdesign.cli import design as d
-from mechdesign.cli import options as o
-from mechdesign.cli import report as r
+from mechdesign.cli.apply import apply
+from mechdesign.cli.design import design
 from mechdesign.cli.line import COLUMNS, Declared, declared, groups_of
+from mechdesign.cli.options import CommonOptions
+from mechdesign.cli.report import ReportOptions, report
 from mechdesign.core.errors import InputError
 
 LEFT_OUT = ("output", "dry_run", "fresh_draw", "insecure_seed")
@@ -132,34 +136,46 @@ def _with_values(document: Any, values: Mapping[str, str]) -> Any:
     InputError
         If a path has a name without a value, or a value is used nowhere.
     """
-    # A value that is used nowhere is most often a misspelt name: the path would stay as it was.
-    used: set[str] = set()
+    placeholders = _Placeholders(values)
+    filled = placeholders.filled(document, is_path=False)
+    # Most often a misspelt name: the path that was meant would stay as it was.
+    for name in values:
+        if name not in placeholders.used:
+            raise InputError(f"--set {name}: no path of the job has {{{name}}}")
+    return filled
 
-    def replaced(match: re.Match[str]) -> str:
+
+class _Placeholders:
+    """Puts values in the place of ``{NAME}``, and remembers which were used."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = values
+        self.used: set[str] = set()
+
+    def filled(self, part: Any, *, is_path: bool) -> Any:
+        """A part of a job with the values in its paths, however deep; `is_path` if its own key is
+        one.
+        """
+        if isinstance(part, dict):
+            section: dict[str, Any] = {}
+            for key, value in part.items():
+                section[key] = self.filled(value, is_path=key in PATHS)
+            return section
+        if isinstance(part, list):
+            return [self.filled(value, is_path=is_path) for value in part]
+        if is_path and isinstance(part, str):
+            return PLACEHOLDER.sub(self._value_of, part)
+        return part
+
+    def _value_of(self, match: re.Match[str]) -> str:
         """The value of one placeholder."""
         name = match[1]
-        if name not in values:
+        if name not in self.values:
             raise InputError(
                 f"the job has {{{name}}} in a path and no value for it: give one (--set {name}=..)"
             )
-        used.add(name)
-        return values[name]
-
-    def in_paths(part: Any, is_path: bool) -> Any:
-        """A part of the job with the values in its paths; `is_path` if its own key is one."""
-        if isinstance(part, dict):
-            return {key: in_paths(value, key in PATHS) for key, value in part.items()}
-        if isinstance(part, list):
-            return [in_paths(value, is_path) for value in part]
-        if is_path and isinstance(part, str):
-            return PLACEHOLDER.sub(replaced, part)
-        return part
-
-    filled = in_paths(document, False)
-    for name in values:
-        if name not in used:
-            raise InputError(f"--set {name}: no path of the job has {{{name}}}")
-    return filled
+        self.used.add(name)
+        return self.values[name]
 
 
 @cache
@@ -176,16 +192,17 @@ def job_model() -> Any:
         alias="key-from",
         description="Where the key of the ledger is, if not beside it: env:NAME, fd:N or a FILE.",
     )
-    design = _section(d.design, o.CommonOptions, r.ReportOptions)
-    apply: Any = _section(a.apply, o.CommonOptions)
-    report = _section(r.report, o.CommonOptions)
+    # What all commands have belongs to the run as a whole, and reports to a section of their own.
+    design_section = _section(design, CommonOptions, ReportOptions)
+    apply_section: Any = _section(apply, CommonOptions)
+    report_section = _section(report, CommonOptions)
     keys: dict[str, Any] = {
         "channel": (str, channel),
         "ledger": (str | None, ledger),
         "key_from": (str | None, key_from),
-        "design": (design | None, None),
-        "apply": (list[apply], Field(default_factory=list)),
-        "report": (report | None, None),
+        "design": (design_section | None, None),
+        "apply": (list[apply_section], Field(default_factory=list)),
+        "report": (report_section | None, None),
     }
     return create_model("Job", __base__=Record, **keys)
 
@@ -208,16 +225,16 @@ def _section(function: Callable[..., Any], *without: type[Any]) -> Any:
         for member, declaration, names in declared(group):
             if member.name in LEFT_OUT:
                 continue
-            alias = declaration.metavar.lower()
+            # An argument has no name on the command line: its key is what the help calls it, and
+            # it must be there (... is pydantic's sign for that).
+            key = declaration.metavar.lower()
             default: Any = ...
             if names:
-                alias = names[0].removeprefix("--")
+                key = names[0].removeprefix("--")
                 default = member.default
             hint = _hint(hints[member.name], declaration)
-            description = Field(
-                default=default, description=declaration.help, alias=alias
-            )
-            keys[member.name] = (hint, description)
+            described = Field(default=default, description=declaration.help, alias=key)
+            keys[member.name] = (hint, described)
     return create_model(function.__name__.title(), __base__=Record, **keys)
 
 
@@ -225,7 +242,8 @@ def _hint(hint: Any, declaration: Declared) -> Any:
     """The type of a key: numbers may be written as numbers, and lists as arrays.
 
     Options are texts on the command line, so that budgets stay exact decimals. A job may write
-    ``epsilon = 1`` and ``sensitive = ["race", "sex"]`` for the texts "1" and "race,sex".
+    ``epsilon = 1`` and ``sensitive = ["race", "sex"]`` for the texts "1" and "race,sex"
+    (`_typed`).
     """
     from pydantic import BeforeValidator, WithJsonSchema
 
@@ -276,6 +294,9 @@ class _Match(NamedTuple):
 def _mentioned_key(section: Any, message: str) -> str | None:
     """The key that a message is about: best by the name of its option, else by its value.
 
+    In the section ``keep = "age"``, ``table = "people.csv"`` the message "people.csv has no column
+    'age' (--keep)" is about ``keep``: its option is named, which counts more than an early value.
+
     This only chooses the line that is shown. Whatever it finds, the message itself stays the same.
     """
     if not isinstance(section, dict):
@@ -319,6 +340,7 @@ def line_of(text: str, place: Place) -> int:
     Of the lines "a = 1", "b = [", "2]" the first two are no TOML, and all three have the key b. The
     longest valid part without it is the first line: b begins on line 2.
     """
+    # The line after the longest valid part without the key.
     begins = 1
     lines = text.split("\n")
     for number in range(1, len(lines) + 1):

@@ -225,7 +225,10 @@ def _answer(
 
 
 def _check_budget(files: QueryFiles, budget: RangeBudget, asked: QueryOptions) -> None:
-    """Raise InputError unless there is a column, and exactly one of the budgets."""
+    """Raise InputError unless there is a column, and exactly one of the budgets.
+
+    A grid of budgets to compare counts as one of them: --compare releases nothing by another.
+    """
     if asked.column is None:
         raise InputError("--column COL is missing")
     budgets = (budget.epsilon, budget.total_epsilon, files.compare)
@@ -250,7 +253,7 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     from mechdesign.comparison.grid import parse_grid
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
-    # What is not read below has the same meaning there.
+    # What is not read below has the same meaning there, as the texts that were typed.
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
     # The budget of all answers is an argument of its own.
     del typed["total_epsilon"]
@@ -264,6 +267,7 @@ def _options(asked: QueryOptions, budget: RangeBudget) -> QuantizeOptions:
     elif asked.outside is None:
         typed["outside"] = "refuse"
     typed["domain"] = _domain(budget.domain)
+    # Two words are a way to place the thresholds, and stay as they are.
     if asked.thresholds not in (None, "optimal", "most"):
         typed["thresholds"] = parse_grid(
             "--thresholds (optimal, most, or numbers)", asked.thresholds

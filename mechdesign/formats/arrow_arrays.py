@@ -1,9 +1,15 @@
-"""NumPy arrays and texts as pyarrow arrays, and back, without a copy.
+"""Columns of pyarrow: made from NumPy arrays and texts, read back, and cleaned for a release.
 
-``pa.array`` and ``Array.to_numpy`` import pandas, where it is installed, to find out whether the
-data are pandas' own. That takes 40 MB and a third of a second, which a job on files does not need.
-So arrays are made from their buffers, and read from them: an array of numbers has a buffer of
-validity bits and one of values; an array of n texts has n + 1 offsets between them.
+*To and from NumPy.* ``pa.array`` and ``Array.to_numpy`` import pandas, where it is installed, to
+find out whether the data are pandas' own. That takes 40 MB and a third of a second, which a job on
+files does not need. So arrays are made from their buffers, and read from them. An array of numbers
+has a buffer of validity bits (None: all are valid) and one of values. An array of texts has a third
+buffer, because the texts stand one after another in it and the second has the offsets between them:
+
+    texts ab, c, def        offsets 0, 2, 3, 6        bytes "abcdef"
+
+*For a release.* The dictionary of a column may hold values that no released record has.
+`released_dictionary` and `without_dictionaries` leave these out.
 """
 
 from __future__ import annotations
@@ -16,51 +22,57 @@ from numpy.typing import NDArray
 
 
 def integers_of(array: Any, missing: int | None = None) -> NDArray[Any]:
-    """The integers, or floats, of a pyarrow array.
+    """The integers, or floats, of a pyarrow array, as a view of its buffer.
 
-    Nulls become `missing`; without it their values are arbitrary.
+    Nulls become `missing`, in a copy; without it their values are arbitrary.
     """
-    # The buffers of an array of numbers are those of validity and values.
-    data = array.buffers()[1]
+    _, data = array.buffers()
     kind = array.type.to_pandas_dtype()
     if data is None:
         return np.zeros(0, kind)
     # A slice shares the buffer of the whole array.
-    values = np.frombuffer(data, kind)[array.offset : array.offset + len(array)]
+    start = array.offset
+    values = np.frombuffer(data, kind)[start : start + len(array)]
     if missing is None or not array.null_count:
         return values
     # Truth values are bits in arrow, so they are cast to bytes first.
-    null = integers_of(array.is_null().cast("uint8")) == 1
-    return np.where(null, missing, values)
+    is_null = integers_of(array.is_null().cast("uint8")) == 1
+    return np.where(is_null, missing, values)
 
 
 def arrow_integers(array: NDArray[np.integer[Any]]) -> Any:
-    """The same integers as a pyarrow array."""
+    """The same integers as a pyarrow array, without nulls."""
     import pyarrow as pa
 
     kind = pa.type_for_alias(array.dtype.name)
+    # Without a copy, unless the integers have gaps between them.
     data = pa.py_buffer(np.ascontiguousarray(array))
     return pa.Array.from_buffers(kind, len(array), [None, data])
 
 
 def arrow_texts(texts: Sequence[str]) -> Any:
-    """Texts as a pyarrow array."""
+    """Texts as a pyarrow array, without nulls."""
     import pyarrow as pa
 
     encoded = [text.encode() for text in texts]
-    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    lengths = [len(text) for text in encoded]
+    offsets = np.cumsum([0, *lengths], dtype=np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
 def arrow_offsets(texts: Any) -> tuple[NDArray[np.int64], Any]:
-    """The (n + 1,) offsets of the n texts of a pyarrow array, and their bytes."""
+    """The (n + 1,) offsets of the n texts of a pyarrow array, and the bytes that they are into.
+
+    The first offset is not 0 in a slice, which shares the bytes of the whole array.
+    """
     _, offsets, data = texts.buffers()
     if not len(texts):
         return np.zeros(1, np.int64), data or b""
     # Large strings have offsets of 64 bits, others of 32 bits.
     width = "<i8" if str(texts.type) == "large_string" else "<i4"
-    bounds = np.frombuffer(offsets, width)[texts.offset : texts.offset + len(texts) + 1]
+    start = texts.offset
+    bounds = np.frombuffer(offsets, width)[start : start + len(texts) + 1]
     return np.asarray(bounds, np.int64), data or b""
 
 
@@ -81,11 +93,12 @@ def combined(column: Any) -> Any:
 
 
 def taken(array: Any, places: Any) -> Any:
-    """The items of an array at some places; pyarrow has no `take` for views of text and bytes."""
+    """The items of an array at some places."""
     kind = array.type
     plain = _without_views(kind)
     if plain == kind:
         return array.take(places)
+    # Pyarrow has no `take` for views of text and bytes, so they become plain ones for it.
     return array.cast(plain).take(places).cast(kind)
 
 
@@ -113,14 +126,16 @@ def _without_views(kind: Any) -> Any:
 
 
 def released_dictionary(column: Any) -> Any:
-    """The same codes with a dictionary that discloses nothing but the records of the column.
+    """The same cells, with a dictionary that discloses nothing but the records of the column.
 
     It has the values that these records have, each once, in the order of their first appearance.
+    Of the codes 2, 0, 2 into the dictionary (a, b, c), which tells that somebody had b, come the
+    codes 0, 1, 0 into (c, a).
     """
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
-        # A column of no chunks, or of chunks that have no common dictionary.
+        # Each chunk may have a dictionary of its own.
         column = pa.concat_arrays(column.unify_dictionaries().chunks)
     # The distinct codes, numbered by their first appearance; nulls stay nulls.
     codes = column.indices.dictionary_encode()

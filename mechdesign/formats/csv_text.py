@@ -1,8 +1,14 @@
 """Cells and lines of CSV text as they are written: quotes where needed, encoding, compression.
 
-A cell gets quotes where it would be read as something else without them, for example if it holds
-the delimiter or a line break. Text is written as UTF-8 and recoded at the end, so only `TextStream`
-knows of encodings and compression.
+`CellWriter` gives a cell quotes where it would be read as something else without them: if it holds
+the delimiter, a quote or a line break. Quotes within are doubled:
+
+    5" pipe, new        becomes        "5"" pipe, new"
+
+`TextStream` is the base of the two sinks of CSV text: `csv_sinks.CsvSink`, which copies the kept
+cells of a CSV, and `text_sink.TextSink`, which makes the cells of a Parquet file. They compose
+lines in UTF-8. The stream recodes, compresses and writes these, so nothing else knows of encodings
+and compression.
 """
 
 from __future__ import annotations
@@ -23,6 +29,16 @@ from mechdesign.formats.text_options import TextOptions
 class CellWriter:
     """Writes cells, with quotes where they need them.
 
+    Parameters
+    ----------
+    name : str
+        The file, for messages.
+    encoding : str
+        In which a cell must be possible to write.
+    alone : bool
+        Whether the file has one column. An empty cell then needs quotes, because a blank line is
+        read as no record.
+
     Attributes
     ----------
     special : str
@@ -40,7 +56,6 @@ class CellWriter:
         escapes = "".join(f"\\x{ord(character):02x}" for character in characters)
         self.special = f"[{escapes}\\r\\n]"
         if alone:
-            # An empty cell that is alone would leave its line blank.
             self.special += "|^$"
 
     def cell(self, text: str, what: str) -> str:
@@ -65,10 +80,13 @@ class CellWriter:
 
 
 class TextStream(AbstractContextManager["TextStream"]):
-    """Text written to a target in an encoding, perhaps compressed.
+    """Text written to a target in an encoding, perhaps compressed; the base of the CSV sinks.
+
+    A subclass calls `_open` when it knows that it can write, and `_put` for the header and every
+    batch of lines.
 
     A context manager that closes the text. After an exception nothing more reaches the target,
-    not even the end of the compressed data.
+    not even the end of the compressed data: who reads the target must not take it for whole.
     """
 
     def __init__(self, name: str, options: TextOptions, encoding: str) -> None:
@@ -96,12 +114,13 @@ class TextStream(AbstractContextManager["TextStream"]):
 
     def write_packed(self, part: Any) -> None:
         """Write a batch of one column of lines, as `CsvBatch.packed` returns them."""
-        # The buffer of an arrow array has all texts one after another, and is written as it is.
+        # An arrow array has all texts one after another in a buffer, which is written as it is.
         lines = part.column(0)
-        offsets = np.frombuffer(lines.buffers()[1], np.int32)
-        first = offsets[lines.offset]
-        last = offsets[lines.offset + len(lines)]
-        self._put(memoryview(lines.buffers()[2])[first:last])
+        _, offsets, text = lines.buffers()
+        bounds = np.frombuffer(offsets, np.int32)
+        first = bounds[lines.offset]
+        end = bounds[lines.offset + len(lines)]
+        self._put(memoryview(text)[first:end])
         self.records += len(lines)
 
     def close(self) -> None:
@@ -111,12 +130,18 @@ class TextStream(AbstractContextManager["TextStream"]):
     def _put(self, data: Any) -> None:
         """Write UTF-8 text in the encoding of the file."""
         if self._encoding != "utf-8":
-            try:
-                data = self._encoder.encode(bytes(data).decode())
-            except UnicodeEncodeError:
-                raise FileError(
-                    self._name,
-                    f"{self._name}: a cell cannot be written in {self._encoding}; write it as "
-                    "UTF-8",
-                ) from None
+            data = self._recoded(data)
         write_all(self._target, data)
+
+    def _recoded(self, data: Any) -> bytes:
+        """UTF-8 text in the encoding of the file.
+
+        Kept cells were read in this encoding; a written cell can have a character that it lacks.
+        """
+        try:
+            return self._encoder.encode(bytes(data).decode())
+        except UnicodeEncodeError:
+            raise FileError(
+                self._name,
+                f"{self._name}: a cell cannot be written in {self._encoding}; write it as UTF-8",
+            ) from None

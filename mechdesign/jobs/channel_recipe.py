@@ -1,11 +1,18 @@
 """Channels as a recipe: each replaces its useful columns by one draw a record.
 
-`recipe_of` is the door for every release: it takes what a user wants to release a table through,
-and gives the recipe of that kind. Channels of one column or of crossed columns become a
-`ChannelRecipe`, in three steps: the channels are checked, each gets a key (two channels on one key
-still draw independently, because the channel is part of what a draw follows from), and the options
-are kept without the key. For the header of a table, the recipe then gives the drawer
-(`channel_drawer`), the uses that the ledger holds, and the counts for the manifest.
+A recipe is all that a release needs besides the table: channels, keys and options (`recipe`).
+`recipe_of` is the door for every release. It takes what a user wants to release a table through,
+and gives the recipe of that kind.
+
+Channels of one column or of crossed columns become a `ChannelRecipe` (`ChannelRecipe.of`):
+
+1. The channels are checked.
+2. Each gets a key. Two channels on one key still draw independently, because the channel is part of
+   what a draw follows from.
+3. The options are kept without the key.
+
+For the header of a table the recipe then gives the drawer (`channel_drawer`), the uses that the
+ledger holds, and the counts for the manifest.
 
 The recipe travels to other machines, so `without_tables` leaves the joint table of X and S behind.
 """
@@ -240,7 +247,10 @@ def _check_channel(channel: Any, options: ReleaseOptions) -> None:
 
 
 def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
-    """A channel as far as draws need it: at most with the frequencies of X, of its joint table."""
+    """A channel as far as draws need it: at most with the frequencies of X, of its joint table.
+
+    Where draws need P(x), the rows (3, 4) and (1, 2) of two symbols of S become one row (4, 6).
+    """
     joint = channel.joint
     if joint is None:
         return channel

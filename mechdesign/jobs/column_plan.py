@@ -60,7 +60,8 @@ class OutputColumn:
     """A column of the output.
 
     `source` is the number of the input column that stays or is replaced (None: it is added),
-    `release` the numbers of the releasable and of its column (None: it stays as it is).
+    `release` the numbers of the releasable and of its released column, its *part* (None: it stays
+    as it is).
     """
 
     name: str
@@ -73,8 +74,9 @@ class Plan:
     """Where the released columns stand in the input, and what the output holds.
 
     `inputs` has the numbers of the columns of each releasable, `identity` those that identify a
-    record. `sensitive` has the sensitive columns by their names in the table, which need not have
-    them.
+    record. `columns` are those of the output. `sensitive` has the sensitive columns by their names
+    in the table, which need not have them; `kept_private` those of them, and correlated ones, that
+    stay because the user insisted. `notices` are sentences for the user.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -224,6 +226,8 @@ def _useful_columns(
         useful += names
     for name in useful:
         require_column(name, header)
+    # Two columns of one channel under one name come from renaming; of two channels, from a choice
+    # of the user, so these have another message.
     for names in inputs:
         if len(set(names)) < len(names):
             raise InputError(
@@ -357,7 +361,10 @@ def _layout(
 ) -> tuple[OutputColumn, ...]:
     """The kept columns in their order; the released ones in the place of what they replace, or
     added at the end.
+
+    `inputs` has the columns of each group, by their names in the table.
     """
+    # Of each group and each of its parts: the columns that it replaces, and the name that it gets.
     parts: list[list[tuple[str, ...]]] = []
     released: list[tuple[str, ...]] = []
     for group in groups:
@@ -365,8 +372,9 @@ def _layout(
         parts.append(replaced)
         released.append(_released_names(group, replaced, options))
     added = options.added(len(groups))
-    columns = _replaced(header, kept, parts, released)
-    if added is not None:
+    if added is None:
+        columns = _replaced(header, kept, parts, released)
+    else:
         columns = _appended(header, kept, released, added)
     output = [column.name for column in columns]
     for column in columns:
@@ -400,19 +408,23 @@ def _replaced(
     parts: Sequence[Sequence[tuple[str, ...]]],
     released: Sequence[tuple[str, ...]],
 ) -> list[OutputColumn]:
-    """Every released column in the place of the first column that it replaces."""
+    """Every released column in the place of the first column that it replaces.
+
+    In ``id, age, job, sex`` a part that merges ``job`` and ``age`` stands where ``job`` was.
+    """
     replacements: dict[Any, OutputColumn] = {}
-    for k, names in enumerate(released):
+    for number, names in enumerate(released):
         for part, name in enumerate(names):
-            old = parts[k][part][0]
-            replacements[old] = OutputColumn(name, header.index(old), (k, part))
+            first = parts[number][part][0]
+            source = header.index(first)
+            replacements[first] = OutputColumn(name, source, (number, part))
     columns: list[OutputColumn] = []
     stays = set(kept)
-    for at, name in enumerate(header):
+    for source, name in enumerate(header):
         if name in replacements:
             columns.append(replacements[name])
         elif name in stays:
-            columns.append(OutputColumn(name, at))
+            columns.append(OutputColumn(name, source))
     return columns
 
 
@@ -430,8 +442,11 @@ def _appended(
         raise InputError(
             f"give a name for every column that is added: {', '.join(wanted)}"
         )
-    columns = [OutputColumn(name, at) for at, name in enumerate(header) if name in kept]
-    for k, names in enumerate(added):
+    columns: list[OutputColumn] = []
+    for source, name in enumerate(header):
+        if name in kept:
+            columns.append(OutputColumn(name, source))
+    for number, names in enumerate(added):
         for part, name in enumerate(names):
-            columns.append(OutputColumn(name, None, (k, part)))
+            columns.append(OutputColumn(name, None, (number, part)))
     return columns

@@ -1,12 +1,20 @@
-"""How often each value of one column came with each symbol of another, and whether it copies it.
+"""Whether one column discloses another: how often each of its values came with each symbol.
 
-A `Crossing` counts batch by batch (`add`). In the end three figures decide (`determines`): enough
-records share a value, guessing from the value removes nearly all errors, and chance does not
-explain that (`evidence`). Columns with thousands of values are given up, since they rather name
-individuals.
+A column that stays beside a release must not stand for a protected one. Its *values* are compared
+with the *symbols* of the protected column. A `Crossing` counts both, batch by batch (`add`), in a
+table with a row for every value:
 
-For example, of 1,000 records 700 have the symbol x, so guessing without the column errs 300 times.
-A column from which guesses err at most 15 times, 5 % of these errors, stands for the symbols.
+    town      sick   well
+    Aby         40      0
+    Berg         1     59
+
+In the end three figures decide (`determines`). Enough records share a value (`SHARED`). Guessing
+the symbol from the value errs rarely, compared with guessing without it (`guessed_shares`). Chance
+does not explain that (`evidence`).
+
+Here 59 of 100 records are well, so guessing without the town errs 41 times. Guessing from the town
+errs once, which is below 5 % of 41: the town stands for the illness. Columns with thousands of
+values are given up, since they rather name individuals.
 """
 
 from __future__ import annotations
@@ -21,13 +29,16 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.leaks.evidence import decisive, log_evidence
 
 Counts: TypeAlias = tuple[Integers, Integers, Integers]
-"""The cells of a table in order: numbers of value and symbol, and how many records have both."""
+"""The cells of a table that are not empty, in order: numbers of value and symbol, and how many
+records have both. For the towns above:
+([0, 1, 1], [0, 0, 1], [40, 1, 59]).
+"""
 
 VALUES = 4096
-"""Different values from which on a column is not compared any more (2 MB)."""
+"""Different values above which a column is not compared any more (2 MB)."""
 
 SYMBOLS = 1 << 16
-"""The same of the column that it may stand for."""
+"""Different symbols of a protected column above which nothing is compared with it any more."""
 
 NEARLY = 0.95
 """A column stands for another one if guessing from it removes this share of the errors of guessing
@@ -85,10 +96,13 @@ class Crossing:
     """How often each value of one column came with each symbol of another, unless there are too
     many values.
 
+    `add` takes the records batch by batch. Then `stands_for` is the verdict, `undecided` says that
+    more records could change it, and `table` and `guessed` have the figures.
+
     Parameters
     ----------
     limit : int
-        Different values from which on nothing more is counted.
+        Different values above which nothing more is counted.
     symbols : TextNumbers, optional
         The numbers of the symbols, where other crossings have them, too.
 
@@ -105,8 +119,10 @@ class Crossing:
         if symbols is None:
             symbols = TextNumbers()
         self.symbols = symbols
-        self._same_texts = 0
+        # Records, and those of them with the same text in both columns.
         self._records = 0
+        self._same_texts = 0
+        # The table so far: a cell is one integer, the number of the value and then of the symbol.
         self._cells = np.zeros(0, np.int64)
         self._counts = np.zeros(0, np.int64)
         self._uncounted: list[Integers] = []
@@ -127,11 +143,7 @@ class Crossing:
             return
         value_numbers = self.values.of(values)
         symbol_numbers = self.symbols.of(symbols)
-        # Cells agree where the value is the one that has the text of the symbol (-1: none has it).
-        value_of = self.values.number_of
-        namesakes = [value_of.get(text, -1) for text in (*symbols.texts, "")]
-        same_text = np.array(namesakes)[symbols.codes] == value_numbers
-        self._same_texts += int(np.count_nonzero(same_text))
+        self._same_texts += self._texts_in_common(value_numbers, symbols)
         self._records += len(value_numbers)
         # One integer for each cell of the table, value first, so that sorting puts the cells of a
         # value together.
@@ -139,19 +151,30 @@ class Crossing:
         self._uncounted_records += len(value_numbers)
         if self._uncounted_records > COUNTED_TOGETHER:
             self._count()
-        self.full = len(self.values) > self._limit or len(self.symbols) > SYMBOLS
-        if len(self.values) > self._limit:
+
+        too_many_values = len(self.values) > self._limit
+        self.full = too_many_values or len(self.symbols) > SYMBOLS
+        if too_many_values:
             # The texts are not needed any more.
             self.values = TextNumbers()
 
+    def _texts_in_common(self, value_numbers: Integers, symbols: Encoded) -> int:
+        """How many records have the same text in both columns."""
+        # For the text of each symbol the number of the value with this text; -1 if none has it.
+        value_of = self.values.number_of
+        namesakes = [value_of.get(text, -1) for text in (*symbols.texts, "")]
+        is_same = np.array(namesakes)[symbols.codes] == value_numbers
+        return int(np.count_nonzero(is_same))
+
     def _count(self) -> None:
-        """Count the cells of the last records."""
+        """Count the cells of the last records, and add them to those before."""
         if not self._uncounted:
             return
         cells, counts = np.unique(np.concatenate(self._uncounted), return_counts=True)
         self._uncounted = []
         self._uncounted_records = 0
         if len(self._cells):
+            # Both tables one after the other; the counts of equal cells are added.
             all_cells = np.concatenate([self._cells, cells])
             all_counts = np.concatenate([self._counts, counts])
             cells, place = np.unique(all_cells, return_inverse=True)
@@ -175,7 +198,10 @@ class Crossing:
 
     @property
     def same(self) -> bool:
-        """Whether nearly all cells of the two columns agree, and are not constant."""
+        """Whether nearly all cells of the two columns have the same text, and are not constant.
+
+        Equal texts are no chance, so this needs neither evidence nor many records of a value.
+        """
         if self._same_texts < NEARLY * max(self._records, 2):
             return False
         _, symbols, _ = self.table()
@@ -195,8 +221,10 @@ class Crossing:
         return guessed_shares(self.table())
 
     def stands_for(self, looks: int = 1) -> bool:
-        """Whether the values disclose the symbols, all or nearly all, being one of so many pairs of
-        columns.
+        """Whether the values disclose the symbols, all or nearly all.
+
+        `looks` is the number of pairs of columns that are looked at: among many, one agrees by
+        chance more easily.
         """
         if self.same:
             return True
@@ -213,11 +241,15 @@ def _number_of_values(table: Counts) -> int:
 def determines(table: Counts, records: int, looks: int) -> bool:
     """Whether the values of a table disclose its symbols: enough records share a value, guesses
     from it are nearly all right, and chance does not explain that.
+
+    `looks` is the number of tables that are looked at.
     """
     if SHARED * _number_of_values(table) > records:
         return False
     right, right_without = guessed_shares(table)
-    if 1 - right > (1 - NEARLY) * (1 - right_without):
+    errors = 1 - right
+    errors_without = 1 - right_without
+    if errors > (1 - NEARLY) * errors_without:
         return False
     return decisive(log_evidence(*table), looks)
 
@@ -227,7 +259,9 @@ def guessed_shares(table: Counts) -> tuple[float, float]:
     and without any value.
 
     From the others, so that a value that one record has alone, an identifier, say, discloses
-    nothing.
+    nothing. If Aby has 5 sick and 1 well, and Berg 1 sick, then 5 of 7 records are guessed right:
+    the sick of Aby. The well one is outvoted, and Berg has no other record to guess from. Without
+    the town, 6 of 7 are.
     """
     values, symbols, counts = table
     total = max(1, int(counts.sum()))
@@ -238,11 +272,13 @@ def guessed_shares(table: Counts) -> tuple[float, float]:
     first = np.flatnonzero(np.diff(values, prepend=-1))
     most = ranked[first]
     # The second largest count of each value, 0 where the value has one symbol alone.
-    later = first + 1
-    has_second = np.append(values, -1)[later] == values[first]
-    second = np.where(has_second, np.append(ranked, 0)[later], 0)
+    symbols_of_value = np.diff(first, append=len(values))
+    has_second = symbols_of_value > 1
+    second = np.zeros_like(most)
+    second[has_second] = ranked[first[has_second] + 1]
     # A record is guessed right if its symbol is still the most frequent one without the record.
-    right = most[most - 1 > second].sum()
+    still_most = most - 1 > second
+    right = most[still_most].sum()
     right_without = np.bincount(symbols, counts).max(initial=0)
     return float(right / total), float(right_without / total)
 

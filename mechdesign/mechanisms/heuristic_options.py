@@ -1,11 +1,21 @@
-"""The heuristics' names, and what they leave open: the order of sets, R(y), and the repair.
+"""The heuristics' names, and the choices that their paper leaves open (Zarrabian et al. 2023).
+
+A symbol is *risky* if releasing it as it is would break the notion. The heuristics merge risky
+symbols into sets, and four things about that can be chosen:
+
+- `risk`: which set counts as the riskiest and is merged next (`merged_sets.Risk`).
+- `randomisation`: what complete merging releases for its one set of all risky symbols. It may draw
+  from any distribution R(y) that is the same for every symbol of the set (Section 3.1.1). Each
+  output then has the lifts of the merged set, whatever R is; a single output is the simplest R.
+- `as_published`: the procedure of the paper may end with a set that breaks the notion. The repair
+  then lets harmless symbols join (`partitions`); this option leaves it out.
+- `smaller_budgets`: a larger budget may merge other sets, within which less can be kept. Subset
+  response therefore tries the sets of smaller budgets too.
 
 Designs take the `STANDARD` options; others are for figures of the paper and for study.
 
-Complete merging may draw its output from any distribution R(y) that is the same for every risky
-symbol (Zarrabian et al. 2023, Section 3.1.1): each output then has the lifts of the merged set,
-whatever R is; a single output is the simplest R. `shares_of` has R(y) as integers: two risky
-symbols with a uniform R have 2^52 each.
+`shares_of` gives R(y) as integers out of 2^53: for two risky symbols a uniform R is [2^52, 2^52],
+and the probabilities 0.25 and 0.75 are [2^51, 3 * 2^51]. The choice `merge` is [2^53].
 """
 
 from __future__ import annotations
@@ -41,7 +51,7 @@ normalised exactly."""
 
 @dataclass(frozen=True, kw_only=True)
 class HeuristicOptions:
-    """What the heuristics leave open, for figures of the paper and for study.
+    """What a user chose where the heuristics leave a choice; for figures and for study.
 
     Parameters
     ----------
@@ -66,7 +76,10 @@ class HeuristicOptions:
             raise InputError(f"risk ({self.risk!r}) must be one of {', '.join(RISKS)}")
 
     def check(self, mechanism: str) -> None:
-        """Raise InputError if one of them does not belong to the mechanism."""
+        """Raise InputError if one of the choices does not belong to the mechanism.
+
+        Only what differs from the standard is refused: a choice that is not made fits everything.
+        """
         if self.risk != "auto" and mechanism not in (RESPONSE, SUBSETS):
             raise InputError(
                 f"risk belongs to {SUBSETS} and {RESPONSE}, not to {mechanism}"
@@ -116,7 +129,9 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
         raise InputError(
             f"R(y) sums to {float(total):.12g}; probabilities must sum to 1"
         )
-    # Integers in proportion to the exact probabilities; those of zero have no output.
+    # The common denominator makes integers of the probabilities without rounding, so that they are
+    # rounded only once, to parts of 2^53. A symbol of probability zero has no output.
     unit = math.lcm(*(value.denominator for value in values))
-    whole = apportioned([int(value * unit) for value in values], DENOMINATOR)
+    masses = [int(value * unit) for value in values]
+    whole = apportioned(masses, DENOMINATOR)
     return whole[whole > 0].tolist()

@@ -1,16 +1,27 @@
 """The least average leakage of a channel that keeps a share of the information, verified exactly.
 
-    minimise  sum over y of P(y) L(v_y)  over channels with  I(X;Y) >= k H(X).
+    minimise  E = sum over y of P(y) L(v_y)  over channels with  I(X;Y) >= k H(X),
 
-1. `solvers.average` finds the optimum for a share that is a little larger than k, because rounding
-   to integers costs some of it.
+where v_y is the posterior P(X|y) of an output, L(v) is what an output with posterior v leaks, and
+k is the share that must be kept. `averages` has the opposite problem: most information for a
+leakage.
+
+1. `solvers.average` finds the optimum for a share r that is a little larger than k, because
+   rounding to integers costs some of it. The shares r are tried in turn (`SLACKS`). Where the
+   search finds no channel that keeps r, it starts again from the best channel with the notion.
 2. The first channel whose integers keep k is the answer. The exact audit computes what they leak,
    which becomes the budget of the channel.
 
-*Bounds.* The solver's support H(v) + beta L(v) >= y.v + m, for all posteriors v, proves two bounds.
-With Q = y.P_X + m, every channel has H(X|Y) + beta E >= Q, where E is its average leakage. So one
-that keeps k H(X) leaks at least (Q - (1 - k) H(X)) / beta, and one that leaks at most E keeps at
-most H(X) - Q + beta E (docs/explanation/averages-theory.md).
+*Bounds.* The solver has a plane below its cost, H(v) + beta L(v) >= y.v + m for all posteriors v,
+with prices y, a constant m, and the price beta of leakage. Summed over the outputs of any channel
+it is H(X|Y) + beta E >= Q, with Q = y.P_X + m. This proves two bounds
+(docs/explanation/averages-theory.md):
+
+- A channel that keeps k H(X) leaks at least (Q - (1 - k) H(X)) / beta.
+- A channel that leaks at most E keeps at most H(X) - Q + beta E.
+
+For example, with H(X) = 1, Q = 0.5 and beta = 2, who keeps 80 % leaks 0.15 or more, and who leaks
+0.2 keeps at most 90 %.
 """
 
 from __future__ import annotations
@@ -51,7 +62,7 @@ from solvers import EmptyPolytope, Points, Progress, SolverError
 from solvers.average import AverageOptimum, least_leakage
 
 SLACKS = (1e-9, 1e-7, 1e-5, 1e-3)
-"""Parts of what may be lost by which the share is raised in turn until the integers keep
+"""Parts of 1 - k, what may be lost, by which the share is raised in turn until the integers keep
 enough.
 """
 
@@ -85,7 +96,8 @@ def for_share(
     keep : number or text
         The share k, as in 0.8 or "80%".
     alone : bool
-        As of `averages.for_average`.
+        Whether no promise on single lifts was asked for. The design then has the extreme lifts of
+        the channel itself as its notion.
 
     Raises
     ------
@@ -110,11 +122,10 @@ def for_share(
 
     leakage = average_leakage(rounded.channel, joint, measure)
     worth = utility(rounded.channel, joint)
-    # The supports of all optima hold, whatever shares they are for: the sharpest bounds count.
-    least = max(best.least_leakage for best in optima)
-    most = min(best.most_kept(leakage) for best in optima)
+    least, most = _sharpest_bounds(optima, leakage)
     if least > leakage or most < worth.nmi:
         raise SolverFailure("the channel contradicts its own bound: report this table")
+    # The gap that was asked for is a part of what X itself leaks.
     messages: list[str] = []
     if leakage - least > max(search.gap, LEAST_GAP) * own:
         messages.append(f"the search ended early ({optima[-1].solved.status})")
@@ -180,9 +191,20 @@ def _first_that_keeps(problem: _Problem) -> tuple[Rounded, list[_Optimum]]:
     )
 
 
+def _sharpest_bounds(optima: list[_Optimum], leakage: float) -> tuple[float, float]:
+    """The least leakage of every channel that keeps the share, and the largest share that a channel
+    of this leakage keeps.
+
+    The planes of all optima hold, whatever shares they are for, so the sharpest bounds count.
+    """
+    least = max(best.least_leakage for best in optima)
+    most = min(best.most_kept(leakage) for best in optima)
+    return least, most
+
+
 @dataclass(frozen=True, eq=False)
 class _Optimum:
-    """The solver's optimum for a raised share, and the bounds that its support proves.
+    """The solver's optimum for a raised share, and the bounds that its plane proves.
 
     `kept` is the share k that was asked for, `raised` the share r of the solver; `entropy` is H(X)
     in nats. The solver's bound is B = (Q - (1 - r) H(X)) / beta.
@@ -201,6 +223,7 @@ class _Optimum:
         (Q - (1 - k) H(X)) / beta = B - (r - k) H(X) / beta.
         """
         beta = self.solved.multiplier
+        # A plane that does not price leakage says nothing about it.
         if not beta > 0.0:
             return 0.0
         # r - k, not too small: the double k may lie above the share itself.
@@ -225,6 +248,7 @@ class _Optimum:
             return 1.0
         leaks = in_solver_unit(self.measure, leakage)
         more = beta * (leaks - self.solved.bound) / self.entropy
+        # Rounding errs by a part of the sizes of the terms, not of their sum: they may cancel.
         size = 1.0 + beta * (leaks + self.solved.bound) / self.entropy
         return self.raised + more + ENTROPY_ERROR * size
 
@@ -253,7 +277,8 @@ class _Problem:
             try:
                 yield self._optimum(raised, start)
             except EmptyPolytope:
-                # The search found no such channel, which is no proof that there is none.
+                # The search found no such channel, which is no proof that there is none. The best
+                # channel with the notion decides: it keeps r, or its bound proves that none does.
                 start = self._best_with_notion(raised)
                 yield self._optimum(raised, start)
 
@@ -267,6 +292,7 @@ class _Problem:
         SolverFailure
             If it fails.
         """
+        # Columns keep a margin from the limits of the notion; the bound holds without it.
         inner = None
         outer = None
         if not self.alone:

@@ -1,9 +1,13 @@
 """A report on a mechanism file: its guarantee, the error that a budget leaves, and its cells.
 
-One document serves HTML (with pictures), Markdown and JSON.
+A mechanism releases the cell of an answer, such as the mean of a group of records. A group of 30
+records needs other cells than one of 12, so the file has a quantiser for each size of group. The
+report lists the sizes in short, and the cells of the largest groups alone.
 
-`save_mechanism_report` makes a `_Page` of a verified file. Each private method of the page returns
-the blocks of one section, and `report.writing` writes the document by the ending of the path.
+`save_mechanism_report` makes a `_Page` of a verified file. Its `document` puts the sections
+together, in the order of the page; each method after it (`_promise`, `_budget`, ..) returns the
+blocks of one section. One document serves HTML (with pictures), Markdown and JSON: `report.writing`
+writes it by the ending of the path.
 """
 
 from __future__ import annotations
@@ -80,14 +84,16 @@ class _Page:
 
     @property
     def largest_groups(self) -> str:
+        """The largest groups, for headings and captions."""
         return f"groups of {self.largest.individuals:,}"
 
     @cached_property
     def errors(self) -> list[tuple[int, float]]:
-        """Other numbers of outputs, each with the largest error of the largest groups.
+        """The largest error of the largest groups for every number of outputs that one individual
+        may have, up to twice the number that is allowed here.
 
-        The thresholds are laid out by the rule of the mechanism; the list is empty where they are
-        not laid out, or where their number changes nothing.
+        The thresholds are laid out anew for each, by the rule of the mechanism. The list is empty
+        where the thresholds were given, or where their number changes nothing.
         """
         mechanism = self.verified.mechanism
         if mechanism.provenance.get("layout") not in LAYOUTS:
@@ -119,29 +125,14 @@ class _Page:
 
     def document(self) -> b.Document:
         """The report as a document."""
-        verified = self.verified
-        title = reports.text_of("title", verified)
-        answers = "not known"
-        if verified.answers_each is not None:
-            answers = f"{verified.answers_each:,}"
-        verdict = "NO: the file is wrong"
-        if verified.satisfied:
-            verdict = "yes, counted exactly"
-        epsilon = at_most(verified.mechanism.epsilon)
+        title = reports.text_of("title", self.verified)
+        epsilon = at_most(self.verified.mechanism.epsilon)
         return b.Document(
             title=f"Release of {title}",
             banner=BANNER,
             internal=False,
             lead=f"{title[0].upper()}{title[1:]}, in cells: {epsilon} bits an answer.",
-            highlights=(
-                (
-                    "Outputs of one individual",
-                    f"{verified.outputs:,} of {verified.allowed:,} allowed",
-                ),
-                ("Answers of one individual", answers),
-                ("Bits in all", at_most(verified.total_epsilon)),
-                ("Verified", verdict),
-            ),
+            highlights=self._highlights(),
             sections=(
                 b.Section("promise", "What is promised", self._promise()),
                 b.Section("budget", "Error against budget", self._budget()),
@@ -152,10 +143,31 @@ class _Page:
             footer="Written by mechdesign.",
         )
 
+    def _highlights(self) -> tuple[tuple[str, str], ...]:
+        """The figures at the top of the page, each with its heading."""
+        verified = self.verified
+        outputs = f"{verified.outputs:,} of {verified.allowed:,} allowed"
+        answers = "not known"
+        if verified.answers_each is not None:
+            answers = f"{verified.answers_each:,}"
+        verdict = "NO: the file is wrong"
+        if verified.satisfied:
+            verdict = "yes, counted exactly"
+        return (
+            ("Outputs of one individual", outputs),
+            ("Answers of one individual", answers),
+            ("Bits in all", at_most(verified.total_epsilon)),
+            ("Verified", verdict),
+        )
+
     def _promise(self) -> tuple[b.Block, ...]:
+        """What one individual can bring about, and what that depends on."""
         verified = self.verified
         counted = reports.text_of("counted", verified.outputs, verified.allowed)
-        promises = [reports.text_of("promise", p) for p in verified.promises]
+        promises: list[str] = []
+        for promise in verified.promises:
+            promises.append(reports.text_of("promise", promise))
+        # What the file states wrongly comes before what holds.
         return (
             b.Text(f"Whatever the other records are, {counted}."),
             b.Bullets((*verified.disagreements, *promises)),
@@ -164,32 +176,41 @@ class _Page:
         )
 
     def _budget(self) -> tuple[b.Block, ...]:
-        sizes: list[tuple[b.Cell, ...]] = []
-        for row in reports.budget_rows(self.verified):
-            sizes.append(
-                b.cells(
-                    f"{row['individuals']:,}",
-                    f"{row['levels']:,}",
-                    f"{row['outputs']:,}",
-                    at_most(row["epsilon"]),
-                    at_most(row["worst_error"]),
-                )
-            )
-        budgets: list[tuple[b.Cell, ...]] = []
-        for outputs, error in self.errors:
-            bits = at_most(epsilon_for(outputs))
-            budgets.append(b.cells(f"{outputs:,}", bits, at_most(error)))
-        header = ("outputs", "bits", "worst error")
-        size_header = ("individuals", "levels", *header)
+        """The error of every size of group, and that of the largest groups for other budgets."""
         return (
             *self._error_picture(),
-            *b.grid("Sizes of groups", size_header, sizes, "sizes of groups"),
-            *b.grid(
-                f"Other budgets, {self.largest_groups}", header, budgets, "budgets"
-            ),
+            *self._sizes_table(),
+            *self._budgets_table(),
         )
 
+    def _sizes_table(self) -> list[b.Block]:
+        """A row for each size of group."""
+        header = ("individuals", "levels", "outputs", "bits", "worst error")
+        rows: list[tuple[b.Cell, ...]] = []
+        for size in reports.budget_rows(self.verified):
+            rows.append(
+                b.cells(
+                    f"{size['individuals']:,}",
+                    f"{size['levels']:,}",
+                    f"{size['outputs']:,}",
+                    at_most(size["epsilon"]),
+                    at_most(size["worst_error"]),
+                )
+            )
+        return b.grid("Sizes of groups", header, rows, "sizes of groups")
+
+    def _budgets_table(self) -> list[b.Block]:
+        """A row for each number of outputs that one individual could be allowed."""
+        header = ("outputs", "bits", "worst error")
+        rows: list[tuple[b.Cell, ...]] = []
+        for outputs, error in self.errors:
+            bits = at_most(epsilon_for(outputs))
+            rows.append(b.cells(f"{outputs:,}", bits, at_most(error)))
+        caption = f"Other budgets, {self.largest_groups}"
+        return b.grid(caption, header, rows, "budgets")
+
     def _cells(self) -> tuple[b.Block, ...]:
+        """Both ends of each cell, and what is released for the answers in it."""
         cells = list(reports.cells(self.verified, self.largest))
         rows: list[tuple[b.Cell, ...]] = []
         for k, (lower, upper, released) in enumerate(cells, start=1):
@@ -201,10 +222,15 @@ class _Page:
         )
 
     def _provenance(self) -> tuple[b.Block, ...]:
-        provenance = self.verified.mechanism.provenance
-        return (b.Facts(tuple((key, str(value)) for key, value in provenance.items())),)
+        """What the file says of how it was made."""
+        facts: list[tuple[str, str]] = []
+        for key, value in self.verified.mechanism.provenance.items():
+            facts.append((key, str(value)))
+        return (b.Facts(tuple(facts)),)
 
     def _commands(self) -> tuple[b.Block, ...]:
+        """Commands to check the file, and to use it."""
+        # Without its folder: the report is public, and its reader has the file elsewhere.
         name = shlex.quote(os.path.basename(self.source))
         lines = (
             (
@@ -223,6 +249,7 @@ class _Page:
         return (b.Lines(lines),)
 
     def _can_be_drawn(self, points: Sequence[Any]) -> bool:
+        """Whether there is a picture of these points: if there are any, and not too many."""
         return self.with_pictures and 0 < len(points) <= MOST_POINTS
 
     def _error_picture(self) -> tuple[b.Block, ...]:
@@ -244,7 +271,7 @@ class _Page:
     def _cells_picture(
         self, cells: Sequence[tuple[Fraction, Fraction, float]]
     ) -> tuple[b.Block, ...]:
-        """The released number of every exact answer."""
+        """The released number of every exact answer: a step for each cell."""
         if not self._can_be_drawn(cells):
             return ()
         with settings(**PAGE):

@@ -20,7 +20,7 @@ from typing import Any
 from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.rows import RowAudit
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.mechanisms.row_result import RowDesign
@@ -29,18 +29,17 @@ from mechdesign.report import wording as w
 from mechdesign.report.content import FREE, FREE_SIDE
 from mechdesign.report.terminal import measures_text
 
-RELATIVE = "relative"
-"""The promise that compares with records of the same given columns."""
-
 COVERS = (
     "It covers a released row and every part of it, against an observer who knows "
     "this table and the channel and nothing else about the record."
 )
+"""What the promise covers that compares with the whole table."""
 
 PARTS_OF_RELATIVE = (
     "It covers a released row with all of its given columns. A part without them may "
     "reveal more: at most the leakage of the given columns on top."
 )
+"""What the promise covers that is relative to the given columns."""
 
 POPULATION = (
     "The promise is about this table ({records}), not about the population behind it: "

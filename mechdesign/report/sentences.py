@@ -1,8 +1,16 @@
 """Sentences and plain records about a population, and about several releases together.
 
+There are three subjects, each with a text for people (``.._text``, ``.._sentences``) and a record
+for JSON outputs (``.._record``):
+
+- *population*: what a promise about a table says of the population behind it.
+- *composition*: what several releases disclose together, beside what each does alone.
+- *spending*: what a new channel discloses together with earlier releases.
+
 The words are in the macros of ``terminal.txt.jinja``. `text_of` calls one of them with its facts;
 the filters that macros may use are named in `_macros`. So ``text_of("spending", spending)`` fills
 the macro `spending`, in which ``{{ achieved | budgets }}`` becomes "eps_l 0.5, eps_u 0.7, ..".
+Other modules of reports use `text_of` for macros of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +24,7 @@ from typing import Any
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.core import wording
+from mechdesign.core.wording import factor_at_least, factor_at_most, percent_of
 from mechdesign.mechanisms.result import Spending
 from mechdesign.report import wording as w
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
@@ -42,9 +50,9 @@ def _macros() -> Any:
         "title": w.title,
         "percent_at_least": w.percent_at_least,
         "percent_at_most": w.percent_at_most,
-        "percent_of": wording.percent_of,
-        "factor_at_least": wording.factor_at_least,
-        "factor_at_most": wording.factor_at_most,
+        "percent_of": percent_of,
+        "factor_at_least": factor_at_least,
+        "factor_at_most": factor_at_most,
     }
     return w.macros_of(
         "terminal.txt.jinja",
@@ -60,8 +68,22 @@ def text_of(report: str, *facts: Any, **options: Any) -> str:
     return w.text_of(_macros(), report, *facts, **options)
 
 
+def outwards(value: float, name: str) -> str:
+    """A measure of leakage, rounded to what claims less; a plain probability to the nearest.
+
+    A smallest lift must not look larger than it is, and everything else must not look smaller.
+    """
+    if name in ("min_lift", "min_log_lift"):
+        return w.at_least(value)
+    if name == "probability":
+        return w.about(value)
+    return w.at_most(value)
+
+
 def population_record(promise: PopulationPromise | None) -> dict[str, Any] | None:
-    """`population` of the JSON outputs."""
+    """`population` of the JSON outputs: the budgets that hold there at a confidence level, the
+    extreme lifts, and what merging outputs would give.
+    """
     if promise is None:
         return None
     record = {
@@ -97,6 +119,7 @@ def composition_record(composition: Composition) -> dict[str, Any]:
 
 def composition_text(composition: Composition, names: Sequence[str]) -> str:
     """Budgets alone, added up and together, and the worst outputs, without a final newline."""
+    # The sum is shown beside the joint budgets, because people expect it to bound these.
     rows = [("", "eps_l", "eps_u", "eps_ldp")]
     for name, alone in zip(names, composition.alone, strict=True):
         rows.append((w.label(name), *_budget_texts(alone)))
@@ -111,7 +134,7 @@ def spending_texts(spending: Spending) -> list[str]:
 
 
 def spending_record(spending: Spending | None) -> dict[str, Any] | None:
-    """`after` of `design --json`."""
+    """`after` of `design --json`: what leaks before, and together; what is kept before, and now."""
     if spending is None:
         return None
     return {
@@ -124,20 +147,12 @@ def spending_record(spending: Spending | None) -> dict[str, Any] | None:
     }
 
 
-def outwards(value: float, name: str) -> str:
-    """A measure of leakage, rounded to what claims less; a plain probability to the nearest."""
-    if name in ("min_lift", "min_log_lift"):
-        return w.at_least(value)
-    if name == "probability":
-        return w.about(value)
-    return w.at_most(value)
-
-
 def _at_once_record(spending: Spending) -> dict[str, Any] | None:
-    """The one channel that would release everything at once."""
+    """The one channel that would release everything at once, and what it would keep beyond."""
     single = spending.at_once
     if single is None:
         return None
+    # In nats; unknown where that of the releases is.
     gain: float | None = None
     if spending.kept is not None:
         gain = single.mutual_information - spending.kept

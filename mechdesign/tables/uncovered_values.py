@@ -3,6 +3,9 @@
 A confidence set has a row for each sensitive value of the table. A value that nobody listed and no
 record has is outside of it. What N independent records say of such values is a bound on their
 shares (docs/explanation/population.md, Proposition 4).
+
+The bound is the share q that solves (1 - q)^N / q = 1 - level, found by bisection
+(`largest_uncovered_share`). At the level 95 % it is 5.7 % for 100 records, and 0.79 % for 1,000.
 """
 
 from __future__ import annotations
@@ -41,12 +44,15 @@ def largest_uncovered_share(records: int, level: float) -> float:
     # (1 - q)^N / q falls with q: it is infinite at 0 and 0 at 1.
     for _ in range(BISECTIONS):
         q = (low + high) / 2
+        # No double lies between the two any more.
         if q <= low or q >= high:
             break
+        # In logarithms, for (1 - q)^N underflows.
         if records * math.log1p(-q) - math.log(q) > target:
             low = q
         else:
             high = q
+    # The upper end: a share must not be said to be covered that is not.
     return min(1.0, high * (1.0 + OUTWARDS))
 
 
@@ -68,7 +74,11 @@ def uncovered_sentence(level: float, records: int | None = None) -> str:
 
 
 def _rounded_up(percent: float) -> str:
-    """A positive number with `DIGITS` significant digits, never less than itself."""
+    """A positive percentage with `DIGITS` significant digits, never less than itself: 0.7817
+    becomes 0.79.
+    """
+    # The decimals that these digits need: 2 for 0.7817, and 0 for 78.17.
     decimals = DIGITS - 1 - math.floor(math.log10(percent))
     unit = 10.0**-decimals
-    return f"{min(100.0, math.ceil(percent / unit) * unit):.{max(decimals, 0)}f}"
+    rounded = min(100.0, math.ceil(percent / unit) * unit)
+    return f"{rounded:.{max(decimals, 0)}f}"
