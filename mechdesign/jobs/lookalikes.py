@@ -66,7 +66,10 @@ def lookalikes(
 
 def _stem(name: Any, endings: bool) -> str:
     """The letters and digits of a name, in one case and alphabet, without appended words."""
-    text = unicodedata.normalize("NFKD", str(name)).casefold().translate(HOMOGLYPHS)
+    # NFKD splits letters from their accents. These go first, or they would divide words, and a part
+    # such as the "no" of "věno" would count as an appended word.
+    split = unicodedata.normalize("NFKD", str(name)).casefold().translate(HOMOGLYPHS)
+    text = "".join(sign for sign in split if not unicodedata.combining(sign))
     words = re.findall(r"[^\W_]+", text)
     if not endings:
         return "".join(words)
