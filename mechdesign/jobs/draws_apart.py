@@ -100,28 +100,41 @@ class _ReleasedRecords:
 
     def share_of(self, entry: Entry, before: Sequence[Entry]) -> float:
         """The share of the records of a release that earlier ones had, with or without their
-        identifiers.
+        identifiers: the larger of two estimates.
         """
+        return max(
+            self._share_identified(entry, before), self._share_bare(entry, before)
+        )
+
+    def _share_identified(self, entry: Entry, before: Sequence[Entry]) -> float:
+        """The share by whole records, identifiers included."""
         group = self._sample_groups[entry.id]
         samples: list[bytes] = []
         for old in before:
             if self._sample_groups[old.id] == group:
                 samples.append(self._samples[old.id])
-        # Of an equal sample all records are shared. `share_in` may find fewer, for it counts only
-        # records that are unique, and none where the smallest limit leaves a few in the sample.
-        share = 1.0
-        if self._samples[entry.id] not in samples:
-            share = self._content(entry).share_in(samples)
+        # An equal sample counts as the same records, all of them. `share_in` may find fewer: it
+        # counts only records that are unique, and none where a few lie below the smallest limit.
+        if self._samples[entry.id] in samples:
+            return 1.0
+        return self._content(entry).share_in(samples)
+
+    def _share_bare(self, entry: Entry, before: Sequence[Entry]) -> float:
+        """The share by records without identifiers; 0 where the ledger does not have these."""
         if entry.id not in self._bare:
-            return share
+            return 0.0
         new = self._bare[entry.id]
         group = self._bare_groups[entry.id]
         alike: list[Likeness] = []
         for old in before:
-            if self._bare_groups.get(old.id) == group:
-                alike.append(likeness(new, self._bare[old.id]))
-        alike = [one for one in alike if one.whole or one.certain]
-        return max(share, share_of(new, alike))
+            if self._bare_groups.get(old.id) != group:
+                continue
+            one = likeness(new, self._bare[old.id])
+            # Different people may look the same: a part counts only where chance is out of the
+            # question, and all rows together always.
+            if one.whole or one.certain:
+                alike.append(one)
+        return share_of(new, alike)
 
 
 def _groups(hashes: Mapping[str, Hashes]) -> dict[str, int]:
