@@ -107,6 +107,7 @@ class Target:
                     f"{side}: only data are written to a URL; name a local file"
                 )
         self.name = "standard output" if self._is_standard else os.fspath(path)
+        # Errors name the path as it was given. The file behind its links is replaced, and no link.
         self._asked_path = Path(path)
         self._path = real_path(path)
         self.part = part_file(self._path)
@@ -119,6 +120,7 @@ class Target:
         self._sides = {side: part_file(real_path(side)) for side in self._side_names}
         private_parts = {part_file(real_path(side)) for side in private}
         self._part_files = PartFiles(self.name, sources, private_parts)
+        # What is there may be these very bytes: it is allowed until `refuse_others` compares.
         self._is_repeated = repeatable and self._are_all_there()
         # What is written for standard output or a URL, which have no temporary file of their own.
         self._spool: NamelessFile | None = None
