@@ -1,12 +1,22 @@
-"""A release as a step of a scikit-learn pipeline, which hands on data frames or arrays.
+"""A release as a step of a scikit-learn pipeline, which hands on data frames or arrays. ::
 
-`fit` counts the table and designs a channel, or takes the one given. `transform` draws. On the data
-of `fit` it repeats the draws of `fit_transform`, which a hash of the symbols recognises
-(`_digest`); on other data the draws are new, unless something identifies the records.
+    release = ReleaseTransformer(ALIP(eps_l=1, eps_u=1), sensitive="sex", useful="job")
+    make_pipeline(release, OneHotEncoder(), LogisticRegression()).fit(people, income)
 
-Both take frames and arrays as a `LearningTable`, and leave the release to `frame_jobs`. What `fit`
-finds is in `channel_` and in private attributes: the key of the release (`_own_key`, if none was
-given), the sensitive columns that are left out (`_left_out`), the names of the output
+`fit` counts the table and designs a channel, or takes the one given. It settles the key of the
+release, and which columns the output has. `transform` draws, and its key decides which draws a
+record gets::
+
+    the data of `fit`                       the key of `fit`: the draws of `fit_transform` again
+    other data, with identifiers            the key of `fit`: each identifier has its draw
+    any data, with a ledger                 that of the ledger, which knows records again
+    other data, with nothing of the kind    a new one at every call, and a warning
+
+The data of `fit` are recognised by a hash of their symbols (`_digest`).
+
+Both methods take frames and arrays as a `LearningTable`, and leave the release to `frame_jobs`.
+What `fit` finds is in `channel_` and in private attributes: the key of the release (`_own_key`, if
+none was given), the sensitive columns that are left out (`_left_out`), the names of the output
 (`_names_out`) and the digest of the data (`_fitted_digest`). As scikit-learn requires, `__init__`
 stores its arguments and checks nothing.
 """
@@ -65,15 +75,6 @@ OTHER_DATA = (
     "them anew, and a record that is released twice tells more than the budget; name what "
     "identifies a record with the parameter identity or row_numbers"
 )
-
-
-def _names(columns: ColumnNames | None) -> tuple[str, ...]:
-    """One name, several or none, as a tuple."""
-    if columns is None:
-        return ()
-    if isinstance(columns, str):
-        return (columns,)
-    return tuple(columns)
 
 
 class ReleaseTransformer(TransformerMixin, BaseEstimator):
@@ -184,20 +185,23 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         y (n_samples,) are the sensitive symbols, where no columns of X are sensitive.
         """
         table = self._table(X, reset=True)
-        channel = self._released_by()
+        channel = self._given_channel()
         if isinstance(channel, (str, os.PathLike)):
             channel = load_single(channel)
         if channel is None:
             self.channel_ = self._designed(table, y)
         else:
             self.channel_ = require_type("channel", channel, Channel)
+
         options = self._options()
+        # One key for all calls of `transform`, or the data of `fit` would be drawn anew in each.
         self._own_key: Key | None = None
         if ChannelRecipe.of(self.channel_, options).keyless:
             self._own_key = Key.fresh()
         self._left_out: list[str] = []
         if not options.keep_sensitive:
             self._left_out = self._sensitive_columns()
+        # What `transform` gets may lack the sensitive columns, and must have the same digest.
         released = table.without(self._left_out)
         self._names_out = list(self._recipe().plan(released.names).header)
         self._fitted_digest = self._digest(released)
@@ -210,12 +214,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "channel_")
         table = self._table(X, reset=False).without(self._left_out)
         recipe = self._recipe()
-        options = recipe.options
-        has_identity = bool(options.identifiers) or options.row_numbers is not None
-        # A ledger finds out by itself which records it knows.
-        needs_digest = not has_identity and options.ledger is None
-        if needs_digest and self._digest(table) != self._fitted_digest:
-            # Under the key of `fit` the records of other data would share its random numbers.
+        if self._needs_new_key(table, recipe.options):
             warnings.warn(OTHER_DATA, stacklevel=2)
             recipe = replace(recipe, keys=(Key.fresh(),))
 
@@ -223,8 +222,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             released, checks = table.released(drawer)
             return released, disclosure_warnings(drawer, checks)
 
+        # Only a ledger hashes the records.
         columns: Any = []
-        if options.ledger is not None:
+        if recipe.options.ledger is not None:
             columns = table.columns()
         released, notices = released_table(
             recipe, table.names, columns, len(table.data), release
@@ -232,6 +232,19 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         for notice in notices:
             warnings.warn(notice, stacklevel=3)
         return released
+
+    def _needs_new_key(self, table: LearningTable, options: ReleaseOptions) -> bool:
+        """Whether these are other data than those of `fit`, and nothing identifies their records.
+
+        A record is then known by its place. Under the key of `fit`, the records of both data at one
+        place would share their random numbers.
+        """
+        if options.identifiers or options.row_numbers is not None:
+            return False
+        # A ledger finds out by itself which records it knows.
+        if options.ledger is not None:
+            return False
+        return self._digest(table) != self._fitted_digest
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of the output; those of the input, if given, must be right."""
@@ -254,7 +267,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.allow_nan = self._allows_gaps()
         tags.target_tags.required = (
-            self.sensitive is None and self._released_by() is None
+            self.sensitive is None and self._given_channel() is None
         )
         tags.non_deterministic = self.key is None and self.insecure_seed is None
         return tags
@@ -290,7 +303,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             self.policy is not None and self.policy.null != REFUSE
         )
 
-    def _released_by(self) -> Channel | PathLike | None:
+    def _given_channel(self) -> Channel | PathLike | None:
         """The channel that was given, if any."""
         if self.channel is None and isinstance(self.notion, Channel):
             return self.notion
@@ -358,7 +371,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         """The columns of S: as named, or those of the channel that was given."""
         if self.sensitive is not None:
             return list(_names(self.sensitive))
-        if self._released_by() is None:
+        if self._given_channel() is None:
             return []
         variable = self.channel_.sensitive
         if variable is None:
@@ -396,3 +409,12 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         columns = [encode(table.column(name), name) for name in useful.columns]
         codes = positions_of(columns, useful)
         return hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest()
+
+
+def _names(columns: ColumnNames | None) -> tuple[str, ...]:
+    """One name, several or none, as a tuple."""
+    if columns is None:
+        return ()
+    if isinstance(columns, str):
+        return (columns,)
+    return tuple(columns)

@@ -13,7 +13,8 @@ The modules by what they do for that promise:
   `same_records`, `bare_records`, `likeness` and `chance_bits` tell whether records are the same.
 - What was released is not forgotten: `ledger`, `ledger_file`, `provisional_ledger`, `entries`,
   `keys`, `option_keys`.
-- Files get their names when all is complete: `target`, `writing`, `shuffling`, `stopping`.
+- Files get their names when all is complete: `target`, `part_files`, `writing`, `shuffling`,
+  `stopping`.
 - What goes with an output: `side_files`, `codebook`, `row_codebook`, `manifest`,
   `manifest_columns`, `manifest_records`, `manifest_sentences`.
 - What releases tell together: `past_releases`, `draws_apart`, `joint_budget`, `counted_outputs`.

@@ -100,34 +100,49 @@ class _ReleasedRecords:
 
     def share_of(self, entry: Entry, before: Sequence[Entry]) -> float:
         """The share of the records of a release that earlier ones had, with or without their
-        identifiers.
+        identifiers: the larger of two estimates.
         """
+        return max(
+            self._share_identified(entry, before), self._share_bare(entry, before)
+        )
+
+    def _share_identified(self, entry: Entry, before: Sequence[Entry]) -> float:
+        """The share by whole records, identifiers included."""
         group = self._sample_groups[entry.id]
         samples: list[bytes] = []
         for old in before:
             if self._sample_groups[old.id] == group:
                 samples.append(self._samples[old.id])
-        # An equal sample is of the same records: all of them, even where a sample has too few.
-        share = 1.0
-        if self._samples[entry.id] not in samples:
-            share = self._content(entry).share_in(samples)
+        # An equal sample counts as the same records, all of them. `share_in` may find fewer: it
+        # counts only records that are unique, and none where a few lie below the smallest limit.
+        if self._samples[entry.id] in samples:
+            return 1.0
+        return self._content(entry).share_in(samples)
+
+    def _share_bare(self, entry: Entry, before: Sequence[Entry]) -> float:
+        """The share by records without identifiers; 0 where the ledger does not have these."""
         if entry.id not in self._bare:
-            return share
+            return 0.0
         new = self._bare[entry.id]
         group = self._bare_groups[entry.id]
         alike: list[Likeness] = []
         for old in before:
-            if self._bare_groups.get(old.id) == group:
-                alike.append(likeness(new, self._bare[old.id]))
-        alike = [one for one in alike if one.whole or one.certain]
-        return max(share, share_of(new, alike))
+            if self._bare_groups.get(old.id) != group:
+                continue
+            one = likeness(new, self._bare[old.id])
+            # Different people may look the same: a part counts only where chance is out of the
+            # question, and all rows together always.
+            if one.whole or one.certain:
+                alike.append(one)
+        return share_of(new, alike)
 
 
 def _groups(hashes: Mapping[str, Hashes]) -> dict[str, int]:
-    """Numbers for data sets, given the hashes of some of their records; those that share one have
-    the same number, and so have those that are linked by others.
+    """The group of each data set, given the hashes of some of its records.
 
-    Data sets of different groups need not be compared, so a list of many nights stays fast.
+    Data sets that share a hash are linked, and a group is a connected component of the links: of
+    the hashes a {1, 2}, b {2, 3}, c {3} and d {7}, the groups are {a, b, c} and {d}. Data sets of
+    different groups share nothing and need not be compared, so a list of many nights stays fast.
     """
     if not hashes:
         return {}
@@ -135,16 +150,19 @@ def _groups(hashes: Mapping[str, Hashes]) -> dict[str, int]:
     sparse: Any = import_module("scipy.sparse")
     graphs: Any = import_module("scipy.sparse.csgraph")
 
+    # All hashes in one array, each with the place of the data set that owns it.
     count = len(hashes)
-    values = np.concatenate([np.zeros(0, np.uint64), *hashes.values()])
+    values = np.concatenate([*hashes.values()])
     owners = np.repeat(np.arange(count), [len(own) for own in hashes.values()])
-    # Equal hashes are neighbours when sorted: each such pair links the two data sets.
+    # Sorted, equal hashes are neighbours. A link from each to the next is enough: the chain of all
+    # owners of a hash has the same component as the links of all their pairs.
     order = np.argsort(values, kind="stable")
-    same = values[order][1:] == values[order][:-1]
-    first = owners[order][:-1][same]
-    second = owners[order][1:][same]
+    values = values[order]
+    owners = owners[order]
+    repeated = np.flatnonzero(values[1:] == values[:-1])
     links = sparse.coo_array(
-        (np.ones(len(first), bool), (first, second)), (count, count)
+        (np.ones(len(repeated), bool), (owners[repeated], owners[repeated + 1])),
+        (count, count),
     )
-    groups = graphs.connected_components(links, directed=False)[1]
+    _, groups = graphs.connected_components(links, directed=False)
     return dict(zip(hashes, groups.tolist(), strict=True))

@@ -132,7 +132,8 @@ def _folder_release(
     dry_run: bool,
 ) -> _FolderRelease:
     """The release of a folder; refuses options that only single files have."""
-    # A store of objects has no renames of folders.
+    # All files appear at once because `FolderStage` renames a local folder. A URL is published
+    # file by file (`Remote.publish`).
     if is_url(target):
         raise InputError(
             f"{target}: of URLs, single files are written; release the files one by one"

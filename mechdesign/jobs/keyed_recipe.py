@@ -2,19 +2,26 @@
 forgotten.
 
 Whatever draws from keys (channels of one column or of several, one draw a record or many) shares
-this way of releasing a file (`write_file`), a table at hand (`release_table`) and a lazy table
-(`for_lazy_table`). Each is a job (`jobs.job`), and this file keeps the order of its steps with
-those of the output. For a file:
+three ways to release: a file (`write_file`), a table at hand (`release_table`) and a lazy table
+(`for_lazy_table`). Each is a job (`jobs.job`). This module keeps the order of the job's steps with
+those of the output::
 
-1. The job chooses its keys. If an earlier run wrote all of this, nothing is left to do.
-2. The target is locked, and the file is drawn into a temporary file; again if its records turn out
-   to belong to another job (`_drawn_by_job`).
-3. Disclosures are refused, the output is synced and hashed, and the side files are written to
-   their temporary places (`_seal`).
-4. The ledger gets the entry, the files get their names, and the entry is marked as done
-   (`Job.commit`).
+    a file                               a table at hand
+    the job chooses keys by the bytes    the job chooses keys by the records
+    the target is locked                 -
+    drawn into a temporary file          earlier releases of the records looked up (`Job.met`)
+    earlier releases looked up           drawn
+    renewed identifiers looked for       renewed identifiers looked for (`Job.renewed`)
+    sealed: nothing disclosed, synced,   -
+      hashed, side files written
+    entered, named, marked as done       entered, marked as done
 
-A kill before step 4 leaves temporary files that the next run takes over, and nothing in the ledger.
+A file is drawn before its records are known, in one reading. If they turn out to belong to another
+job, it is drawn again with that job's keys (`_drawn_file`). Of a lazy table the ledger sees no
+record, so it is entered at once, and drawn later, elsewhere, and perhaps several times.
+
+A kill before a file is entered leaves temporary files that the next run takes over, and nothing in
+the ledger.
 """
 
 from __future__ import annotations
@@ -29,6 +36,7 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
 from mechdesign.formats.census import Content
 from mechdesign.formats.column_names import require_column
@@ -38,7 +46,7 @@ from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
 from mechdesign.jobs.earlier_releases import EarlierReleases
-from mechdesign.jobs.entries import Use
+from mechdesign.jobs.entries import Entry, Use
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
@@ -142,36 +150,57 @@ class KeyedRecipe(FileRecipe):
         """The same with the keys of a job."""
         return replace(self, keys=keys)
 
+    def _drawer_of(self, job: Job, header: Sequence[Any]) -> Drawer:
+        """A drawer with the keys of a job, and the symbols that it released records with before."""
+        drawer = self.with_keys(job.keys).drawer(header)
+        job.prepare(drawer.releases)
+        return drawer
+
+    def split_warning(
+        self, crossing: Crossing, names: Sequence[str], *, looks: int
+    ) -> str | None:
+        """The file of a record is a kind of order: symbols must not differ between files by more
+        than chance.
+        """
+        if not decisive(log_evidence(*crossing.table()), looks):
+            return None
+        return (
+            "what was released differs between them (by chance once in "
+            f"{round(1 / LEVEL):,} times at most)"
+        )
+
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Applied:
         """Release a file, entered in the ledger if there is one."""
         if ledger is None:
             return self._write_unrecorded(run)
-        job = self._file_job(run, ledger)
+        job = Job(
+            ledger,
+            self.uses(run.table.header),
+            file=run.file_hash(ledger),
+            identity=self.options.identifiers,
+            fresh_draw=self.options.fresh_draw,
+            settings=run.settings(),
+            source=run.guarded.name,
+            channels=self.releasables,
+            channel_files=run.sides.channel_files,
+        )
         place = os.fspath(ledger.path)
         finished = job.finished(run.target, run.sides.paths)
-        if finished is not None:
-            # The data file is there. The side files may have been written with other options.
+        if finished is not None and self._are_sides_written(run, finished):
+            run.refuse_notes_if_strict()
             output = finished.output or ""
-            codebook = None
-            if run.sides.codebook is not None:
-                codebook = self.codebook()
-            if run.sides.hold(output, codebook):
-                run.refuse_notes_if_strict()
-                return run.applied(finished.records, output, place, already=True)
+            return run.applied(finished.records, output, place, already=True)
         # The target is locked before anything is drawn, and entered when all of it is on disk; a
         # kill before `commit` leaves a temporary file that the next run takes over.
         with run.opened_target(
             leftover=job.unfinished(run.target), again=finished is not None
         ) as out:
-            drawn = self._drawn_by_job(run, job, out)
-            drawer = drawn.drawer
+            drawn = self._drawn_file(run, job, out)
             # In this order: the complete output is hashed, the ledger holds the hash, the file gets
             # its name. Records of a file that the ledger does not know could be drawn twice.
-            sha256 = self._seal(run, out, drawer, drawn.records, drawn.earlier)
-            entry = job.entry(
-                run.target, sha256, drawn.records, drawn.content, drawn.earlier.joint
-            )
-            job.commit(out, entry, drawn.content, drawer.releases, drawn.bare)
+            sha256 = self._seal(run, out, drawn.drawer, drawn.records, drawn.earlier)
+            entry = drawn.entry(job, run.target, sha256)
+            job.commit(out, entry, drawn.content, drawn.drawer.releases, drawn.bare)
         return run.applied(drawn.records, sha256, place)
 
     def _write_unrecorded(self, run: FileRun) -> Applied:
@@ -183,22 +212,18 @@ class KeyedRecipe(FileRecipe):
             out.commit()
         return run.applied(records, sha256, None)
 
-    def _file_job(self, run: FileRun, ledger: Ledger) -> Job:
-        """The job of a file, known by its bytes before it is read."""
-        return Job(
-            ledger,
-            self.uses(run.table.header),
-            file=run.file_hash(ledger),
-            identity=self.options.identifiers,
-            fresh_draw=self.options.fresh_draw,
-            settings=run.settings(),
-            source=run.guarded.name,
-            channels=self.releasables,
-            channel_files=run.sides.channel_files,
-        )
+    def _are_sides_written(self, run: FileRun, finished: Entry) -> bool:
+        """Whether an earlier run, which wrote the data file, wrote these side files, too.
 
-    def _drawn_by_job(self, run: FileRun, job: Job, out: Target) -> _DrawnFile:
-        """Draw the file with the keys of a job, and what the ledger knows of its records.
+        They may have been written with other options, which do not change the data.
+        """
+        codebook = None
+        if run.sides.codebook is not None:
+            codebook = self.codebook()
+        return run.sides.hold(finished.output or "", codebook)
+
+    def _drawn_file(self, run: FileRun, job: Job, out: Target) -> _DrawnRecords:
+        """Draw the file into its temporary place with the keys of a job.
 
         Only when all records were read is their content known. If the ledger has other keys for it,
         which happens when it was released from a file with other bytes, everything is drawn again.
@@ -207,18 +232,14 @@ class KeyedRecipe(FileRecipe):
         # Usually not more than twice: `met` has taken the keys of this content on.
         while True:
             census = RecordCensus(hasher)
-            drawer = self.with_keys(job.keys).drawer(run.table.header)
-            job.prepare(drawer.releases)
+            drawer = self._drawer_of(job, run.table.header)
             bare = BareRecords(drawer.releases)
             inspect = _inspection(hasher, self.options.identifiers, census, bare)
             records = run.draw(out, drawer, inspect)
             content = census.content()
             earlier = job.met(content)
-            if earlier is None:
-                continue
-            renewed = job.renewed(content, bare, drawer.releases)
-            earlier = replace(earlier, notices=(*earlier.notices, *renewed))
-            return _DrawnFile(drawer, records, content, bare, earlier)
+            if earlier is not None:
+                return _drawn_records(job, drawer, records, content, bare, earlier)
 
     def _seal(
         self,
@@ -263,19 +284,6 @@ class KeyedRecipe(FileRecipe):
             codebook.write_bytes(self.codebook().encode())
         return sha256
 
-    def split_warning(
-        self, crossing: Crossing, names: Sequence[str], *, looks: int
-    ) -> str | None:
-        """The file of a record is a kind of order: symbols must not differ between files by more
-        than chance.
-        """
-        if not decisive(log_evidence(*crossing.table()), looks):
-            return None
-        return (
-            "what was released differs between them (by chance once in "
-            f"{round(1 / LEVEL):,} times at most)"
-        )
-
     def release_table(
         self,
         header: Sequence[Any],
@@ -303,17 +311,16 @@ class KeyedRecipe(FileRecipe):
         earlier = job.met(hashed)
         while earlier is None:
             earlier = job.met(hashed)
-        drawer = self.with_keys(job.keys).drawer(header)
-        job.prepare(drawer.releases)
+        drawer = self._drawer_of(job, header)
         released = release(drawer)
         bare = BareRecords(drawer.releases)
         bare.add(hashes)
-        renewed = job.renewed(hashed, bare, drawer.releases)
-        entry = job.entry(FRAME, None, hashed.records, hashed, earlier.joint)
+        drawn = _drawn_records(job, drawer, hashed.records, hashed, bare, earlier)
+        # Nobody has seen the table before it is returned, so it is entered and done at once.
+        entry = drawn.entry(job, FRAME, None)
         job.finish(entry, hashed, drawer.releases, bare)
         job.done(entry)
-        notices = (*earlier.notices, *renewed, *change_notices(drawer.releases))
-        return released, notices
+        return released, (*drawn.earlier.notices, *change_notices(drawer.releases))
 
     def for_lazy_table(self, header: Sequence[Any]) -> Recipe:
         """The recipe with keys that last; a ledger is told of the release, but sees no record of
@@ -346,14 +353,36 @@ class KeyedRecipe(FileRecipe):
 
 
 @dataclass(frozen=True)
-class _DrawnFile:
-    """A file that was drawn by a job: its records, and what the ledger knows of them."""
+class _DrawnRecords:
+    """Records that a job drew, and what the ledger knows of them.
+
+    `content` and `bare` have their hashes with and without identifiers; `earlier` has their earlier
+    releases, with all notices on them.
+    """
 
     drawer: Drawer
     records: int
     content: Content
     bare: BareRecords
     earlier: EarlierReleases
+
+    def entry(self, job: Job, target: PathLike, output: str | None) -> Entry:
+        """What the ledger will hold of them; `output` is the hash of the output."""
+        return job.entry(target, output, self.records, self.content, self.earlier.joint)
+
+
+def _drawn_records(
+    job: Job,
+    drawer: Drawer,
+    records: int,
+    content: Content,
+    bare: BareRecords,
+    earlier: EarlierReleases,
+) -> _DrawnRecords:
+    """Records that were just drawn; refuses those that are known under other identifiers."""
+    renewed = job.renewed(content, bare, drawer.releases)
+    earlier = replace(earlier, notices=(*earlier.notices, *renewed))
+    return _DrawnRecords(drawer, records, content, bare, earlier)
 
 
 def _inspection(
@@ -362,7 +391,7 @@ def _inspection(
     census: RecordCensus,
     bare: BareRecords,
 ) -> Callable[[Batch], None]:
-    """Shows every batch that was drawn to a census of its records, with and without
+    """A function that shows every batch that was drawn to a census of its records, with and without
     identifiers.
     """
 

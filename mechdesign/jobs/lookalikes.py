@@ -1,8 +1,15 @@
 """Columns whose names look like that of a protected column, and so are likely copies of it.
 
-Two names look alike if they have the same stem: lower case, without accents, signs and spaces, in
-Latin letters, without words such as ``code`` at the end, and without a plural s. So ``Job_Codes``
-looks like ``job``. It is a help against oversight, and no proof: a copy may have any name.
+Two names look alike if they have the same stem (`_stem`): lower case, without accents, signs and
+spaces, in Latin letters, without words such as ``code`` at the end, and without a plural s. ::
+
+    Job_Codes       job         the words are job and codes, and codes is appended
+    Première Job    premierejob
+    JOB 2           job         so is a number
+    id              id          a single word stays, for it is all of the name
+
+`lookalikes` compares the names of columns, and `refuse_inner` those of the fields within columns of
+a file or frame. It is a help against oversight, and no proof: a copy may have any name.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -39,7 +46,8 @@ def lookalikes(
     looks like.
 
     With `endings`, names that differ by a plural s or by appended words such as _code look alike
-    too.
+    too. So it is asked for sensitive columns. For useful ones it would refuse too much: job_code
+    and job are often two columns of their own.
     """
     by_stem: dict[str, Any] = {}
     for name in protected:
@@ -58,7 +66,10 @@ def lookalikes(
 
 def _stem(name: Any, endings: bool) -> str:
     """The letters and digits of a name, in one case and alphabet, without appended words."""
-    text = unicodedata.normalize("NFKD", str(name)).casefold().translate(HOMOGLYPHS)
+    # NFKD splits letters from their accents. These go first, or they would divide words, and a part
+    # such as the "no" of "věno" would count as an appended word.
+    split = unicodedata.normalize("NFKD", str(name)).casefold().translate(HOMOGLYPHS)
+    text = "".join(sign for sign in split if not unicodedata.combining(sign))
     words = re.findall(r"[^\W_]+", text)
     if not endings:
         return "".join(words)
@@ -100,6 +111,7 @@ def _inner_names(kind: Any) -> Iterator[str]:
     if isinstance(kind, pa.BaseExtensionType):
         yield from _inner_names(kind.storage_type)
     elif pa.types.is_map(kind):
+        # Not as nested: its entries are a structure whose names, key and value, are Arrow's own.
         yield from _inner_names(kind.key_type)
         yield from _inner_names(kind.item_type)
     elif pa.types.is_nested(kind):

@@ -144,7 +144,8 @@ def released_boxes(
     Parameters are those of `released_rows`. The outputs are counted with the last column: without
     filling they are those of all columns together.
     """
-    # All strata are designed for one notion; the records of the proof are those of all of them.
+    # `design` makes the channels of all strata for one notion, so any of them has it. Each stratum
+    # is proven on its own records, and together these are the records of the proof.
     notion: dict[str, Any] | None = None
     records = 0
     for part in channel.parts:
@@ -161,7 +162,8 @@ def released_boxes(
         promise=RELATIVE if channel.given else TOTAL,
         given=given,
         channel_file=channel_file,
-        # The budgets of boxes hold for the population, with a confidence: a sentence has them.
+        # Each stratum has its own achieved budgets. Those of the whole, for the population and for
+        # the table, are audited anew for a sentence (`manifest_sentences.box_sentences`).
         achieved=None,
         table_records=records or None,
         levels=_level_counts(channel, release),

@@ -3,21 +3,28 @@ name.
 
 The temporary file ``.NAME.part`` is both the place to write to and the lock of the target, so that
 two jobs never write one output, and a job that was killed leaves nothing that the next one would
-not take over.
+not take over (`part_files`).
 
 This file keeps the promise that an output appears whole or not at all. The order of its steps is::
 
     with Target(..)     names checked, then every temporary file opened, locked and emptied
     seal                the output synced, and hashed
-    commit              the sides synced;
-      before()              the ledger enters the release, with the hash;
-      rename                each side, then its folder synced; at last the output, then its folder;
-      after()               the ledger marks the release as done
+    commit              the sides synced; then, for an output that is
+
+      a file            before()  sides renamed  output renamed  after()
+      at a URL          before()  output sent    sides renamed   after()
+      standard output   before()  sides renamed  output sent     after()
+
     end of the block    temporary files that are left removed, and their locks released
 
-Contents are on disk before names, and sides before the output: after a power cut the output has all
-that belongs to it, or is not there. Signals are put off from `before` to `after`. Standard output
-and URLs have no name to give: the bytes are sent in the place of the last rename.
+In `before` the ledger enters the release, with the hash of the output; in `after` it marks the
+release as done. Contents are on disk before names, and the folder of each name is synced, too. So
+after a power cut the output is there with all that belongs to it, or it is not there. Signals are
+put off while names are given, but not while an output is sent, which may take long.
+
+An output at a URL or on standard output has no temporary file of its own name: it is written to a
+nameless file (`_spool`). A URL comes before the sides, since the far side may refuse it. Standard
+output comes after them, since no byte of it can be called back.
 """
 
 from __future__ import annotations
@@ -26,27 +33,25 @@ import errno
 import filecmp
 import hashlib
 import os
-import stat
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.file_locks import open_locked
 from mechdesign.core.files import (
     PathLike,
     check_target,
-    keep_mode,
     part_file,
     real_path,
     reason,
     sync_folder,
 )
-from mechdesign.core.nameless_file import MODE, NamelessFile
+from mechdesign.core.nameless_file import NamelessFile
 from mechdesign.core.undoing import on_failure
 from mechdesign.formats.inputs import BLOCK
 from mechdesign.formats.urls import STANDARD, Remote, is_url
+from mechdesign.jobs.part_files import PartFiles
 from mechdesign.jobs.stopping import CutOff, Stopped, uninterrupted
 
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
@@ -59,9 +64,6 @@ class Target:
     """``with Target(path) as target:`` write to `target.part`, then call `target.commit`.
 
     Leaving the block in any other way removes the temporary files and leaves what was there before.
-    Standard output and URLs get the bytes in one go, when all is well and complete: a URL before
-    the sides have their names, since it may refuse them; standard output after, since nothing can
-    be called back.
 
     Parameters
     ----------
@@ -97,14 +99,15 @@ class Target:
         again: bool = False,
         repeatable: bool = False,
     ) -> None:
-        self._standard = os.fspath(path) == STANDARD
+        self._is_standard = os.fspath(path) == STANDARD
         self._remote = Remote(path) if is_url(path) else None
         for side in sides:
             if is_url(side):
                 raise InputError(
                     f"{side}: only data are written to a URL; name a local file"
                 )
-        self.name = "standard output" if self._standard else os.fspath(path)
+        self.name = "standard output" if self._is_standard else os.fspath(path)
+        # Errors name the path as it was given. The file behind its links is replaced, and no link.
         self._asked_path = Path(path)
         self._path = real_path(path)
         self.part = part_file(self._path)
@@ -115,19 +118,19 @@ class Target:
         # With repetitions, which are refused.
         self._side_names = [Path(side) for side in sides]
         self._sides = {side: part_file(real_path(side)) for side in self._side_names}
-        self._private_parts = {part_file(real_path(side)) for side in private}
+        private_parts = {part_file(real_path(side)) for side in private}
+        self._part_files = PartFiles(self.name, sources, private_parts)
+        # What is there may be these very bytes: it is allowed until `refuse_others` compares.
         self._is_repeated = repeatable and self._are_all_there()
         # What is written for standard output or a URL, which have no temporary file of their own.
         self._spool: NamelessFile | None = None
-        self._locks: dict[Path, int] = {}
-        self._taken: list[Path] = []
 
     def __enter__(self) -> Target:
-        if self._standard and sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        if self._is_standard and sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise InputError(
                 "standard output is closed; open it, or name a file to write to"
             )
-        if self._standard or self._remote:
+        if self._is_standard or self._remote is not None:
             with self._refusals():
                 self._spool = NamelessFile()
             self.part = self._spool.path
@@ -135,7 +138,7 @@ class Target:
             self._check_names()
             with self._refusals():
                 for part in self._parts():
-                    self._take(part)
+                    self._part_files.take(part)
             # The target may have come while another job had the lock.
             self._check_free()
         return self
@@ -146,7 +149,7 @@ class Target:
 
     def _are_all_there(self) -> bool:
         """Whether an earlier run may have written all of this."""
-        if self._standard or self._remote is not None or self._force:
+        if self._is_standard or self._remote is not None or self._force:
             return False
         return all(place.is_file() for place in (self._path, *self._sides))
 
@@ -176,37 +179,19 @@ class Target:
         before: Callable[[], None] = lambda: None,
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        """Give all files their final names, the output last.
+        """Give all files their final names, in the order that the module's text shows.
 
         `before` is called when all data are on disk, `after` when all files have their names. After
-        a kill at any point the output is there with all of its sides, or it is not there.
+        a kill at any point a file is there with all of its sides, or it is not there.
         """
         # First on disk: a name must never survive a power cut without the data behind it.
         written = self._synced_sides()
-        if self._remote is not None:
-            # Publishing may take long, so it can be interrupted.
-            self._publish(self._remote, before)
-        # This takes milliseconds; a signal in the middle would leave work for the next run to mend.
-        with uninterrupted(last=not self._standard):
-            if self._remote is None:
-                before()
-                # `before` may wait for the ledger, and somebody may write the target meanwhile.
-                with self._refusals():
-                    self._check_free()
-            with self._refusals():
-                self._rename_all(written)
-            if not self._standard:
-                # The files have their names and may have been read: an error takes nothing back.
-                try:
-                    after()
-                except InputError as error:
-                    raise InputError(
-                        f"{self.name} is complete, but then: {error}"
-                    ) from None
-        # The sides have their names before the reader gets a byte, since no byte can be taken back.
-        if self._standard:
-            self._deliver()
-            after()
+        if self._is_standard:
+            self._commit_standard_output(written, before, after)
+        elif self._remote is not None:
+            self._commit_url(self._remote, written, before, after)
+        else:
+            self._commit_file(written, before, after)
 
     def _synced_sides(self) -> dict[Path, Path]:
         """The sides that were written, by their names; they and the output are on disk."""
@@ -220,8 +205,33 @@ class Target:
                     os.fsync(stream.fileno())
         return written
 
-    def _publish(self, remote: Remote, before: Callable[[], None]) -> None:
-        """Upload the output, entered by `before`: the far side may have it whatever fails here."""
+    def _commit_file(
+        self,
+        written: dict[Path, Path],
+        before: Callable[[], None],
+        after: Callable[[], None],
+    ) -> None:
+        """`commit` of a file, which comes after the sides that were `written`."""
+        # This takes milliseconds; a signal in the middle would leave work for the next run to mend.
+        with uninterrupted():
+            before()
+            with self._refusals():
+                # `before` may wait for the ledger, and somebody may write the target meanwhile.
+                self._check_free()
+                # The output must not reach the disk before what belongs to it.
+                self._rename_sides(written)
+                self._part_files.rename(self.part, self._path)
+                sync_folder(self._path.parent)
+            self._finish(after)
+
+    def _commit_url(
+        self,
+        remote: Remote,
+        written: dict[Path, Path],
+        before: Callable[[], None],
+        after: Callable[[], None],
+    ) -> None:
+        """`commit` of a URL: entered first, since the far side may have it whatever fails here."""
         self._check_free()
         before()
         try:
@@ -230,18 +240,40 @@ class Target:
             raise CutOff(
                 stop, f"{self.name} is there whole or not at all: start again"
             ) from None
+        with uninterrupted():
+            with self._refusals():
+                self._rename_sides(written)
+            self._finish(after)
 
-    def _rename_all(self, written: dict[Path, Path]) -> None:
-        """Give the sides that were written their names, and the output if it is a file."""
+    def _commit_standard_output(
+        self,
+        written: dict[Path, Path],
+        before: Callable[[], None],
+        after: Callable[[], None],
+    ) -> None:
+        """`commit` of standard output, which comes last: no byte of it can be taken back."""
+        # Not the last section of the work: sending can still be stopped.
+        with uninterrupted(last=False):
+            before()
+            with self._refusals():
+                self._rename_sides(written)
+        self._send()
+        after()
+
+    def _rename_sides(self, written: dict[Path, Path]) -> None:
+        """Give the sides that were written their names, on disk when this returns."""
         for side, part in written.items():
-            self._rename(part, real_path(side))
-            # The output must not reach the disk before what belongs to it.
+            self._part_files.rename(part, real_path(side))
             sync_folder(real_path(side).parent)
-        if self._spool is None:
-            self._rename(self.part, self._path)
-            sync_folder(self._path.parent)
 
-    def _deliver(self) -> None:
+    def _finish(self, after: Callable[[], None]) -> None:
+        """Call `after`: the files may have been read, so an error takes nothing back."""
+        try:
+            after()
+        except InputError as error:
+            raise InputError(f"{self.name} is complete, but then: {error}") from None
+
+    def _send(self) -> None:
         """Send the output to standard output; its reader may take its time, so this can be
         interrupted.
         """
@@ -282,7 +314,7 @@ class Target:
         """Refuse a target that exists, unless it may be replaced."""
         if self._remote is not None:
             self._remote.check_free(force=self._force or self._again)
-        elif not self._standard:
+        elif not self._is_standard:
             force = self._force or self._is_repeated
             check_target(self._asked_path, force=force, sources=self._sources)
 
@@ -299,56 +331,9 @@ class Target:
                 )
             places.add(real_path(side))
 
-    def _take(self, part: Path) -> None:
-        """Open and lock a temporary file, empty and with the permissions of the final one."""
-        descriptor = open_locked(
-            part, busy=f"another job is writing {self.name}; wait until it has finished"
-        )
-        self._locks[part] = descriptor
-        self._taken.append(part)
-        # What a killed job wrote is worth nothing: the same job writes the same bytes again.
-        os.ftruncate(descriptor, 0)
-        # Windows keeps permissions in access lists.
-        if sys.platform != "win32":
-            os.fchmod(descriptor, self._mode_of(part, descriptor))
-
-    def _mode_of(self, part: Path, descriptor: int) -> int:
-        """The permissions of an output: whoever cannot read the input cannot read what is made
-        from it.
-        """
-        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-        for source in self._sources:
-            status = os.stat(source)
-            # A copy of a pipe has no name, and its mode is no permission.
-            if status.st_nlink:
-                mode &= status.st_mode | 0o700
-        if part in self._private_parts:
-            mode &= MODE
-        return mode
-
-    def _rename(self, part: Path, path: Path) -> None:
-        """Give one file its name; a file that is replaced passes its permissions on."""
-        if part not in self._private_parts:
-            keep_mode(part, path)
-        # Windows renames no open file.
-        if sys.platform == "win32":
-            os.close(self._locks.pop(part))
-        os.replace(part, path)
-        self._taken.remove(part)
-
     def _discard(self) -> None:
         """Remove the temporary files, and let go of their locks."""
-        descriptors = [*self._locks.values()]
-        self._locks = {}
-        # Windows removes no open file; elsewhere the locks last until the files are gone.
-        if sys.platform == "win32":
-            while descriptors:
-                os.close(descriptors.pop())
-        for part in self._taken:
-            part.unlink(missing_ok=True)
-        self._taken.clear()
-        for descriptor in descriptors:
-            os.close(descriptor)
+        self._part_files.remove_all()
         if self._spool is not None:
             self._spool.close()
 

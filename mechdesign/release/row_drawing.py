@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -281,10 +282,19 @@ def marginal_rows(channel: ReleasableRows) -> list[list[Integers]]:
     """For each level and each node that is not constant, integers over 2^53 next to P(y | node)
     under the table.
 
-    With the mass m(i, v) of the rows i of the table at the node v, and the row W_v of the node,
+    The table is sent down the tree, level by level. With the mass m(i, v) of the row i of the table
+    at the node v, and the row W_v of the node, its mass at the slot (v, y) is
 
-        P(y | v) is in proportion to  sum over i of  m(i, v) W_v(y | x_i),
-        m(i, w) = sum over slots (v, y) that lead to w  of  m(i, v) W_v(y | x_i).
+        m(i, v, y) = m(i, v) W_v(y | x_i),                                          (1)
+
+    which gives the marginals of this level and the masses of the next one,
+
+        P(y | v) in proportion to  sum over i of  m(i, v, y),                       (2)
+        m(i, w) = sum over slots (v, y) that lead to w  of  m(i, v, y).             (3)
+
+    For example, let x be 0 or 1, each for half of the table, and let the root give the output a to
+    0 and either a or b to 1. Then P(a | root) is 3/4, and 0 and 1 have the masses 1/2 and 1/4 at
+    the node of a.
 
     Records that the channel does not know get these draws; they are near the marginal, not exactly
     it.
@@ -295,39 +305,66 @@ def marginal_rows(channel: ReleasableRows) -> list[list[Integers]]:
             "unknown=marginal needs the table that the channel was designed for, and this channel "
             "carries none (a public one); use the channel file that `design` wrote"
         )
-    tree = channel.tree
     given = len(channel.given)
-    # The masses that are not zero: weights[j] is that of the row rows[j] at the node nodes[j].
     strata = channel.strata_of(records.codes[:, :given])
-    rows = np.arange(len(records))
-    nodes = tree.roots[strata]
-    weights = records.masses
+    masses = _Masses(
+        rows=np.arange(len(records)),
+        places=channel.tree.roots[strata],
+        weights=records.masses,
+    )
     by_level: list[list[Integers]] = []
-    for k, table in enumerate(tree.levels):
-        # Below a constant node all nodes are constant, and need no marginal.
-        moving = ~table.constant[nodes]
-        rows = rows[moving]
-        nodes = nodes[moving]
-        weights = weights[moving]
-        pairs = table.pairs(nodes, records.codes[rows, given + k])
-        # An entry for each slot that a row can reach; `owner` is the row's place in `rows`.
-        owner, entries = table.expanded(pairs)
-        slots = table.rows.indices[entries]
-        weights = weights[owner] * (table.rows.values[entries] / DENOMINATOR)
-        masses = np.bincount(slots, weights, len(table.slot_nodes)).astype(np.float64)
-        by_level.append(_node_rows(table, masses))
-        rows = rows[owner]
-        nodes = table.slot_children[slots]
-        if k + 1 < len(tree.levels):
-            # Rows that reach the same node by different inputs are one row there.
-            keys, place = np.unique(nodes * len(records) + rows, return_inverse=True)
-            weights = np.bincount(place.ravel(), weights, len(keys))
-            nodes, rows = np.divmod(keys, len(records))
+    for k, table in enumerate(channel.tree.levels):
+        at_slots = _masses_at_slots(table, masses, records.codes[:, given + k])
+        of_slots = np.bincount(
+            at_slots.places, at_slots.weights, len(table.slot_nodes)
+        ).astype(np.float64)
+        by_level.append(_node_rows(table, of_slots))
+        # The slots of the last level lead to no node.
+        if k + 1 < len(channel.tree.levels):
+            masses = _masses_below(table, at_slots, len(records))
     return by_level
 
 
+@dataclass(frozen=True)
+class _Masses:
+    """The masses of rows of the table that are not zero: entry j is that of the row ``rows[j]`` at
+    the node or slot ``places[j]``, and is ``weights[j]``.
+    """
+
+    rows: Integers
+    places: Integers
+    weights: NDArray[np.float64]
+
+
+def _masses_at_slots(table: LevelTable, masses: _Masses, codes: Integers) -> _Masses:
+    """The masses (1) at slots, of those at nodes; ``codes[i]`` is the symbol x_i of the level."""
+    # Below a constant node all nodes are constant, and need no marginal.
+    moving = ~table.constant[masses.places]
+    rows = masses.rows[moving]
+    pairs = table.pairs(masses.places[moving], codes[rows])
+    # An entry for each slot that a row can reach; `owner` is the row's place in `rows`.
+    owner, entries = table.expanded(pairs)
+    shares = table.rows.values[entries] / DENOMINATOR
+    return _Masses(
+        rows=rows[owner],
+        places=table.rows.indices[entries],
+        weights=masses.weights[moving][owner] * shares,
+    )
+
+
+def _masses_below(table: LevelTable, at_slots: _Masses, records: int) -> _Masses:
+    """The masses (3) at the nodes of the next level; `records` is the number of all rows."""
+    nodes = table.slot_children[at_slots.places]
+    # A row that reaches a node by several slots has one entry there. A pair (node, row) is one
+    # number, by which the entries are sorted and added up.
+    keys, place = np.unique(nodes * records + at_slots.rows, return_inverse=True)
+    weights = np.bincount(place.ravel(), at_slots.weights, len(keys)).astype(np.float64)
+    nodes, rows = np.divmod(keys, records)
+    return _Masses(rows=rows, places=nodes, weights=weights)
+
+
 def _node_rows(table: LevelTable, masses: NDArray[np.float64]) -> list[Integers]:
-    """For each node that is not constant, integers in proportion to the masses of its slots."""
+    """For each node that is not constant, integers in proportion to the masses (2) of its slots."""
     rows: list[Integers] = []
     ends = np.searchsorted(table.slot_nodes, np.arange(table.nodes + 1))
     for node in np.flatnonzero(~table.constant).tolist():

@@ -158,27 +158,31 @@ def _edges(last_starts: list[Places], size: int) -> list[int]:
 def row_minima(value: Cost, rows: Places, first: Places, last: Places) -> Places:
     """For each row the first column of least value(row, column) from `first` to `last`.
 
-    These columns must never fall from one row to the next. So the minimum of the middle row limits
-    the columns of the rows above and below it. All middle rows of one depth are searched together.
+    These columns must never fall from one row to the next. So the minimum of a row limits the
+    columns of all rows above and below it, and rows are searched by halving, all of one depth
+    together: of seven rows first the row 3; then 1 and 5, on their sides of its minimum; then 0, 2,
+    4 and 6, between the minima of their neighbours. The ranges of one depth overlap at their ends
+    alone, so each of the log2(rows) depths takes no more than about rows + columns values.
     """
     if rows.size < FEW_ROWS:
         return _row_minima_at_once(value, rows, first, last)
-    # `place` holds the minimum of every row that is known; `step` halves from the largest
-    # power of two.
-    place = last.copy()
+    # The column of the minimum of each row, once it is searched. Counted from 1, the rows of a
+    # depth are the odd multiples of `step`, and the even ones have been searched before.
+    minima = last.copy()
     step = 1 << (rows.size.bit_length() - 1)
     while step:
-        # The rows in the middle between two rows with a known minimum.
         middles = np.arange(step - 1, rows.size, 2 * step)
         low = first[middles]
         high = last[middles]
-        # The known rows half a step before and after limit the columns of this one.
-        low[1:] = np.maximum(low[1:], place[middles[1:] - step])
-        bounded = middles + step < rows.size
-        high[bounded] = np.minimum(high[bounded], place[middles[bounded] + step])
-        place[middles] = _segment_minima(value, rows[middles], low, high)
+        # The first of the middle rows has no searched row before it, and the last one may have none
+        # after it.
+        low[1:] = np.maximum(low[1:], minima[middles[1:] - step])
+        is_bounded = middles + step < rows.size
+        above = minima[middles[is_bounded] + step]
+        high[is_bounded] = np.minimum(high[is_bounded], above)
+        minima[middles] = _segment_minima(value, rows[middles], low, high)
         step >>= 1
-    return place
+    return minima
 
 
 def _row_minima_at_once(

@@ -265,3 +265,11 @@ def test_a_public_channel_cannot_tell():
 def test_refusals(channels, options, message):
     with pytest.raises(InputError, match=message):
         plan(channels, **options)
+
+
+@pytest.mark.parametrize("name", ["veno", "VĚNO", "věno_2"])
+def test_an_accent_before_an_ending_hides_no_lookalike(name):
+    """The "no" behind the accent is a part of the word, and no appended one."""
+    secret = channel_of(["job"], ["věno"])
+    with pytest.raises(InputError, match="looks like the sensitive column 'věno'"):
+        plan([secret], ["job", name])

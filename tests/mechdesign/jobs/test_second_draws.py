@@ -21,9 +21,9 @@ from mechdesign.jobs import file_run as run
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.manifest_records import read_manifest
+from mechdesign.jobs.part_files import PartFiles
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
-from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import write_release
 from mechdesign.release.policies import Policy
 from mechdesign.tables.joint import Joint
@@ -420,7 +420,7 @@ def test_a_release_that_was_seen_is_not_forgotten_when_its_repetition_fails(
     before = entries()
     (folder / "one.csv").unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(Target, "_rename", broken)
+        patch.setattr(PartFiles, "rename", broken)
         with pytest.raises(InputError, match="cannot be written: input/output error"):
             release("one.csv")
     assert entries() == before
