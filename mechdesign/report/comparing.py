@@ -22,7 +22,7 @@ from mechdesign.comparison.recommending import MOST, NEARLY, Recommendation, fal
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
 from mechdesign.report import wording as w
-from mechdesign.report.plots import curve_name
+from mechdesign.report.plot_lines import curve_name
 from mechdesign.report.sentences import text_of
 
 MOST_LINES = 16

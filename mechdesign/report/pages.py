@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from mechdesign.report import blocks as b
-from mechdesign.report import plots
+from mechdesign.report import drawing, plots, trade_off_pictures
 
 TALL = 20
 """Rows above which a table scrolls in a box of its own."""
@@ -52,7 +52,9 @@ def html_page(document: b.Document) -> str:
     return laid_out(
         "page.html.jinja",
         document=document,
+        trade_off_pictures=trade_off_pictures,
         plots=plots,
+        drawing=drawing,
         TALL=TALL,
         SIDE_BY_SIDE=SIDE_BY_SIDE,
         SMALLEST=SMALLEST,

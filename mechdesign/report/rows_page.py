@@ -29,7 +29,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.notions import to_record
 from mechdesign.report import blocks as b
-from mechdesign.report import plots
+from mechdesign.report import drawing
 from mechdesign.report import wording as w
 from mechdesign.report.document import VERIFIED
 from mechdesign.report.writing import save_page
@@ -491,9 +491,11 @@ def ledger_picture(ledgers: Sequence[Ledger]) -> b.Picture:
         # Rounding can put I(X_j; Y_j) above H(X_j); the two bars still make up H(X_j).
         kept.append(min(ledger.kept, ledger.entropy))
         lost.append(max(0.0, ledger.entropy - ledger.kept))
-    with plots.settings(**plots.PAGE):
+    with drawing.settings(**drawing.PAGE):
         height = 1.1 + 0.4 * len(ledgers)
-        figure = plots.new_figure(figsize=(PICTURE_WIDTH, height), layout="constrained")
+        figure = drawing.new_figure(
+            figsize=(PICTURE_WIDTH, height), layout="constrained"
+        )
         axes = figure.subplots()
         places = list(range(len(ledgers)))
         axes.barh(places, kept, color=KEPT_COLOUR, label="kept")
@@ -511,4 +513,4 @@ def ledger_picture(ledgers: Sequence[Ledger]) -> b.Picture:
         axes.invert_yaxis()
         axes.set_xlabel("information in the column (nats)")
         figure.legend(loc="outside upper center", ncols=2, frameon=False)
-        return plots.picture_of(figure, words)
+        return drawing.picture_of(figure, words)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.report import blocks as b
 from mechdesign.report.document import document_of
-from mechdesign.report.plots import check_ending, check_matplotlib
+from mechdesign.report.drawing import check_ending, check_matplotlib
 from mechdesign.report.record import FORMAT, VERSION, Report, to_json
 
 HTML = ".html"
