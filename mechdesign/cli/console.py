@@ -182,7 +182,7 @@ class Reporter:
             "message": one_line(text),
             **fields,
         }
-        from mechdesign.report.wording import plain
+        from mechdesign.report.plain_values import plain
 
         # In ASCII, because some readers take other characters than \n for the end of a line.
         self._write(json.dumps(plain(record), allow_nan=False, default=str))

@@ -142,7 +142,8 @@ def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]
 
 def _text(inspection: Inspection) -> str:
     """The rows as a table for the terminal."""
-    from mechdesign.report.wording import aligned, count, label
+    from mechdesign.report.layout import aligned
+    from mechdesign.report.wording import count, label
 
     rows = [[*HEADER, ""]]
     for row in _rows(inspection, label):

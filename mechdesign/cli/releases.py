@@ -224,7 +224,8 @@ HEADER = ("when (UTC)", "data", "records", "column", "channel", "draw", "from", 
 
 def _table(entries: Sequence[Entry]) -> list[str]:
     """A line for each column of each release; `_draw_numbers` has its draw."""
-    from mechdesign.report.wording import aligned, label
+    from mechdesign.report.layout import aligned
+    from mechdesign.report.wording import label
 
     rows: list[tuple[str, ...]] = [HEADER]
     for entry, numbers in zip(entries, _draw_numbers(entries), strict=True):

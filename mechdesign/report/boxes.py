@@ -19,7 +19,7 @@ from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.notions import to_record
-from mechdesign.report import wording as w
+from mechdesign.report import layout, wording
 from mechdesign.report.box_sentences import (
     kept_lines,
     lead,
@@ -36,18 +36,18 @@ from mechdesign.report.box_sentences import (
 def box_design_text(design: BoxDesign) -> str:
     """All sections of `design --release --confidence`, without a final newline."""
     channel = design.channel
-    lines = [lead(channel), *w.all_lines(promise_lines(design.audit)), ""]
+    lines = [lead(channel), *layout.all_lines(promise_lines(design.audit)), ""]
     sentences = [
         *kept_lines(design.utility, channel),
         *unchanged_lines(channel),
         slice_sentence(design.utility, channel),
         *part_lines(channel),
         *rare_lines(channel, design.utility),
-        *w.remark_sentences(design.messages),
+        *layout.remark_sentences(design.messages),
     ]
-    lines += w.all_lines(sentences)
+    lines += layout.all_lines(sentences)
     limits = scope_items(channel, design.notion, design.utility)
-    lines += ["", "Not covered", *w.item_lines(limits)]
+    lines += ["", "Not covered", *layout.item_lines(limits)]
     return "\n".join(lines)
 
 
@@ -85,16 +85,16 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
 
 def box_audit_text(audit: BoxAudit) -> str:
     """The text of `audit` on a channel for boxes."""
-    lines = w.all_lines(promise_lines(audit))
+    lines = layout.all_lines(promise_lines(audit))
     if audit.notion is not None:
         verdict = "satisfied" if audit.satisfied else "VIOLATED"
         lines.append(
             f"{audit.notion.text} for the population: {verdict}, decided in exact arithmetic."
         )
         lines.append(
-            f"Population: {w.achieved_text(audit.achieved)} (nats, rounded up)."
+            f"Population: {wording.achieved_text(audit.achieved)} (nats, rounded up)."
         )
-        lines.append(f"Table: {w.achieved_text(audit.on_table)}.")
+        lines.append(f"Table: {wording.achieved_text(audit.on_table)}.")
     return "\n".join(lines)
 
 
@@ -128,7 +128,7 @@ def box_channel_text(channel: BoxChannel) -> str:
         sentences += kept_lines(channel.utility, channel)
         sentences += unchanged_lines(channel)
         sentences.append(slice_sentence(channel.utility, channel))
-    lines += w.all_lines([*sentences, *part_lines(channel)])
+    lines += layout.all_lines([*sentences, *part_lines(channel)])
     for part in channel.parts:
         lines += ["", *_part_description(channel, part)]
     return "\n".join(lines)
@@ -139,11 +139,11 @@ def _part_description(channel: BoxChannel, part: BoxPart) -> list[str]:
     stratum = channel.stratum_text(part)
     if part.channel is None:
         return [f"{stratum}nothing but the given columns is released"]
-    boxes = w.count(len(part.boxes), "box", "boxes")
-    outputs = w.count(len(part.channel.outputs), "output")
+    boxes = wording.count(len(part.boxes), "box", "boxes")
+    outputs = wording.count(len(part.channel.outputs), "output")
     lines = [f"{stratum}{boxes}, {outputs}"]
     for text in channel.box_texts(part):
-        lines.append(w.paragraph(text))
+        lines.append(layout.paragraph(text))
     return lines
 
 

@@ -30,9 +30,10 @@ from mechdesign.release.moved_numbers import moved
 from mechdesign.report import record as r
 from mechdesign.report.average_section import average_texts
 from mechdesign.report.blocks import short
+from mechdesign.report.plain_values import picked
 from mechdesign.report.purpose_section import purpose_texts
 from mechdesign.report.sentences import population_sentences
-from mechdesign.report.wording import achieved_text, count, picked, title
+from mechdesign.report.wording import achieved_text, count, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 

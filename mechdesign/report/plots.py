@@ -86,7 +86,7 @@ def _negated_smallest_lift(row: ComparisonRow) -> float:
 
 
 def _distance_moved(row: ComparisonRow) -> float | None:
-    """The expected distance of a mechanism that minimises it; the costs of others are no distances."""
+    """The expected distance of the mechanism that minimises it; other costs are no distances."""
     if row.mechanism == "distance":
         return row.cost
     return None

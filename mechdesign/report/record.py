@@ -24,8 +24,8 @@ from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 from mechdesign.release.moved_numbers import Moved, moved
+from mechdesign.report.plain_values import plain
 from mechdesign.report.sentences import population_record, spending_record
-from mechdesign.report.wording import plain
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""

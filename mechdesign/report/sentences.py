@@ -18,6 +18,7 @@ from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.core import wording
 from mechdesign.mechanisms.result import Spending
+from mechdesign.report import templates
 from mechdesign.report import wording as w
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
@@ -46,7 +47,7 @@ def _macros() -> Any:
         "factor_at_least": wording.factor_at_least,
         "factor_at_most": wording.factor_at_most,
     }
-    return w.macros_of(
+    return templates.macros_of(
         "terminal.txt.jinja",
         filters,
         INFINITE=math.inf,
@@ -57,7 +58,7 @@ def _macros() -> Any:
 
 def text_of(report: str, *facts: Any, **options: Any) -> str:
     """The text of a macro of ``terminal.txt.jinja``, without a final newline."""
-    return w.text_of(_macros(), report, *facts, **options)
+    return templates.text_of(_macros(), report, *facts, **options)
 
 
 def population_record(promise: PopulationPromise | None) -> dict[str, Any] | None:
