@@ -21,7 +21,7 @@ from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import listed, percent_of
 from mechdesign.notions import Notion, from_record
 from mechdesign.report import wording
-from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
 LITTLE = 0.5

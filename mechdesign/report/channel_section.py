@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.report import blocks, wording
-from mechdesign.report.content import names_of
+from mechdesign.report.asked import names_of
 from mechdesign.report.record import ChannelTable, Report
 
 MOST_MATRIX_OUTPUTS = 20

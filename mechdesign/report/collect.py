@@ -38,12 +38,8 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
-from mechdesign.report.content import (
-    full_report,
-    origin_of,
-    public_report,
-    summary_report,
-)
+from mechdesign.report.asked import origin_of
+from mechdesign.report.content import full_report, public_report, summary_report
 from mechdesign.report.record import Command, Fact, Report
 from mechdesign.report.sentences import spending_texts
 from mechdesign.report.wording import label

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from mechdesign.comparison.curve import Curve
 from mechdesign.core.wording import percent_of
 from mechdesign.report import blocks, wording
+from mechdesign.report.asked import names_of, protected
 from mechdesign.report.channel_section import channel_blocks, codebook_blocks
-from mechdesign.report.content import names_of, protected
 from mechdesign.report.least_section import least_blocks, number_blocks
 from mechdesign.report.lift_maps import lift_blocks
 from mechdesign.report.record import Kept, Population, Promise, Report, Request

@@ -19,11 +19,13 @@ from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, wording
+from mechdesign.report.asked import names_of
 from mechdesign.report.collect import remarks_of
-from mechdesign.report.content import FREE, FREE_SIDE, names_of, summary_report
+from mechdesign.report.content import summary_report
 from mechdesign.report.document import lead_of
 from mechdesign.report.least_section import least_blocks, moved_text
 from mechdesign.report.record import Belief, Report
+from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.joint import Joint
 
 MOST_LINES = 25

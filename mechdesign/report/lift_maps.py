@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from mechdesign.report import blocks, wording
-from mechdesign.report.content import names_of
+from mechdesign.report.asked import names_of
 from mechdesign.report.record import Promise, Report
 
 LIFT = (

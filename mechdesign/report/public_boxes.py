@@ -12,8 +12,8 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks, box_sentences, boxes, wording
-from mechdesign.report.content import VERDICTS, promised_bounds
 from mechdesign.report.document import BANNERS, VERIFIED
+from mechdesign.report.promises import VERDICTS, promised_bounds
 from mechdesign.report.writing import save_public_page
 
 FORMAT, VERSION = "mechdesign.public-box-report", 1

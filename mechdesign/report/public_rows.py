@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
 from mechdesign.report import blocks, wording
-from mechdesign.report.content import VERDICTS, promised_bounds
 from mechdesign.report.document import BANNERS, VERIFIED
+from mechdesign.report.promises import VERDICTS, promised_bounds
 from mechdesign.report.rows import row_channel_record
 from mechdesign.report.rows_page import (
     COVERS,

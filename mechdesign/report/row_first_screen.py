@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.report import layout, wording
-from mechdesign.report.content import FREE, FREE_SIDE
 from mechdesign.report.first_screen import (
     FULL,
     MOST_LINES,
@@ -28,6 +27,7 @@ from mechdesign.report.rows import (
     stopped_text,
     task_text,
 )
+from mechdesign.report.scope_texts import FREE, FREE_SIDE
 
 NO_POPULATION = (
     "Population: not promised; single rows can reveal far more there. --confidence 0.95 protects "

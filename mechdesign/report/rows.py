@@ -27,7 +27,7 @@ from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import to_record
 from mechdesign.report import layout
 from mechdesign.report import wording as w
-from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.report.terminal import measures_text
 
 RELATIVE = "relative"

@@ -18,16 +18,13 @@ from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
+from mechdesign.report.asked import names_of
 from mechdesign.report.average_section import average_texts
 from mechdesign.report.collect import remarks_of
-from mechdesign.report.content import (
-    achieved_texts,
-    names_of,
-    summary_report,
-    worst_text,
-)
+from mechdesign.report.content import summary_report
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
 from mechdesign.report.first_screen import change_of
+from mechdesign.report.promises import achieved_texts, worst_text
 from mechdesign.report.record import Report
 from mechdesign.report.sentences import outwards, text_of
 from mechdesign.tables.joint import Joint
