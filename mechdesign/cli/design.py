@@ -101,6 +101,7 @@ def design(
     if budget.is_missing and not needs_channel:
         advise(reporter, table, budget, confidence, search, objective)
         return 0
+    # What can be refused is refused before the table is read, and long before the search.
     budget.check()
     search.check()
     population = confidence.read()
@@ -120,6 +121,7 @@ def _design_column(
     """Design a channel for the useful column, write it and its reports, print its promise."""
     from mechdesign.mechanisms.request import DesignRequest
 
+    # Each group of options adds its part; earlier releases come last, because they widen the table.
     table = arguments.table
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
@@ -138,6 +140,7 @@ def _design_column(
     result = _with_command(
         result, _line(arguments, arguments.objective.shown(), public=True)
     )
+    # The channel comes before its reports, whose curve may take longer than somebody waits.
     output = arguments.output
     if output.output is not None:
         result.channel.save(
@@ -232,6 +235,7 @@ def _proposals(
     seconds = o.SearchOptions().seconds or 0.0
     if limit is not None:
         seconds = limit
+    # A search may overrun its limit a little: then the end is now, and not in the past.
     now = time.perf_counter()
     end = max(started + seconds, now)
     return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
@@ -248,7 +252,7 @@ def _with_command(result: md.Design, line: str) -> md.Design:
 def _line(
     arguments: DesignArguments, objective: ObjectiveOptions, *, public: bool = False
 ) -> str:
-    """The command that makes the channel again."""
+    """The command that repeats the design; a `public` one names no files of the user."""
     groups = (
         arguments.table,
         arguments.budget,

@@ -85,6 +85,7 @@ class PlainCommand(Plain, TyperCommand):
         # completed by the shell.
         shown = copy.copy(self)
         shown.is_whole_help = True
+        # typer lists the parameters of the copy, in the order of `get_params`.
         shown.params = []
         for parameter in self.params:
             is_argument = isinstance(parameter, TyperArgument)

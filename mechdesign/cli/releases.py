@@ -155,7 +155,9 @@ def _total(
 
 def _missing_budget(entries: Sequence[Entry]) -> dict[str, Any]:
     """The budget of the record where there is none: nothing was released, or it is not known."""
-    draws = None if entries else 0
+    draws: int | None = 0
+    if entries:
+        draws = None
     return {"draws": draws, "eps_l": None, "eps_u": None, "eps_ldp": None}
 
 

@@ -57,7 +57,9 @@ def promise_lines(audit: BoxAudit) -> list[str]:
     secret = wording.title(audit.sensitive)
     if audit.notion is None:
         return [f"A released row says nothing about {secret} beyond its given columns."]
-    verdict = "verified" if audit.satisfied else "VIOLATED"
+    verdict = "VIOLATED"
+    if audit.satisfied:
+        verdict = "verified"
     level = percent_of(audit.level)
     population = wording.change_text(audit.achieved, audit.notion, secret)
     table = wording.change_text(audit.on_table, audit.notion, secret)
@@ -148,7 +150,9 @@ def part_lines(channel: BoxChannel) -> list[str]:
     if silent == len(channel.parts):
         lines.append(NOTHING_RELEASED)
     elif silent:
-        verb = "has" if silent == 1 else "have"
+        verb = "have"
+        if silent == 1:
+            verb = "has"
         lines.append(
             f"{silent} of {len(channel.parts)} strata of the given columns {verb} too few records, "
             "or a single sensitive value. Nothing but the given columns is released there."

@@ -31,9 +31,10 @@ from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import percent_of
-from mechdesign.notions import Notion, to_record
+from mechdesign.notions import Notion
 from mechdesign.report import blocks, box_sentences, boxes, wording
 from mechdesign.report.document import VERIFIED
+from mechdesign.report.plain_values import optional_record
 from mechdesign.report.rows_page import ledger_picture
 from mechdesign.report.writing import save_page
 from mechdesign.tables.confidence import set_of_record
@@ -160,7 +161,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "sensitive": list(channel.sensitive.columns),
         "secrets": list(channel.sensitive.names),
         "given": [list(variable.columns) for variable in channel.given],
-        "notion": None if audit.notion is None else to_record(audit.notion),
+        "notion": boxes.notion_record(audit.notion),
         "satisfied": audit.satisfied,
         "confidence": audit.level,
         "achieved": asdict(audit.achieved),
@@ -169,7 +170,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "nmi": report.utility.nmi,
         "upper_bound_nmi": report.utility.upper_bound_nmi,
         "columns": boxes.utility_record(report.utility, channel),
-        "limit": None if report.utility.limit is None else asdict(report.utility.limit),
+        "limit": optional_record(report.utility.limit),
         "slice_records": channel.slice_records,
         "records": report.utility.records,
         "boxes": [asdict(row) for row in report.rows],
@@ -293,7 +294,10 @@ def _column_blocks(report: BoxReport) -> list[blocks.Block]:
         "A released box tells this share of the information in the true value of a column, each "
         "column by itself. What is lost went to the boxes and to the randomisation. "
     )
-    explanation += FILLED if report.channel.fills else BOXED
+    if report.channel.fills:
+        explanation += FILLED
+    else:
+        explanation += BOXED
     caption = "What each column keeps"
     return [blocks.Text(explanation), *blocks.grid(caption, header, rows, "columns")]
 

@@ -143,5 +143,7 @@ def tenths(share: float) -> str:
     if text == "0.0":
         return "<0.1"
     if text == "100.0":
-        return "100" if share == 1.0 else ">99.9"
+        if share == 1.0:
+            return "100"
+        return ">99.9"
     return text

@@ -172,8 +172,11 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     promise = report.promise
     cards: list[tuple[str, str]] = []
     if promise.low is not None or promise.high is not None:
-        low = "0" if promise.low is None else wording.at_least(promise.low)
-        high = "any" if promise.high is None else wording.at_most(promise.high)
+        low, high = "0", "any"
+        if promise.low is not None:
+            low = wording.at_least(promise.low)
+        if promise.high is not None:
+            high = wording.at_most(promise.high)
         cards.append(("Times as likely as before", f"{low} to {high}"))
     if report.population is not None:
         level = percent_of(report.population.level)
@@ -262,7 +265,9 @@ def _utility_blocks(
 
 def _optional_amount(bound: float | None, unit: str) -> str:
     """The bound with its unit, or a dash where there is none."""
-    return "-" if bound is None else amount(bound, unit)
+    if bound is None:
+        return "-"
+    return amount(bound, unit)
 
 
 def _request_blocks(request: Request) -> list[blocks.Block]:
@@ -279,10 +284,10 @@ def _request_blocks(request: Request) -> list[blocks.Block]:
         ("Notion and budgets", f"{request.notion_text}, in nats"),
     ]
     if request.mechanism is not None:
-        method = (
-            "" if request.method is None else f", by {wording.label(request.method)}"
-        )
-        facts.append(("Mechanism", f"{wording.label(request.mechanism)}{method}"))
+        mechanism = wording.label(request.mechanism)
+        if request.method is not None:
+            mechanism += f", by {wording.label(request.method)}"
+        facts.append(("Mechanism", mechanism))
     if request.table is not None:
         facts.append(("Table", wording.label(request.table)))
     if request.cells is not None:
@@ -338,7 +343,9 @@ def _curve_table(curve: Curve, *, bounded: bool) -> blocks.Grid:
     """The numbers of the pictures; `bounded` if some row has a proven bound."""
     rows: list[tuple[blocks.Cell, ...]] = []
     for row in curve.rows:
-        mark = "*" if row == curve.chosen else ""
+        mark = ""
+        if row == curve.chosen:
+            mark = "*"
         texts = [
             f"{row.epsilon:g}{mark}",
             row.mechanism,

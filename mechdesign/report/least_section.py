@@ -88,7 +88,10 @@ def _cost_texts(least: LeastKept, useful: str) -> list[str]:
         most = wording.percent_at_most(min(1.0, sum_above((1.0, -bound))))
         return [f"{kept}; {BEST} keeps more than {most}."]
     distance = least.asked["distance"]
-    kind = least.kind if distance == "absolute" else "number"
+    # Only an absolute distance has the unit of the column.
+    kind = "number"
+    if distance == "absolute":
+        kind = least.kind
     # Times are in seconds: the unit is the largest that the cost has one of, of this many seconds.
     size, unit = unit_of(cost, kind)
     opening = COST[distance].format(useful=useful)

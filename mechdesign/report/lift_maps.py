@@ -72,7 +72,9 @@ def _scale(ends: float) -> tuple[blocks.Cell, ...]:
     largest = round(math.log2(ends))
     cells: list[blocks.Cell] = []
     for power in range(-largest, largest + 1):
-        text = f"{2**power}" if power >= 0 else f"1/{2**-power}"
+        text = f"{2**power}"
+        if power < 0:
+            text = f"1/{2**-power}"
         cells.append(blocks.Cell(text, tint=power / largest))
     return tuple(cells)
 

@@ -10,6 +10,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, cast
 
 from mechdesign.core.wording import order_of
@@ -50,6 +51,13 @@ def _plain_number(value: float) -> float | str | None:
     if value > 0.0:
         return "inf"
     return "-inf"
+
+
+def optional_record(figures: Any) -> dict[str, Any] | None:
+    """The fields of a dataclass by their names; None where there is none."""
+    if figures is None:
+        return None
+    return asdict(figures)
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:

@@ -138,6 +138,7 @@ def save_plot(
     check_plot(path, force=overwrite)
     if not rows:
         raise InputError("there are no rows to draw")
+    # Matplotlib reads some parameters when a figure is drawn, and others when it is written.
     with settings():
         save_figure(trade_off_figure(rows), path, overwrite=overwrite)
 

@@ -25,6 +25,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.report.asked import names_of
 from mechdesign.report.blocks import short
+from mechdesign.report.plain_values import optional_record
 from mechdesign.report.record import Belief, Bound, Promise, Request
 from mechdesign.report.wording import achieved_text
 from mechdesign.tables.joint import Joint
@@ -129,16 +130,13 @@ def promise_on_table(
     if notion.symbol_budgets:
         for lower, upper in allowed_sides(joint.sensitive, notion):
             allowed.append((math.exp(-lower), math.exp(upper)))
-    used: dict[str, float] | None = None
-    if judged.used is not None:
-        used = asdict(judged.used)
     worst: dict[str, Any] | None = None
     if verdict is not None:
         worst = asdict(verdict.worst)
     return replace(
         promise,
         achieved=asdict(judged.achieved),
-        used=used,
+        used=optional_record(judged.used),
         worst=worst,
         allowed=tuple(allowed),
         beliefs=_beliefs(design.channel, joint, request),

@@ -125,7 +125,9 @@ def estimate_record(
 
 def _verdict(check: ReleaseCheck, path: str) -> str:
     """The first line: whether the file can be a draw of the channel."""
-    verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
+    verdict = "NOT PLAUSIBLE"
+    if check.plausible:
+        verdict = "plausible"
     text = f"{label(path)}: {verdict} as a draw of the channel"
     # A faithful release of other records may fail the test against the table, so the
     # verdict is conditional.

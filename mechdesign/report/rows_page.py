@@ -30,6 +30,7 @@ from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.notions import to_record
 from mechdesign.report import blocks, drawing, wording
 from mechdesign.report.document import VERIFIED
+from mechdesign.report.plain_values import optional_record
 from mechdesign.report.writing import save_page
 
 MOST_WORST = 10
@@ -184,8 +185,6 @@ def report_page(report: RowReport, *, pictures: bool = True) -> blocks.Document:
 def report_record(report: RowReport) -> dict[str, Any]:
     """The report as plain values, for JSON."""
     channel = report.channel
-    given = report.audit.given
-    given_lift = None if given is None else asdict(given)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -196,10 +195,10 @@ def report_record(report: RowReport) -> dict[str, Any]:
         "promise": report.audit.promise,
         "satisfied": report.audit.satisfied,
         "achieved": asdict(report.audit.achieved),
-        "given_lift": given_lift,
+        "given_lift": optional_record(report.audit.given),
         "nmi": report.nmi,
         "upper_bound_nmi": report.upper_bound_nmi,
-        "task": None if report.task is None else asdict(report.task),
+        "task": optional_record(report.task),
         "columns": [asdict(ledger) for ledger in report.ledgers],
         "worst": [asdict(row) for row in report.worst],
     }
