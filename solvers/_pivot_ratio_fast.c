@@ -1,25 +1,44 @@
 /* The ratio tests of all columns at once, for bases where the gap between first and second is
  * clear.
  *
- * Every basic quantity q > 0 that a column makes shrink at speed s stops it with the rate s /
- * q, the reciprocal of a step. For each column the largest and the second largest rate are
- * kept. The lowest bits of a rate give way to the code of what leaves, which keeps the loops
- * free of branches. Columns whose two rates lie closer than the possible error are left to
+ * The letters are those of `_pivot.h`: a basis is a support T of k columns and k - 1 tight rows R,
+ * and H is the inverse of its matrix. Its basic quantities are the k entries of the vertex, and
+ * what every other row is away from its lower and from its upper bound.
+ *
+ * Let a column enter with the value x. Each quantity q > 0 changes linearly, to q - s x. The first
+ * one at zero leaves the basis: the one of least step q / s, or of largest rate s / q. Rates need
+ * no special case, for what does not shrink has none above zero. For example, quantities of 0.2
+ * and 0.5 that shrink at the speeds 0.1 and 0.5 have the rates 0.5 and 1: the second one leaves.
+ *
+ * The pass goes from quantity to quantity. A sum of rows gives its speeds for all columns
+ * (`pivot_combine`), whose rates compete with the two largest so far (`compete`).
+ *
+ * Codes in rates. Positive doubles have the order of their bits. So the lowest bits of a rate give
+ * way to the code of what leaves. The loops then have no branches, and a rate errs by a few units
+ * in the last place.
+ *
+ * Zeros. At a degenerate vertex some quantities are zero, and stop at once every column that
+ * shrinks them. Among them the push decides: their slopes in t take the place of q. Such rates are
+ * multiplied by AT_ONCE, which puts them above all others.
+ *
+ * Columns whose two largest rates lie closer than the possible error are left to
  * `pivot_ratio_exact`.
  */
 
 #include "_pivot.h"
 
-/* The rate of a zero quantity with slope one, the least of such rates (others stay far below),
- * and the rate of an unclear column. */
+/* The rate of a quantity that is zero, if its slope and its speed are one. */
 static const double AT_ONCE = 1e100;
+/* Rates of zero quantities lie above this, all others far below. */
 static const double PRACTICALLY_AT_ONCE = 1e50;
+/* The rate of a quantity that may or may not stop a column: above every other rate. */
 static const double UNCLEAR = 1e200;
 /* How far two rates of zero quantities must be apart, as a share of the larger one. */
 static const double CLEAR_GAP = 0.01;
 /* Beyond this relative error of its rates the fast pass would settle too few columns. */
 static const double LARGEST_DOUBT = 0.1;
-/* Leaves room for what the fast pass itself rounds. */
+/* A change below this share of its error is zero for `pivot_ratio_exact`, too. The rest of the
+ * error leaves room for what the fast pass itself rounds. */
 static const double SURELY = 0.75;
 /* Changes this many times above their noise have a relative error well below CLEAR_GAP. */
 static const double CLEAR_CHANGE = 1e3;
@@ -30,7 +49,10 @@ typedef union {
     uint64_t bits;
 } Rate;
 
-/* out = last + sum over q of c[q] * row[q], column by column: up to four rows in one pass. */
+/* out = last + sum over q of c[q] * row[q], column by column.
+ *
+ * Most bases have few rows. Up to four of them are written out, so that one vectorised pass reads
+ * every row once and writes `out` once. */
 void pivot_combine(ptrdiff_t n, int count, const double *c, const double *const *row, double last,
                    double *restrict out)
 {
@@ -73,6 +95,7 @@ static void compete(ptrdiff_t n, const double *restrict rate, double scale, uint
     for (ptrdiff_t j = 0; j < n; j++) {
         Rate x = {scale * rate[j]};
         x.bits = (x.bits & ~code_mask) | code;
+        /* the smaller one of the new rate and the best may still be the second */
         double top = best[j];
         double low = x.number < top ? x.number : top;
         second[j] = low > second[j] ? low : second[j];
@@ -81,7 +104,10 @@ static void compete(ptrdiff_t n, const double *restrict rate, double scale, uint
 }
 
 /* The same for a quantity that is zero: it stops every column that shrinks it, and the push decides
- * among them. A change that may or may not be zero makes the column unclear. */
+ * among them.
+ *
+ * A speed above `large` surely shrinks it, one of at most zero[j] surely does not. Anything between
+ * makes the column unclear. */
 static void compete_zero(ptrdiff_t n, const double *restrict rate, const double *restrict zero,
                          double sign, double scale, double large, uint64_t code, uint64_t code_mask,
                          double *restrict best, double *restrict second)
@@ -105,9 +131,11 @@ typedef struct {
     double last;          /* constant term */
 } Combination;
 
-/* Let one side of a row, or one entry of T, compete. Its changes, in b->rate, are a combination
- * of the rows at hand; below SURELY times the error of that sum alone a change is zero for
- * pivot_ratio_exact, too. */
+/* Let one quantity, a side of a row or an entry of T, compete for all columns.
+ *
+ * `sum` is the combination of rows that gave the changes in b->rate; `sign` is 1 where a positive
+ * change shrinks the quantity. Of a quantity above its error every change counts. One that is zero
+ * also needs the error of each change: the same sum of the errors of the rows. */
 static void stop(Basis *b, ptrdiff_t n, double sign, Side side, const Combination *sum,
                  double large, int code)
 {
@@ -123,7 +151,7 @@ static void stop(Basis *b, ptrdiff_t n, double sign, Side side, const Combinatio
                  b->code_mask, b->best, b->second);
 }
 
-/* Entry i of T changes by H[i, R] A[R, column] + H[i, last] for each unit of a column. */
+/* Entry i of T: it shrinks by H[i, R] A[R, column] + H[i, last] for each unit of a column. */
 static void stop_by_entry(Basis *b, const Problem *p, int i, double large)
 {
     int k = b->k;
@@ -134,7 +162,9 @@ static void stop_by_entry(Basis *b, const Problem *p, int i, double large)
     stop(b, p->n, 1.0, side, &sum, large, i);
 }
 
-/* The activity of row t changes by A[t, column] - gain (A[R, column], 1). */
+/* Both sides of row t, which is not tight. Its activity grows by A[t, column] - gain (A[R, column],
+ * 1) for each unit of a column, where gain = A[t, T] H: what the column itself adds, less what the
+ * entries of T give way. Growth takes it away from its lower bound and towards its upper one. */
 static void stop_by_row(Basis *b, const Problem *p, ptrdiff_t t, double large)
 {
     int k = b->k;
@@ -157,9 +187,10 @@ static void stop_by_row(Basis *b, const Problem *p, ptrdiff_t t, double large)
 }
 
 /* The two largest rates of every column, into b->best and b->second; -1 if the basis is too
- * rough for that. `*doubt` is the relative error that rates may have: changes err by at most
- * `noise`, rates by (1 + rate) times that over the least quantity, and by what their code
- * overwrites. */
+ * rough for that.
+ *
+ * Changes err by at most `noise`. So a rate errs by (1 + rate) times noise over the least quantity,
+ * and by what its code overwrites: `*doubt` is the sum of both without the factor (1 + rate). */
 int pivot_ratio_fast(Basis *b, const Problem *p, double *doubt)
 {
     double noise = NOISE * b->size * b->size;
@@ -171,6 +202,7 @@ int pivot_ratio_fast(Basis *b, const Problem *p, double *doubt)
         b->best[j] = 0.0;
         b->second[j] = 0.0;
     }
+    /* every combination has the tight rows; `stop_by_row` puts its own row behind them */
     for (int q = 0; q < b->k - 1; q++) {
         b->row[q] = row_entries(p, row_of_code(b->rows[q]));
         b->row_blur[q] = row_blur(p, row_of_code(b->rows[q]));
@@ -183,7 +215,10 @@ int pivot_ratio_fast(Basis *b, const Problem *p, double *doubt)
     return 0;
 }
 
-/* What leaves when a column enters, or -1 where only pivot_ratio_exact can tell. */
+/* What leaves when a column enters, or -1 where only pivot_ratio_exact can tell.
+ *
+ * Among ordinary rates the gap must exceed the error of the larger one. Rates of zero quantities
+ * all come from the slopes, so for them a share of the larger one decides. */
 int32_t pivot_leaving(const Basis *b, ptrdiff_t column, double doubt)
 {
     Rate best = {b->best[column]};
@@ -196,7 +231,8 @@ int32_t pivot_leaving(const Basis *b, ptrdiff_t column, double doubt)
 }
 
 /* The rate at which quantity number `code` stops tight row r that leaves its bound (sign -1
- * from the upper one). */
+ * from the upper one). The vertex moves along column r of H, and the activity of another row along
+ * entry r of its gain. */
 static double row_rate(const Basis *b, const Problem *p, int r, double sign, ptrdiff_t code)
 {
     int k = b->k;
@@ -209,7 +245,10 @@ static double row_rate(const Basis *b, const Problem *p, int r, double sign, ptr
     return -sign * gain / (b->activity[t] - p->lower[t]);
 }
 
-/* What leaves when tight row r leaves its bound, or -1 where only pivot_ratio_exact can tell. */
+/* What leaves when tight row r leaves its bound, or -1 where only pivot_ratio_exact can tell.
+ *
+ * There are only k - 1 such moves, so their rates are compared one by one, without codes in them.
+ * At a degenerate vertex nothing is decided here. */
 int32_t pivot_leaving_row(const Basis *b, const Problem *p, int r, double doubt)
 {
     int k = b->k;

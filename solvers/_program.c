@@ -1,4 +1,20 @@
-/* The memory of a program, its rows, which come and go, and its solution in rounds of new rows. */
+/* The memory of a program, its rows, which come and go, and its solution in rounds of new rows.
+ *
+ * The set of `_program.h` may have far too many rows to list. A program therefore holds the fixed
+ * rows and some cuts. It is solved in rounds (`solve`): the dual simplex finds the optimum over the
+ * rows at hand, the separator appends rows that this point violates, and the simplex goes on from
+ * the same basis, until no row is violated. A node stops after a few rounds: a program that lacks
+ * rows has a smaller optimum, so its bound is weaker but still one.
+ *
+ * Rows 0 .. fixed - 1 are the fixed ones, the cuts follow without gaps, and the slack of row k is
+ * variable N + k. These arrays refer to the numbers and change together: `basis` (which variable
+ * is basic at position i), `position` (its inverse, -1 for nonbasic variables), and `row_of` with
+ * `slot_of` (which columns of the inverse are stored). Only rows with a nonbasic slack, the active
+ * ones, hold the optimum and have a column there. For example, with 2 fixed rows and the cuts 2, 3
+ * and 4, dropping row 2 moves cut 4 into its place (`renumber_last_row`).
+ *
+ * Order: memory; rows that come and go; solving.
+ */
 
 #include "_program.h"
 
@@ -18,6 +34,8 @@
 #define DROP_ROUNDS 10
 /* Least relative rise of the value that counts. */
 #define LEAST_RISE 1e-12
+
+/* ---------------------------------------------------------------- memory */
 
 /* The next `count` items of `size` bytes of a block, at multiples of 16 bytes; NULL while only
  * measuring. */
@@ -61,7 +79,8 @@ static size_t lay_out(Program *lp, const Problem *problem, char *block)
     return used;
 }
 
-/* Make `entries` row k of the matrix. */
+/* Make `entries` row k of the matrix. Some sums run along rows, others along columns, so it is
+ * kept in both orders. */
 static void place_row(const Problem *problem, Program *lp, int k, const double *entries)
 {
     size_t stride = (size_t)lp->capacity;
@@ -102,7 +121,7 @@ void cut_release(Cut *cut)
         free(cut);
 }
 
-/* Release all cuts; the basis is invalid afterwards. */
+/* Release all cuts; the basis is invalid afterwards, for it may have had their slacks. */
 static void forget_cuts(const Problem *problem, Program *lp)
 {
     for (int k = problem->fixed; k < lp->M; k++) {
@@ -121,7 +140,8 @@ void program_free(Program *lp, const Problem *problem)
     memset(lp, 0, sizeof *lp);
 }
 
-/* The ends of the slack of cut k. Its lower end never binds: it only makes the variable boxed. */
+/* The ends of the slack of cut k. Its lower end never binds: it only makes the variable boxed, as
+ * the dual simplex needs it to start from any basis. */
 static void bound_cut(const Problem *problem, Program *lp, int k)
 {
     int slack = problem->N + k;
@@ -177,7 +197,9 @@ void append_cut(const Problem *problem, Program *lp, Cut *cut, double value)
     bound_cut(problem, lp, k);
 }
 
-/* Take position i out of the basis; the last position takes its place. */
+/* Take position i out of the basis; the last position takes its place.
+ *
+ * The slack there is basic, so its row has no column in the inverse: only an entry goes in each. */
 static void drop_position(Program *lp, int i)
 {
     int last = lp->M - 1;
@@ -193,7 +215,8 @@ static void drop_position(Program *lp, int i)
     lp->position[lp->basis[i]] = i;
 }
 
-/* Give the last row the number k. */
+/* Give the last row the number k, which is free: with its entries, the ends and values of its
+ * slack, and where basis or inverse refer to it. */
 static void renumber_last_row(const Problem *problem, Program *lp, int k)
 {
     int last = lp->M - 1;
@@ -221,6 +244,7 @@ static void renumber_last_row(const Problem *problem, Program *lp, int k)
  * optimal. */
 void drop_rows(const Problem *problem, Program *lp)
 {
+    /* from the last one down, so that the row that takes a number has been looked at already */
     for (int k = lp->M - 1; k >= problem->fixed; k--) {
         int place = lp->position[problem->N + k];
         if (place < 0)
@@ -266,7 +290,9 @@ void open_box(const Problem *problem, Program *lp)
 
 /* ---------------------------------------------------------------- solving */
 
-/* Drop rows if the value of the program has risen above *floor, which then rises, too. */
+/* Drop rows if the value of the program has risen above *floor, which then rises, too.
+ *
+ * Without a rise the same rows could go and come back for ever. */
 static void drop_after_rise(const Problem *problem, Program *lp, double *floor)
 {
     double value = 0.0;
@@ -278,7 +304,10 @@ static void drop_after_rise(const Problem *problem, Program *lp, double *floor)
     drop_rows(problem, lp);
 }
 
-/* Solve, take in the rows that the solution violates, and again, until it violates none. */
+/* Solve, take in the rows that the solution violates, and again, until it violates none.
+ *
+ * The number of rounds is bounded; LP_LIMIT where they do not suffice, or no room is left although
+ * every row holds something. */
 static int solve_in_rounds(const Problem *problem, Program *lp, double start, double cutoff)
 {
     double reached = start;
@@ -318,6 +347,7 @@ int solve(const Problem *problem, Program *lp, double start, double cutoff)
 {
     double reached = start;
     size_t bytes = sizeof(double) * (size_t)problem->N;
+    /* all rows are fixed: one run solves the program */
     if (!problem->separator)
         return dual_simplex(problem, lp, &reached, cutoff);
     memcpy(lp->saved_point, lp->point, bytes);

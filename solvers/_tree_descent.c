@@ -1,8 +1,14 @@
 /* Local search by successive linearisation (Frank and Wolfe with full steps).
  *
- * f is concave, so it lies below each of its linearisations: the minimum of a linearisation
- * over the set is a vertex that costs no more. Entropy has an infinite slope at zero, which
- * would keep every zero; the slope is therefore smoothed.
+ * Wanted is a point v of small f(v) = sum_j [-v_j log v_j - y_j v_j], where y are the prices
+ * (`_tree.h`). A step replaces f by its tangent at the point, whose slope in coordinate j is
+ * -log v_j - y_j up to a constant, and goes to the vertex where the tangent is least: one linear
+ * program. f is concave and lies below the tangent, so the vertex costs no more than the point. The
+ * search ends where no step lowers f.
+ *
+ * Entropy has an infinite slope at zero, which would keep every zero. So the slope of a coordinate
+ * below a smoothing is that at the smoothing: -log 0.05 = 3.0 at first. Where a smoothing gains no
+ * more, the next smaller one takes over (a stage), down to one that is true to f.
  */
 
 #include "_tree.h"
@@ -18,7 +24,8 @@ static const double SMOOTHING[LAST_STAGE + 1] = {0.05, 1e-3, 1e-9};
 /* A fall below this is rounding. */
 #define LEAST_FALL 1e-12
 
-/* Costs of the linearisation of f at the program's point. */
+/* Costs of the linearisation of f at the program's point. The constant -1 in the slope of -x log x
+ * is left out, for sum v = 1 makes it the same everywhere. */
 static void linearise(Search *search, double smoothing)
 {
     Program *lp = &search->program;
@@ -32,9 +39,11 @@ static void linearise(Search *search, double smoothing)
         lp->cost[j] = -search->prices[j];
 }
 
-/* Local search from the program's point, inside the smaller set, from this smoothing on. With
- * the last stage alone no step goes uphill. The end point, a vertex, is left in the program;
- * returns its cost, or infinity if the first linear program did not finish. */
+/* Local search from the program's point, inside the smaller set, from this stage on; the cost of
+ * its end point, a vertex, which is left in the program.
+ *
+ * Under the first smoothings a step may go uphill, in the last stage none does. Returns infinity if
+ * the first linear program did not finish, or a solution could not be read sharply. */
 double descend(Search *search, int stage)
 {
     const Problem *problem = &search->problem;
@@ -49,6 +58,7 @@ double descend(Search *search, int stage)
             return step > 0 ? objective(search, lp->point) : INFINITY;
         if (!sharp_point(problem, lp))
             return INFINITY;
+        /* rows that hold nothing here would only slow the next programs down */
         drop_rows(problem, lp);
         for (int j = 0; j < problem->n; j++)
             if (lp->point[j] < ZERO)

@@ -113,6 +113,7 @@ def group_name(group: Sequence[str]) -> str:
 def identify(symbols: Sequence[str], matrix: Array) -> Identification:
     """Find the functionals that a channel identifies, by a singular value decomposition of W."""
     left, values, _ = np.linalg.svd(matrix)
+    # The left singular vectors behind the rank span the null space.
     rank = int((values > RANK_TOLERANCE * values[0]).sum())
     null = np.ascontiguousarray(left[:, rank:].T)
     condition = float(values[0] / values[rank - 1])
@@ -185,7 +186,8 @@ def coefficients(
 def covariance_of(
     weights: Array, frequencies: Array, records: int, products: Array | None = None
 ) -> Array:
-    """Unbiased covariance of ``weights.T @ frequencies``.
+    """Unbiased covariance of the estimates ``weights.T @ frequencies``, the b(y) of every
+    functional by the frequencies of the labels.
 
     Records are independent draws of a population. With `products` their symbols are fixed, and only
     the draws of the channel are random: ``Cov = (1/N) sum_x P(x) (sum_y W(y|x) b(y) b(y)' - c(x)
@@ -194,5 +196,7 @@ def covariance_of(
     second: Array = (weights.T * frequencies) @ weights
     if products is not None:
         return (second - products) / records
+    # The outer product of the estimates is too large by their covariance on average. Dividing by
+    # one record less makes up for it.
     estimate = weights.T @ frequencies
     return (second - np.outer(estimate, estimate)) / (records - 1)

@@ -1,14 +1,18 @@
 """Ends of binomial confidence intervals as exact rationals (Clopper and Pearson 1934).
 
 The lower end for a count of successes is the probability p at which the upper tail of the
-binomial distribution equals the level. Here the level may depend on p: it is alpha + slope p.
+binomial distribution equals the level. Here the level may depend on p: it is alpha + slope p. For
+example, the tail of one success in two trials is 1 - (1 - p)^2, so at the level 1/20 the lower end
+is p = 1 - sqrt(0.95) = 0.0253.
 
-Ends are multiples of 2**-60, each the nearest one outside the exact quantile. Ball arithmetic
-decides every comparison, so every machine computes the same ends.
+Ends are multiples of 2**-60, each the nearest one outside the exact quantile. Every machine must
+compute the same ones, so no rounding may decide. `lower_end` has three steps:
 
-A quantile in floating point comes first, then one Newton step from it in balls, which mostly proves
-itself. Where it does not, the end is bracketed and bisected. For example, of one success in one
-trial the tail is p itself, so the lower end at the level 1/20 is 1/20 rounded down to a multiple.
+1. SciPy gives the quantile in floating point (`_quantile`), right to some ten digits.
+2. One Newton step from there in ball arithmetic gives the end to all 60 bits. Taylor's remainder
+   mostly proves it (`_newton_end`).
+3. Where it does not, the end is bracketed and bisected (`_bisected_end`). Every comparison of tail
+   and level is decided by balls around both (`_tail_within`).
 """
 
 # SciPy ships no types.
@@ -63,36 +67,17 @@ def lower_end(
     """
     if count == 0:
         return 0
-    low, proven = _newton_end(count, total, alpha, slope)
+    end, proven = _newton_end(count, total, alpha, slope)
     if proven:
-        return low
-    # The step usually misses by few units even where that is not proven. So the end is bracketed
-    # from there: by doubling steps downwards, then upwards.
-    high = low
-    step = 1
-    while not _tail_within(low, count, total, alpha, slope):
-        high = low
-        low = max(low - step, 0)
-        step *= 2
-    step = 1
-    while low == high or _tail_within(high, count, total, alpha, slope):
-        low = high
-        high = min(high + step, SCALE)
-        step *= 2
-    # Invariant: the tail is within the level at `low`, and above it at `high`.
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _tail_within(middle, count, total, alpha, slope):
-            low = middle
-        else:
-            high = middle
-    return low
+        return end
+    return _bisected_end(end, count, total, alpha, slope)
 
 
 def _quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float:
     """The end in floating point, by fixed-point iteration over the level."""
     from scipy.special import betaincinv
 
+    # The tail P(Bin(total, p) >= count) is the regularised incomplete beta function at p.
     # A level that does not depend on p needs no iteration.
     steps = LEVEL_STEPS if slope else 1
     quantile = count / total
@@ -116,6 +101,7 @@ def _newton_end(
     """
     from flint import arb
 
+    # The start: the multiple of 2**-60 next to the quantile, inside (0, 1).
     quantile = _quantile(count, total, alpha, slope)
     bits = NEWTON_BITS + total.bit_length()  # the logarithms lose as many bits
     k = min(max(round(Fraction(quantile) * SCALE), 1), SCALE - 1)
@@ -127,17 +113,20 @@ def _newton_end(
         excess = tail - alpha_ball - slope_ball * k / SCALE
         rise = density - slope_ball
         step = (-excess / rise * SCALE).mid().floor()
+
         # The proof compares the excess at `step` and at `step` + 1: Taylor's formula must hold
         # that far from k.
         reach = abs(step) + 1
         # This comparison is false for every ball that is not finite.
         if not reach < min(k, SCALE - k):
             return k, False
+        # c of the formula above, where it is largest: both quotients at their own worst point.
         left = arb(count * SCALE) / (k - reach)
         right = arb((total - count) * SCALE) / (SCALE - k - reach)
         curvature = left + right
 
         def excess_after(steps: Any) -> Any:
+            """A ball around the excess so many units from k."""
             t = steps / SCALE
             # arb(0, 1) is the ball [-1, 1]: the sign of the remainder is unknown.
             remainder = density * curvature * t * t * arb(0, 1)
@@ -151,6 +140,36 @@ def _newton_end(
             and excess_after(step + 1) > 0
         )
         return k + int(step.unique_fmpz()), bool(proven)
+
+
+def _bisected_end(
+    start: int, count: int, total: int, alpha: Fraction, slope: Fraction
+) -> int:
+    """The end by bisection, from a guess.
+
+    A Newton step usually misses by few units even where that is not proven. So the end is bracketed
+    from there: by doubling steps downwards, then upwards.
+    """
+    low = start
+    high = start
+    step = 1
+    while not _tail_within(low, count, total, alpha, slope):
+        high = low
+        low = max(low - step, 0)
+        step *= 2
+    step = 1
+    while low == high or _tail_within(high, count, total, alpha, slope):
+        low = high
+        high = min(high + step, SCALE)
+        step *= 2
+    # Invariant: the tail is within the level at `low`, and above it at `high`.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _tail_within(middle, count, total, alpha, slope):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _tail_within(

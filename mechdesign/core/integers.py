@@ -26,6 +26,15 @@ Integers = NDArray[np.int64]
 LARGEST_INTEGER = 2**62
 """Largest entry. The sum of two such entries still fits a signed 64-bit integer."""
 
+NOWHERE = -1
+"""The place of an integer that a list does not have."""
+
+_DEMAND = f"is not a non-negative integer of at most {LARGEST_INTEGER}"
+"""The end of messages about an entry."""
+
+_SHOWN_BITS = 256
+"""Longer integers are not printed: Python refuses to write out more than some thousand digits."""
+
 
 class IntegerRows(Sequence[tuple[int, ...]]):
     """Rows of non-negative integers up to `LARGEST_INTEGER`, stored by row without the zeros.
@@ -89,6 +98,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
             If a row has anything but ascending indices below `width` and positive values.
         """
         _check_pairs(rows, names)
+        # All rows in one array: indices at even places, values at odd ones.
         lengths = [len(row) // 2 for row in rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         numbers = np.fromiter(
@@ -213,10 +223,6 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         return [sum(row[1::2]) for row in self.pairs()]
 
 
-NOWHERE = -1
-"""The place of an integer that a list does not have."""
-
-
 def places_in(ascending: Integers, wanted: Integers) -> Integers:
     """The place of each wanted integer in an ascending list; `NOWHERE` if it is not there."""
     if not len(ascending):
@@ -233,19 +239,15 @@ def _frozen(array: Integers) -> Integers:
     return copy
 
 
-_DEMAND = f"is not a non-negative integer of at most {LARGEST_INTEGER}"
-
-_SHOWN_BITS = 256
-"""Longer integers are not printed: Python refuses to write out more than some thousand digits."""
-
-
 def _shown(value: object) -> str:
+    """An entry as a message shows it."""
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"an integer of {value.bit_length()} bits"
     return quoted(value)
 
 
 def _name(names: Sequence[str] | None, i: int) -> str:
+    """Row i as a message calls it: by its name, or else by its number from 1 on."""
     if names is not None and i < len(names):
         return quoted(names[i])
     return str(i + 1)
@@ -288,6 +290,7 @@ def _check_pairs(rows: Any, names: Sequence[str] | None) -> None:
 
 
 def _is_pairs(row: object) -> TypeGuard[list[int]]:
+    """Whether a row is a list of integers of even length; a truth value is no integer here."""
     if not isinstance(row, list):
         return False
     numbers = cast("list[Any]", row)

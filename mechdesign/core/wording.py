@@ -77,15 +77,6 @@ def order_of(order: float) -> str:
     return repr(float(order)).removesuffix(".0")
 
 
-def _rounded(value: float | Decimal, rounding: str, digits: int = DIGITS) -> str:
-    """`value` with so many significant digits, rounded in the direction of `decimal`'s name."""
-    if not math.isfinite(value):
-        return "inf" if value > 0 else "-inf"
-    # A double is a decimal exactly, so the rounding has the wanted direction.
-    short = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
-    return f"{float(short):.{digits}g}"
-
-
 def budget(nats: float) -> str:
     """A promised budget: as it is if that is short, otherwise rounded up.
 
@@ -103,7 +94,7 @@ def budget(nats: float) -> str:
 def distance_at_most(nats: float, power: int) -> str:
     """(exp(budget) - 1)^power, rounded up."""
     # `Decimal` errs by less than one unit of the last digit, so the next number is above the
-    # true value. The same holds in the functions below.
+    # true value. The same holds in the next two functions.
     distance = EXACT.subtract(EXACT.next_plus(EXACT.exp(Decimal(nats))), 1)
     return at_most(EXACT.next_plus(EXACT.power(distance, power)))
 
@@ -119,3 +110,12 @@ def factor_at_least(nats: float, digits: int = DIGITS) -> str:
     factor = EXACT.next_minus(EXACT.exp(Decimal(nats).copy_negate()))
     # The number below exp(-inf) = 0 is negative.
     return at_least(max(factor, Decimal(0)), digits)
+
+
+def _rounded(value: float | Decimal, rounding: str, digits: int = DIGITS) -> str:
+    """`value` with so many significant digits, rounded in the direction of `decimal`'s name."""
+    if not math.isfinite(value):
+        return "inf" if value > 0 else "-inf"
+    # A double is a decimal exactly, so the rounding has the wanted direction.
+    short = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
+    return f"{float(short):.{digits}g}"

@@ -1,11 +1,19 @@
 """LazyFrames of polars, released batch by batch.
 
-The query is collected in batches twice and compared (`readings`). The released LazyFrame is a
-source that draws each time it is collected, with the same draws: they depend on the place or the
-identifier of a record alone.
+A LazyFrame is a query that runs when it is collected. `released` returns another one, which draws
+while it runs:
+
+1. A frame without records is released. It gives the columns and types of the result, and what is
+   wrong with them is an error at once.
+2. The query is collected twice, in batches, and the readings compared (`readings`).
+3. polars gets a source of its own (``register_io_source``). Whenever somebody collects it, polars
+   asks for columns, for records that meet a condition, or for the first ones. The query is then
+   collected in batches, and each is checked against the first reading, drawn and handed on.
+
+All collections have the same draws, for these depend on the place or the identifier of a record
+alone. So ``released.filter(..)`` and ``released.head(5)`` show the records that the whole has.
 """
 
-# polars has no complete types.
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -46,7 +54,6 @@ class PolarsLazyFrame:
         drawer = recipe.drawer(header)
         frame = _without_enumerations(self.native, drawer.plan.others)
         release = BatchRelease(recipe, header, first_row)
-        # A frame without records gives the schema, and finds what is wrong with the types.
         empty = sanitised(frame.collect_schema().to_frame(), drawer)
         release.compare_readings(frame.collect_batches)
 
@@ -56,9 +63,11 @@ class PolarsLazyFrame:
             """What polars asks for: some columns of records, of the first `rows` alone."""
             source = frame
             if rows is not None:
+                # Of the query itself: the places of the first records are the same in the whole.
                 source = frame.head(rows)
             parts = source.collect_batches(chunk_size=size)
-            # Filtered after the draw: the place of a record in the whole table fixes its draw.
+            # Filtered after the draw, for the place of a record in the whole table fixes its draw.
+            # Columns last, for the condition may need others.
             for part in release.parts(parts, whole=rows is None):
                 if predicate is not None:
                     part = part.filter(predicate)
@@ -66,6 +75,7 @@ class PolarsLazyFrame:
                     part = part.select(columns)
                 yield part
 
+        # Pure: polars may share one reading where a query has this source twice.
         return register_io_source(batches, schema=empty.schema, is_pure=True)
 
 

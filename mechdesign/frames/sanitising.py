@@ -122,8 +122,8 @@ def _sanitise_eager(
         raise InputError(
             "a ledger knows whole tables; give identity in place of first_row"
         )
-    # A ledger, and the table whose part this is, know more than this process remembers. Draws for
-    # tests need no warning.
+    # This process warns of a second draw by what it remembers. A ledger knows more. So does whoever
+    # releases a table in parts (`first_row`), and draws for tests need no warning.
     is_unrecorded = options.ledger is None and options.insecure_seed is None
     is_remembered = recipe.draws and is_unrecorded and not first_row and len(frame) > 0
 

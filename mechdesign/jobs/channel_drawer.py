@@ -37,7 +37,7 @@ from mechdesign.jobs.record_identity import identified_records, record_name
 from mechdesign.leaks.order import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import LABEL
-from mechdesign.tables.columns import UnknownSymbol, encode_for
+from mechdesign.tables.columns import RecordFault, encode_for
 from mechdesign.tables.rebuilding import own_values, rebuild
 
 
@@ -151,7 +151,7 @@ class ChannelDrawer(Drawer):
         for k, (release, symbols) in enumerate(zip(self._releases, cells, strict=True)):
             try:
                 columns = release.draw(symbols, records)
-            except UnknownSymbol as error:
+            except RecordFault as error:
                 name = record_name(records, error.position)
                 raise BadRecord(error.position, error.what, name) from None
             # Empty if the user has waived the check of the order.

@@ -17,7 +17,12 @@ drawer refuses it by default. As ``017`` it is refused at step 2 for its spellin
 if so many of the records came under new identifiers that they cannot all be new.
 
 Steps 2 and 3 are in the transaction that enters the release. Another process may have released some
-of the records since step 1; `remember` then refuses those that have another symbol there.
+of the records since step 1; `remember` then refuses those that have another symbol there. Another
+refusal may also be due to such a process, and `are_released_meanwhile` finds that out for its
+message.
+
+Hashes and symbols come as two arrays, part by part. `FirstSymbols.find` answers for a part which
+hashes a table does not have, and which codes it has for the others.
 """
 
 from __future__ import annotations
@@ -29,7 +34,9 @@ from sqlite3 import Connection
 import numpy as np
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
 from mechdesign.formats.census import Content
+from mechdesign.formats.digests import Hashes
 from mechdesign.jobs.draw_choice import DrawChoice
 from mechdesign.jobs.entries import Drawn, Entry
 from mechdesign.jobs.ledger import Ledger
@@ -65,7 +72,7 @@ class IdentifiedRecords:
         """Give the drawer the symbols that records were released with before."""
         earlier = self.release.earlier
         known = self.ledger.known(db, self.drawn, self.key)
-        # The parts are sorted, and sorted hashes fill a small table unevenly.
+        # Room for all at once: the parts are sorted, and sorted hashes fill a small table unevenly.
         earlier.reserve(sum(len(hashes) for hashes, _ in known))
         for hashes, codes in known:
             earlier.look(hashes, codes)
@@ -75,15 +82,15 @@ class IdentifiedRecords:
 
         One identifier in two ways of writing would get two draws.
         """
-        # Three ways to meet: both are unusual but not the same text, an unusual one comes after a
-        # plain one, or a plain one after an unusual one.
+        # Three ways to meet an earlier release. For example, 017 after 0017, 017 after 17, and 17
+        # after 017.
         spellings = self.release.spellings
-        plain, written = self.ledger.spellings(db, self.drawn)
-        if (
-            spellings.differ(plain, written)
-            or self.release.earlier.has_any(spellings.plain)
-            or self.release.seen.has_any(plain)
-        ):
+        earlier_plain, earlier_written = self.ledger.spellings(db, self.drawn)
+        if spellings.differ(earlier_plain, earlier_written):
+            raise InputError(OTHER_SPELLING)
+        if self.release.earlier.has_any(spellings.plain):
+            raise InputError(OTHER_SPELLING)
+        if self.release.seen.has_any(earlier_plain):
             raise InputError(OTHER_SPELLING)
 
     def refuse_renamed(
@@ -96,13 +103,15 @@ class IdentifiedRecords:
         """Refuse records whose content is known, but too few of their identifiers.
 
         If a share s of n records was released before with this draw, at most (1 - s) n of their
-        identifiers can be new. `SHARE_ERROR` allows for the error of the estimate of s.
+        identifiers can be new. `SHARE_ERROR` allows for the error of the estimate of s: of 1,000
+        records of which 900 were released before, 200 may have new identifiers.
         """
         earlier: list[Entry] = []
         for entry in entries:
             old = entry.of(self.drawn.use.channel)
             if old is None:
                 continue
+            # Releases with another draw are no second use of this one.
             if (old.job, old.draw) == (self.drawn.job, self.drawn.draw):
                 earlier.append(entry)
         same = releases_of(db, earlier, content, choice.file)
@@ -114,26 +123,12 @@ class IdentifiedRecords:
             last = same.entries[-1]
             raise InputError(renamed_records_refusal(same.share, last, choice.identity))
 
-    def _count_new(self, db: Connection) -> tuple[int, int]:
-        """How many identifiers the ledger does not have yet, and how many there are."""
-        known = FirstSymbols()
-        for hashes, codes in self.ledger.known(db, self.drawn, self.key):
-            known.look(hashes, codes)
-        new = 0
-        records = 0
-        for hashes, codes in self.release.seen.entries():
-            records += len(hashes)
-            new += int(np.count_nonzero(known.find(hashes, codes)[0]))
-        return new, records
-
     def are_released_meanwhile(self, db: Connection) -> bool:
         """Whether another process has released records of these since `recall`, with this draw."""
         for hashes, codes in self.ledger.known(db, self.drawn, self.key):
-            # `find` says which are new to a table: not new to `seen` are the records of this
-            # release, and new to `earlier` what came after `recall`.
-            ours = ~self.release.seen.find(hashes, codes)[0]
-            late, _ = self.release.earlier.find(hashes[ours], codes[ours])
-            if late.any():
+            is_other, _ = self.release.seen.find(hashes, codes)
+            ours = ~is_other
+            if self._any_late(hashes[ours], codes[ours]):
                 return True
         return False
 
@@ -146,14 +141,34 @@ class IdentifiedRecords:
             If another process has released one of them with another symbol since `recall`.
         """
         for hashes, codes in self.ledger.known(db, self.drawn, self.key):
-            _, seen = self.release.seen.find(hashes, codes)
-            changed = seen != codes
+            # A record that is not in this release gets its own code back, and is no change.
+            _, codes_here = self.release.seen.find(hashes, codes)
+            changed = codes_here != codes
             # A change that `recall` showed was dealt with when the record was drawn.
-            late, _ = self.release.earlier.find(hashes[changed], codes[changed])
-            if late.any():
+            if self._any_late(hashes[changed], codes[changed]):
                 raise InputError(RELEASED_MEANWHILE)
         for hashes, codes in self.release.new_records():
             self.ledger.remember(db, entry, self.drawn, self.key, hashes, codes)
         known, _ = self.ledger.spellings(db, self.drawn)
         plain, written = self.release.spellings.new_pairs(known)
         self.ledger.remember_spellings(db, entry, self.drawn, plain, written)
+
+    def _count_new(self, db: Connection) -> tuple[int, int]:
+        """How many identifiers the ledger does not have yet, and how many there are."""
+        # Read again, for `earlier` lacks what other processes have entered since.
+        known = FirstSymbols()
+        for hashes, codes in self.ledger.known(db, self.drawn, self.key):
+            known.look(hashes, codes)
+        new = 0
+        records = 0
+        for hashes, codes in self.release.seen.entries():
+            is_new, _ = known.find(hashes, codes)
+            new += int(np.count_nonzero(is_new))
+            records += len(hashes)
+        return new, records
+
+    def _any_late(self, hashes: Hashes, codes: Integers) -> bool:
+        """Whether one of these records of the ledger came there after `recall`."""
+        # `earlier` has what the ledger had at `recall`.
+        is_late, _ = self.release.earlier.find(hashes, codes)
+        return bool(is_late.any())

@@ -28,7 +28,7 @@ from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.draws import Key
 from mechdesign.release.row_drawing import RowRelease
 from mechdesign.release.row_draws import RowDraws
-from mechdesign.tables.columns import UnknownSymbol, encode_for
+from mechdesign.tables.columns import RecordFault, encode_for
 from mechdesign.tables.rebuilding import own_values, rebuild
 
 
@@ -109,7 +109,7 @@ class RowDrawer(Drawer):
         )
         try:
             columns = self.release.draw(cells, records)
-        except UnknownSymbol as error:
+        except RecordFault as error:
             name = record_name(records, error.position)
             raise BadRecord(error.position, error.what, name) from None
         # Given columns are released as they are: their order hides nothing.

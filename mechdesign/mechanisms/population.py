@@ -6,10 +6,19 @@ largest and the smallest P(y|s) over the set. Every limit is an inequality betwe
 instance, asks h_s <= e^eps g_t for all s and t (docs/explanation/population.md, Propositions 1 to
 3).
 
-So the posteriors of the table that are private for the whole set form a convex set with P_X in it,
-`uncertain_set`. The optimum is again the lower envelope of the entropy at P_X (Zarrabian et al.
-2023, eq. (26)), now over this set. `PopulationRules` is therefore `Rules` with another set of
-posteriors and another exact verdict; rounding, repair and certificate stay as they are.
+For example, there are two symbols, with P(1|s) in [0.4, 0.6] and P(1|t) in [0.3, 0.5]. The output w
+= (1.5, 1) has h_s = 0.6 * 1.5 + 0.4 = 1.3 and g_t = 0.3 * 1.5 + 0.7 = 1.15. So it needs the budget
+log(1.3 / 1.15) = 0.12. For the middle of both intervals, 0.04 would do.
+
+The posteriors that are private for the whole set form a convex set with P_X in it, `uncertain_set`.
+The optimum is again the lower envelope of the entropy at P_X (Zarrabian et al. 2023, eq. (26)), now
+over this set. `PopulationRules` is therefore `Rules` with
+
+- another set of posteriors for the search (`solver`, `margins`) and for merging (`sets`);
+- another exact verdict (`verdict`, `failing`), with weights of repair to match (`needed`);
+- a second bound, that of the table, where the search did not end (`tightened`).
+
+Rounding, repair and certificate stay as they are.
 """
 
 from __future__ import annotations
@@ -92,8 +101,11 @@ class PopulationRules(Rules):
         return uncertain_set(self.joint, self.notion, self.populations)
 
     def uncertain_within(self, reach: float) -> UncertainSet:
-        """The same with at most `reach` nats below and for quotients, and with what larger budgets
-        allow as `slack`.
+        """The same set with budgets of at most `reach` nats below and for quotients.
+
+        The simplex method takes numbers such as e^-50 for zeros. The smaller set is for solutions
+        alone; bounds must hold for the budgets as they are. So `slack` makes the reduced rows true
+        for every w >= 0, and they then prove nothing.
         """
         uncertain = self.uncertain
         factor = math.exp(reach)
@@ -108,6 +120,8 @@ class PopulationRules(Rules):
             # No lift is above 1 / P(s), so beside a lower side an upper one beyond that changes
             # nothing.
             most = math.inf
+        # The slack is added to the entries of a row. Those of ratio g_t - h_s are at least -1, and
+        # those of g_s - least mean at least -2 least: with it they are not negative.
         slack = 0.0
         if ratio < uncertain.ratio:
             slack = 1.0
@@ -117,7 +131,7 @@ class PopulationRules(Rules):
 
     @property
     def has_faces(self) -> bool:
-        """Not where outputs are released for symbols of no record, too."""
+        """Not where outputs are released for symbols of no record, too (`UncertainSet.face`)."""
         return not self.populations.rest
 
     def verdict(self, channel: Channel) -> Audit:
@@ -190,7 +204,18 @@ class PopulationRules(Rules):
         if needs_shares and self.populations.shares_are_known:
             # Known shares may differ from those of the table, which then is not in the set.
             return proof
-        # The table's own optimum is a polytope's, which is found far sooner than one over the set.
+        table = self._table_certificate(search)
+        if table is None or table.upper_bound_nmi is None or table.scope != proof.scope:
+            return proof
+        if table.upper_bound_nmi >= bound:
+            return proof
+        return replace(proof, upper_bound_nmi=table.upper_bound_nmi).at(nmi)
+
+    def _table_certificate(self, search: Search) -> Certificate | None:
+        """The certificate of the table's own optimum, in a share of the time; None without one.
+
+        It is the optimum over a polytope, which is found far sooner than one over the set.
+        """
         seconds = TABLE_SECONDS
         if search.time_limit is not None:
             seconds = TABLE_SHARE * search.time_limit
@@ -202,14 +227,9 @@ class PopulationRules(Rules):
             time_limit=seconds,
         )
         try:
-            table = optimal(Rules(self.joint, self.notion), search).certificate
+            return optimal(Rules(self.joint, self.notion), search).certificate
         except SolverFailure:
-            return proof
-        if table.upper_bound_nmi is None or table.scope != proof.scope:
-            return proof
-        if table.upper_bound_nmi >= bound:
-            return proof
-        return replace(proof, upper_bound_nmi=table.upper_bound_nmi).at(nmi)
+            return None
 
     def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
         """Merged sets of symbols; the risk is always that of the worst quotient."""
@@ -238,6 +258,7 @@ def _unstalled(
     best = envelope
     while envelope.status is EnvelopeStatus.STALLED:
         gap *= COARSER
+        # Enough is proven, nothing coarser is worth a search, or the time is over.
         seconds = end - time.perf_counter()
         is_closed = best.value - best.bound <= options["gap"]
         if is_closed or gap > COARSEST_GAP * entropy or seconds <= 0.0:
@@ -250,6 +271,7 @@ def _unstalled(
         if math.isfinite(end):
             further["time_limit"] = seconds
         envelope = robust_envelope(uncertain, margin=margin, **further)
+        # The pool of the last search has all columns of the ones before.
         better = better_of(best, envelope)
         best = replace(better, pool=envelope.pool, status=best.status)
     return best

@@ -6,8 +6,9 @@ record, and returns a `Design`. What a design has besides is added to that one w
 `LeastCost`, `QueryAccuracy` or `TaskUtility` by the objective, `Spending` after earlier releases,
 the confidence set of a promise about the population.
 
-Shares that are kept are shares of H(X), and a certificate bounds them from above. For example, a
-channel with nmi 0.612 and upper_bound_nmi 0.613 is at most 0.001 from the best one.
+Utility is the share of information that is kept, I(X;Y) / H(X), called NMI. A certificate bounds it
+from above for all channels. For example, a channel with nmi 0.612 and upper_bound_nmi 0.613 is at
+most 0.001 from the best one.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class LeastCost:
     """The cost of a channel of least cost, rounded against it, and a lower bound for all channels.
 
     `truth` is the expected share of records that keep their symbol, `frequency_deviation` the
-    largest change of an expected share. Both are exact up to that rounding.
+    largest change of a symbol's expected share. Both are exact up to that rounding.
     """
 
     objective: Objective

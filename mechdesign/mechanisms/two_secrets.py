@@ -67,10 +67,12 @@ class _TwoSecrets:
         """
         if self.allows(end):
             return end, end
+        # A lift of 1 is always allowed: the output tells nothing.
         inside = 1.0
         outside = end
         while True:
             middle = 0.5 * (inside + outside)
+            # No double lies between the two.
             if middle in (inside, outside):
                 return inside, outside
             if self.allows(middle):

@@ -1,7 +1,9 @@
 """The exact squared error of cells of sorted weighted values.
 
-With cumulative sums of w, w x and w x^2 in exact fractions, the loss of a cell is sum w x^2 - (sum
-w x)^2 / sum w: three differences, whatever its size.
+A cell is a run of neighbouring values that all get one number, and its loss is least for their
+weighted mean. With cumulative sums of w, w x and w x^2 in exact fractions, the loss of a cell is
+sum w x^2 - (sum w x)^2 / sum w: three differences, whatever its size. For example, the values 1, 2
+and 6 of weight 1 have the mean 3 and the loss 41 - 81 / 3 = 14 = 4 + 1 + 9.
 """
 
 from __future__ import annotations

@@ -1,13 +1,22 @@
 """Releases of files through a mechanism: single records, or one answer for each group.
 
-Single records go through the jobs of channels (`jobs`). A release of groups takes one pass over the
-table (`Answering`). The output and the mechanism file are written whole or not at all, and a ledger
-adds up the releases of the same records.
+Both begin in `release_table`. `apply_mechanism` calls it with the mechanism of a file, and
+`quantize_table` with a function that designs one for the table. Beside the release stands a
+mechanism file: the thresholds that were in use, and what they guarantee.
 
-Both begin in `release_table`; `apply_mechanism` calls it with the mechanism of a file, and
-`quantize_table` with a function that designs one for the table. A release of groups writes its
-answers beside the target, makes sure that the input has not changed, enters the release in the
-ledger, and only then gives the files their names.
+A mechanism of the query ``identity`` releases record by record, and has its way through the jobs of
+channels (`_release_records`). All other queries, a sum for example, release one answer for each
+group (`_release_groups`):
+
+1. Input, target and ledger are opened, and a mechanism designed if none is given.
+2. One pass over the table gives the answers (`Answering`). They are written to a temporary file
+   beside the target, and the mechanism file to another one.
+3. The input is compared with what it was at first.
+4. The release is entered in the ledger, which adds up the releases of the same records. Only then
+   do the files get their names, the release last: it is never there without its mechanism file
+   (`_publish`).
+
+A rehearsal (``dry_run``) ends in the ledger, after all checks.
 """
 
 from __future__ import annotations
@@ -60,7 +69,11 @@ PASSED_ON = (
 
 
 class ReleaseArguments(TypedDict, total=False):
-    """Options of a release: reading, other names of columns, and writing."""
+    """Options of a release: reading, other names of columns, and writing.
+
+    `column` is the column of numbers, where it has another name than in the mechanism. `individual`
+    is the column that identifies individuals, and `equals` the value that a count counts.
+    """
 
     text: TextOptions | None
     column: str | None
@@ -119,19 +132,18 @@ def release_table(
     """
     source = local(source)
     target = local(target)
-    side = _mechanism_path(source, target, query, arguments)
-    if side and Path(side).absolute() == Path(target).absolute():
+    mechanism_path = _mechanism_path(source, target, query, arguments)
+    if mechanism_path and Path(mechanism_path).absolute() == Path(target).absolute():
         raise InputError(
             f"{os.fspath(target)} cannot be the release and its mechanism file at once"
         )
     if query == "identity":
-        return _release_records(designed, source, target, side, keep, arguments)
-    return _release_groups(designed, source, target, side, query, keep, arguments)
-
-
-def _is_standard(target: PathLike) -> bool:
-    """Whether a target has no folder that other files could be beside."""
-    return os.fspath(target) == STANDARD or is_url(target)
+        return _release_records(
+            designed, source, target, mechanism_path, keep, arguments
+        )
+    return _release_groups(
+        designed, source, target, mechanism_path, query, keep, arguments
+    )
 
 
 def _mechanism_path(
@@ -150,11 +162,16 @@ def _mechanism_path(
     return f"{os.fspath(target)}.mechanism.json"
 
 
+def _is_standard(target: PathLike) -> bool:
+    """Whether a target is standard output or a URL: other files cannot be beside it."""
+    return os.fspath(target) == STANDARD or is_url(target)
+
+
 def _release_records(
     designed: Design,
     source: PathLike,
     target: PathLike,
-    side: PathLike | None,
+    mechanism_path: PathLike | None,
     keep: Sequence[PathLike],
     arguments: ReleaseArguments,
 ) -> RangeRelease:
@@ -186,7 +203,7 @@ def _release_records(
         target,
         **options,
         columns=columns,
-        manifest=side,
+        manifest=mechanism_path,
         channel_files=keep,
         identity=identity,
         ledger=arguments.get("ledger"),
@@ -218,28 +235,29 @@ def _release_groups(
     designed: Design,
     source: PathLike,
     target: PathLike,
-    side: PathLike | None,
+    mechanism_path: PathLike | None,
     query: str,
     keep: Sequence[PathLike],
     arguments: ReleaseArguments,
 ) -> RangeRelease:
-    """Release an answer for each group."""
+    """Release an answer for each group, in the steps that the module lists."""
     _refuse_record_options(query, arguments)
     sides: list[PathLike] = []
-    if side:
-        sides.append(side)
+    if mechanism_path:
+        sides.append(mechanism_path)
     rehearsal = arguments.get("dry_run", False)
     with ExitStack() as stack:
         opened = _opened_input(stack, source, target, arguments)
-        out = Target(
-            target,
-            force=arguments.get("force", False),
-            sources=(*opened.paths, *keep),
-            sides=sides,
-            # Nothing is drawn, so the same job writes the same bytes.
-            repeatable=True,
+        out = stack.enter_context(
+            Target(
+                target,
+                force=arguments.get("force", False),
+                sources=(*opened.paths, *keep),
+                sides=sides,
+                # Nothing is drawn, so the same job writes the same bytes.
+                repeatable=True,
+            )
         )
-        stack.enter_context(out)
         ledger = stack.enter_context(
             opened_ledger(
                 arguments.get("ledger"), arguments.get("key_from"), rehearsal=rehearsal
@@ -258,16 +276,7 @@ def _release_groups(
         for path in sides:
             text = document_text(result.mechanism.document)
             out.part_of_side(path).write_text(text, encoding="utf-8")
-        out.refuse_others()
-        # A rehearsal leaves the ledger by an exception, with nothing entered.
-        with suppress(Rehearsed):
-            if ledger is not None:
-                result = _charge(ledger, answering, result, target)
-            # The ledger first: a crash between the two charges for a release that is not there,
-            # and never leaves a release that is not charged.
-            if not rehearsal:
-                out.commit()
-    return result
+        return _publish(out, ledger, answering, result, target, rehearsal=rehearsal)
 
 
 def _refuse_record_options(query: str, arguments: ReleaseArguments) -> None:
@@ -346,6 +355,29 @@ def _with_notes(result: RangeRelease, table: Any, *, strict: bool) -> RangeRelea
         raise InputError(
             f"{table.name}: a note, which --strict makes an error: {result.notices[0]}"
         )
+    return result
+
+
+def _publish(
+    out: Target,
+    ledger: Ledger | None,
+    answering: Answering,
+    result: RangeRelease,
+    target: PathLike,
+    *,
+    rehearsal: bool,
+) -> RangeRelease:
+    """Enter a release in the ledger and give its files their names; the result with its total."""
+    # A file of the same name may have other bytes than these: nothing is charged for it then.
+    out.refuse_others()
+    # A rehearsal leaves the ledger by an exception, with nothing entered.
+    with suppress(Rehearsed):
+        if ledger is not None:
+            result = _charge(ledger, answering, result, target)
+        # The ledger first: a crash between the two charges for a release that is not there, and
+        # never leaves a release that is not charged.
+        if not rehearsal:
+            out.commit()
     return result
 
 

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.census import Hashes
@@ -27,6 +26,7 @@ from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key
 from mechdesign.release.first_symbols import FirstSymbols, new_records
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.spellings import Spellings
+from mechdesign.tables.columns import RecordFault
 
 KEEP = "keep"
 REDRAW = "redraw"
@@ -84,7 +84,7 @@ class IdentifiedDraws:
 
         Raises
         ------
-        InputError
+        RecordFault
             If records with different symbols share an identifier, or, where changes are refused,
             a record has another symbol than in an earlier release.
         """
@@ -97,20 +97,22 @@ class IdentifiedDraws:
         shared = np.flatnonzero(first_here != codes)
         if shared.size:
             of_column = f" of {quoted(column)}" if column else ""
-            raise InputError(
-                f"the identifier {records.named(int(shared[0]))} belongs to records with different "
-                f"symbols{of_column}; name columns that identify a record"
+            # By its place and not by its identifier, which is somebody's and ends in logs.
+            raise RecordFault(
+                int(shared[0]),
+                f"the identifier belongs to records with different symbols{of_column}; name "
+                "columns that identify a record",
             )
         changed = np.flatnonzero(first_ever != codes)
         self.changes += len(changed)
         if changed.size and self.changed == REFUSE:
-            other_symbol = "other symbols"
+            differs = "the symbols are other ones"
             if column:
-                other_symbol = f"another symbol of {quoted(column)}"
-            raise InputError(
-                f"the record {records.named(int(changed[0]))} has {other_symbol} than when it was "
-                "released before: keep what was released (--changed keep), or draw it anew, which "
-                "tells more of it (--changed redraw)"
+                differs = f"the symbol of {quoted(column)} is another one"
+            raise RecordFault(
+                int(changed[0]),
+                f"{differs} than when the record was released before: keep what was released "
+                "(--changed keep), or draw it anew, which tells more of it (--changed redraw)",
             )
         return first_ever
 

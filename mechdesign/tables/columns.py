@@ -35,8 +35,10 @@ MISSING = -2
 """Code of a record with a missing or empty cell that is not a symbol of the variable."""
 
 
-class UnknownSymbol(InputError):
-    """A record that has no symbol of the variable.
+class RecordFault(InputError):
+    """A record that cannot be released as it is.
+
+    Whoever knows where the record comes from says so in the place of "entry": the line of a file.
 
     Attributes
     ----------
@@ -54,6 +56,10 @@ class UnknownSymbol(InputError):
     def __reduce__(self) -> tuple[Any, ...]:
         # The default would call the constructor with the message alone.
         return type(self), (self.position, self.what)
+
+
+class UnknownSymbol(RecordFault):
+    """A record that has no symbol of the variable."""
 
 
 def values_of(column: Any, variable: Variable) -> list[Encoded]:

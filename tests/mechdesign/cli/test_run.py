@@ -124,10 +124,10 @@ def test_a_rehearsal_writes_nothing_and_finds_what_the_job_would(job, run, refus
     )
     (job.parent / "out.csv").unlink()
     (job.parent / "out.csv.manifest.json").unlink()
-    assert "line 13: in.csv: the record '1' has another symbol of 'job'" in refused(
+    assert "line 13: in.csv, line 2: the symbol of 'job' is another one" in refused(
         "run", job, "--dry-run", "--json"
     )
-    assert "line 13: in.csv: the record '1' has another symbol of 'job'" in refused(
+    assert "line 13: in.csv, line 2: the symbol of 'job' is another one" in refused(
         "run", job, "--json"
     )
 

@@ -464,7 +464,7 @@ def test_arguments_that_do_not_fit_are_refused(channel, arguments, message):
         (
             {"id": ["u", "u"]},
             {"identity": "id"},
-            "the identifier 'u' belongs to records with different symbols",
+            "the record 'u': the identifier belongs to records with different symbols",
         ),
         (
             {"n": [4, 4]},

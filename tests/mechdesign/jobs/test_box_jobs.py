@@ -196,7 +196,9 @@ def test_identified_records_keep_their_draws(stratified, frame, tmp_path):
     assert (joined["b_x"] == joined["b_y"]).all()
     changed = frame.copy()
     changed.loc[:99, "a"] = np.where(frame["a"][:100] == "x", "y", "x")
-    with pytest.raises(md.InputError, match="has other symbols than when it was"):
+    with pytest.raises(
+        md.InputError, match="the symbols are other ones than when the record was"
+    ):
         sanitise(changed, stratified, ledger=ledger, identity="id")
 
 

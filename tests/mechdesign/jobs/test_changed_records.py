@@ -74,7 +74,7 @@ def test_a_changed_record_is_refused(folder):
     changed("tuesday", {7})
     with pytest.raises(
         InputError,
-        match=r"the record '7' has another symbol of 'job' than when .*[(]changed='keep'[)]",
+        match=r"line \d+: the symbol of 'job' is another one than when .*[(]changed='keep'[)]",
     ):
         release("tuesday")
     assert not (folder / "tuesday-out.csv").exists()
@@ -144,7 +144,7 @@ def test_a_fresh_draw_begins_anew(folder):
     release(
         "tuesday", fresh_draw=True
     )  # the random numbers are others, and each has met one symbol
-    with pytest.raises(InputError, match="the record '7' has another symbol"):
+    with pytest.raises(InputError, match=r"line 9: the symbol of 'job' is another one"):
         release("monday", force=True)
 
 
@@ -165,7 +165,7 @@ def test_another_job_that_releases_another_symbol_meanwhile_is_seen(
     ):
         release("monday")
     assert not (folder / "monday-out.csv").exists()
-    with pytest.raises(InputError, match="the record '7' has another symbol"):
+    with pytest.raises(InputError, match=r"line 9: the symbol of 'job' is another one"):
         release("monday")
 
 
@@ -174,7 +174,7 @@ def test_missing_symbols_are_symbols_here(folder):
     policy = Policy(null="marginal")
     release("monday", policy=policy)
     write("tuesday.csv", {1: "a", 2: "a"})
-    with pytest.raises(InputError, match="the record '1' has another symbol"):
+    with pytest.raises(InputError, match=r"line 2: the symbol of 'job' is another one"):
         release("tuesday", policy=policy)
 
 
@@ -183,10 +183,14 @@ def test_frames_and_files_know_of_each_other(folder):
     channel = Channel.load("channel.json")
     sanitise(frame, channel, ledger="ledger.db", identity="id", keep="all")
     changed("tuesday", {3})
-    with pytest.raises(InputError, match="the record '3' has another symbol"):
+    with pytest.raises(
+        InputError, match=r"line \d+: the symbol of 'job' is another one"
+    ):
         release("tuesday")
     frame.loc[5, "job"] = "b"
-    with pytest.raises(InputError, match="the record '5' has another symbol"):
+    with pytest.raises(
+        InputError, match=r"the record .5.: the symbol of 'job' is another one"
+    ):
         sanitise(frame, channel, ledger="ledger.db", identity="id", keep="all")
     with pytest.warns(
         UserWarning,

@@ -131,7 +131,7 @@ def test_an_identifier_with_another_symbol_in_another_file_refuses_all(place):
     )
     with pytest.raises(
         InputError,
-        match=r"'person 000.' has another symbol of 'job' than when it was released",
+        match=r"line \d+: the symbol of 'job' is another one than when the record was released",
     ):
         release(identity="id")
     assert not Path("out").exists()

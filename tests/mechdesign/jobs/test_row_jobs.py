@@ -156,7 +156,9 @@ def test_changed_records(channel, frame, tmp_path):
     first = sanitise(frame, channel, ledger=ledger, identity="id")
     changed = frame.copy()
     changed.loc[:99, "a"] = np.where(frame["a"][:100] == "x", "y", "x")
-    with pytest.raises(md.InputError, match="has other symbols than when it was"):
+    with pytest.raises(
+        md.InputError, match="the symbols are other ones than when the record was"
+    ):
         sanitise(changed, channel, ledger=ledger, identity="id")
     with pytest.warns(UserWarning, match="100 records have another symbol"):
         kept = sanitise(changed, channel, ledger=ledger, identity="id", changed="keep")

@@ -102,7 +102,9 @@ def test_identifiers_give_the_same_draws_in_any_order(channel, frame):
     whole = channel.apply(frame, key=key, identity=names)
     turned = channel.apply(frame[::-1], key=key, identity=names[::-1])
     assert turned[::-1].equals(whole)
-    with pytest.raises(md.InputError, match="'p0' belongs to records with different"):
+    with pytest.raises(
+        md.InputError, match="the identifier belongs to records with different"
+    ):
         channel.apply(frame, key=key, identity=["p0"] * len(frame))
     with pytest.raises(md.InputError, match="identity has 1 entries"):
         channel.apply(frame, key=key, identity=["p0"])
