@@ -16,7 +16,8 @@ sys.path.insert(0, str(ROOT / "examples"))
 import adult  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 import mechdesign as md  # noqa: E402
-from mechdesign.report.plots import new_figure, save_figure, save_plot  # noqa: E402
+from mechdesign.report.drawing import new_figure, save_figure  # noqa: E402
+from mechdesign.report.plots import save_plot  # noqa: E402
 
 SEED = 5
 """Of the draws in the picture of estimates: a real release uses a secret key."""

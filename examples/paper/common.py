@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 
 import mechdesign as md
-from mechdesign.report.plots import curve_name, save_figure, trade_off_figure
+from mechdesign.report.drawing import save_figure
+from mechdesign.report.plot_lines import curve_name
+from mechdesign.report.plots import trade_off_figure
 
 ADULT = "adult"
 """Key of the Adult table; a random table's key is (|S|, |X|, number of the draw)."""

@@ -7,7 +7,7 @@ import csv
 import common
 import numpy as np
 
-from mechdesign.report.plots import new_figure, save_figure
+from mechdesign.report.drawing import new_figure, save_figure
 
 PUBLISHED = {"log Psi": (-12.0, -0.06), "log Lambda": (0.02, 1.64)}
 BINS = 60

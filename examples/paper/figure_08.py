@@ -5,7 +5,8 @@ from __future__ import annotations
 import common
 import kinds
 
-from mechdesign.report.plots import LOOKS, new_figure, save_figure
+from mechdesign.report.drawing import new_figure, save_figure
+from mechdesign.report.plot_lines import LOOKS
 
 
 def draw(run: common.Run) -> None:

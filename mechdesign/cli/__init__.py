@@ -67,13 +67,18 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
             arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter
         )
         if code != INTERRUPTED:
-            return code if isinstance(code, int) else 0
+            # A command that is done returns None.
+            if isinstance(code, int):
+                return code
+            return 0
         # typer turns Ctrl-C into this exit code; it is told like any other end.
         failure = failure_of(KeyboardInterrupt())
     except SystemExit as end:
         # Where standard output is a closed pipe, typer exits with 1, which would read as a verdict.
         # Shell completion exits with 0.
-        return NOBODY_READS if end.code else 0
+        if end.code:
+            return NOBODY_READS
+        return 0
     except (Exception, KeyboardInterrupt) as error:
         failure = failure_of(error)
         if "--debug" in arguments and failure.puzzling:

@@ -17,8 +17,9 @@ from mechdesign.cli.first_options import (
     EARLIER_NAMES,
     FIRST_OPTIONS,
 )
-from mechdesign.cli.line import PlainCommand, PlainGroup, command
+from mechdesign.cli.line import command
 from mechdesign.cli.options import ConsoleOptions
+from mechdesign.cli.plain_help import PlainCommand, PlainGroup
 
 GROUP = "nonstochastic"
 """The module with commands of its own."""

@@ -162,7 +162,9 @@ def _answer(
 
 def _report_verdict(reporter: Reporter, name: str, satisfied: bool) -> None:
     """The line of a log on an audit."""
-    verb = "keeps" if satisfied else "violates"
+    verb = "violates"
+    if satisfied:
+        verb = "keeps"
     reporter.done("audited", f"{name} {verb} the notion", satisfied=satisfied)
 
 
@@ -358,7 +360,9 @@ def _earlier_sentences(channel: md.Channel, earlier: list[md.Channel]) -> list[s
     if unnamed and not named:
         sentences.append("It was designed without regard to earlier releases.")
     elif unnamed:
-        verb = "is" if unnamed == 1 else "are"
+        verb = "are"
+        if unnamed == 1:
+            verb = "is"
         sentences.append(
             f"{unnamed} of these {verb} not among the {len(named)} that the channel was designed "
             "after."

@@ -67,7 +67,9 @@ def check(
     original, conservative without it. Give the same options for columns and labels as
     to `apply`.
     """
-    name = "standard input" if released == "-" else released
+    name = released
+    if released == "-":
+        name = "standard input"
     false_alarm = number("--false-alarm", compared.false_alarm)
     # A mechanism file and a channel file are told apart by their first line, not by an option.
     if m.is_mechanism(channel):

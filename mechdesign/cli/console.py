@@ -162,7 +162,9 @@ class Reporter:
         # A log has the message already; on a quiet terminal errors alone appear.
         if self.log_json or (self.quiet and level != "error"):
             return
-        kind = "note" if level == "info" else level
+        kind = level
+        if level == "info":
+            kind = "note"
         message = f"{PROGRAM}: {kind}: {one_line(text)}"
         if second:
             message += f"\n{one_line(second)}"
@@ -182,7 +184,7 @@ class Reporter:
             "message": one_line(text),
             **fields,
         }
-        from mechdesign.report.wording import plain
+        from mechdesign.report.plain_values import plain
 
         # In ASCII, because some readers take other characters than \n for the end of a line.
         self._write(json.dumps(plain(record), allow_nan=False, default=str))
@@ -275,11 +277,15 @@ def failure_of(error: BaseException) -> Failure:
             return _usage(error)
         case MechdesignError(exit_code=code):
             # A wrong file is wrong input to whoever reads the log.
-            kind = InputError if isinstance(error, FileError) else type(error)
+            kind = type(error)
+            if isinstance(error, FileError):
+                kind = InputError
             event = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
             return Failure(event, str(error), code, puzzling=code != INTERRUPTED)
         case OSError():
-            where = f" {error.filename!r}" if error.filename is not None else " a file"
+            where = " a file"
+            if error.filename is not None:
+                where = f" {error.filename!r}"
             return Failure(
                 "file_error", f"cannot use{where}: {error.strerror or error}", 2
             )
@@ -306,7 +312,9 @@ def _usage(error: Any) -> Failure:
     else:
         message = format_message()
     context = getattr(error, "ctx", None)
-    command = PROGRAM if context is None else context.command_path
+    command = PROGRAM
+    if context is not None:
+        command = context.command_path
     message = str(message).rstrip(".") or "something is missing"
     if message.startswith(_EXTRA_ARGUMENT) and context is not None:
         message += _place_of_output(context.command)

@@ -2,44 +2,37 @@
 it guarantees.
 
 `design` checks the options before the table is read, and hands over: without a budget to
-`design_advice.advise`, for whole rows to `_design_rows`, for a column whose rare symbols are merged
-to `_design_merged`, and else to `_design_column`. Each of the last three reads the table, builds a
-request of `mechanisms`, searches within --time-limit, writes the channel and its reports, and
-prints the promise. The file records the command line that makes it again (`line.command_line`).
+`design_advice.advise`, for whole rows or merged symbols to `row_designs`, and else to
+`_design_column`. This reads the table, lets each group of options add its part to a request of
+`mechanisms`, searches within --time-limit, writes the channel and its reports, and prints the
+promise. The channel file records the command line that repeats it (`line.command_line`).
 """
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import mechdesign as md
 from mechdesign.cli import options as o
-from mechdesign.cli import parsing, table_options
+from mechdesign.cli import table_options
 from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.design_advice import advise
+from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_options import (
     DesignBudget,
     DesignOptions,
     ObjectiveOptions,
     OutputOptions,
 )
-from mechdesign.cli.design_rows import (
-    TOTAL,
-    TRUTH,
-    RowOptions,
-    answer_rows,
-    designed,
-    read_rows,
-)
+from mechdesign.cli.design_rows import RowOptions
 from mechdesign.cli.line import COMMAND, command_line
 from mechdesign.cli.report import ReportOptions
+from mechdesign.cli.row_designs import design_merged, design_released_rows
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.mechanisms.merge_proposals import MergeProposals
     from mechdesign.mechanisms.request import DesignRequest
 
@@ -69,34 +62,6 @@ LOGGED = (
     "verified",
 )
 """Entries of the JSON record of a design that the log has, too."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DesignArguments:
-    """The groups of options on the command line of `design`; they travel together."""
-
-    table: table_options.InputTable
-    budget: DesignBudget
-    confidence: o.ConfidenceOptions
-    after: o.AfterOptions
-    rows: RowOptions
-    search: DesignOptions
-    objective: ObjectiveOptions
-    output: OutputOptions
-    reports: ReportOptions
-    common: o.CommonOptions
-    force: bool
-
-    @property
-    def writes_or_prints_json(self) -> bool:
-        """Whether somebody waits for a channel, and not for advice."""
-        wants_file = self.output.output is not None or self.reports.asked
-        return wants_file or self.common.as_json
-
-    @property
-    def as_if_written(self) -> OutputOptions:
-        """The output options for the line that makes the channel again, which names a file."""
-        return replace(self.output, output=self.output.output or o.PUBLIC_CHANNEL)
 
 
 def design(
@@ -136,6 +101,7 @@ def design(
     if budget.is_missing and not needs_channel:
         advise(reporter, table, budget, confidence, search, objective)
         return 0
+    # What can be refused is refused before the table is read, and long before the search.
     budget.check()
     search.check()
     population = confidence.read()
@@ -143,9 +109,9 @@ def design(
     reports.check((table.table,), {"--output": output.output}, force=force)
     rows.refuse_alone()
     if rows.asked:
-        return _design_rows(reporter, arguments, population.level)
+        return design_released_rows(reporter, arguments, population.level)
     if rows.merging:
-        return _design_merged(reporter, arguments, population.level)
+        return design_merged(reporter, arguments, population.level)
     return _design_column(reporter, arguments, population)
 
 
@@ -155,10 +121,12 @@ def _design_column(
     """Design a channel for the useful column, write it and its reports, print its promise."""
     from mechdesign.mechanisms.request import DesignRequest
 
+    # Each group of options adds its part; earlier releases come last, because they widen the table.
     table = arguments.table
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
-        # The notion is replaced by `DesignBudget.designed`: some budgets depend on the table.
+        # This notion is provisional: some budgets depend on the table, so `DesignBudget.designed`
+        # replaces it.
         request = DesignRequest(joint, arguments.budget.kind.at(1.0), bins=bins)
         request = arguments.search.on(request)
         request = arguments.objective.on(request, table, table.text())
@@ -172,6 +140,7 @@ def _design_column(
     result = _with_command(
         result, _line(arguments, arguments.objective.shown(), public=True)
     )
+    # The channel comes before its reports, whose curve may take longer than somebody waits.
     output = arguments.output
     if output.output is not None:
         result.channel.save(
@@ -181,6 +150,46 @@ def _design_column(
         _save_reports(reporter, arguments, result)
     _answer(reporter, arguments, result, joint, proposals)
     return 0
+
+
+def _after(
+    request: DesignRequest, table: table_options.InputTable, earlier: list[md.Channel]
+) -> DesignRequest:
+    """The request with the earlier releases, on the table with their useful columns."""
+    if not earlier:
+        return request
+    joint = request.joint
+    whole = _with_columns(joint, table, earlier)
+    # The wider table crosses all their columns; the new channel still releases its own alone.
+    released = None
+    if whole is not joint:
+        released = joint.useful.columns
+    return replace(request, joint=whole, after=earlier, release=released)
+
+
+def _with_columns(
+    joint: md.Joint, table: table_options.InputTable, earlier: list[md.Channel]
+) -> md.Joint:
+    """The table with the useful columns of earlier channels too, where it lacks some of them.
+
+    What several releases tell together depends on the joint distribution of all their columns.
+    """
+    columns = list(joint.useful.columns)
+    for channel in earlier:
+        for name in channel.useful.columns:
+            if name not in columns:
+                columns.append(name)
+    # A wide table has no further columns to read.
+    is_complete = len(columns) == len(joint.useful.columns)
+    if is_complete or table.contingency or table.probabilities:
+        return joint
+    if table.table == "-":
+        raise InputError(
+            "--after a channel of another column reads the table twice: give a file, not -"
+        )
+    return replace(table, useful=None).joint(
+        table.table, sensitive=joint.sensitive.columns, useful=tuple(columns)
+    )
 
 
 def _searched(
@@ -226,15 +235,24 @@ def _proposals(
     seconds = o.SearchOptions().seconds or 0.0
     if limit is not None:
         seconds = limit
+    # A search may overrun its limit a little: then the end is now, and not in the past.
     now = time.perf_counter()
     end = max(started + seconds, now)
     return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
 
 
+def _with_command(result: md.Design, line: str) -> md.Design:
+    """The design with the command that makes it again in the record of its channel."""
+    channel = result.channel
+    provenance = {**channel.record.provenance, COMMAND: line}
+    record = replace(channel.record, provenance=provenance)
+    return replace(result, channel=channel.with_record(record))
+
+
 def _line(
     arguments: DesignArguments, objective: ObjectiveOptions, *, public: bool = False
 ) -> str:
-    """The command that makes the channel again."""
+    """The command that repeats the design; a `public` one names no files of the user."""
     groups = (
         arguments.table,
         arguments.budget,
@@ -326,235 +344,6 @@ def _text(
     from mechdesign.report.first_screen import first_screen
 
     return first_screen(result, joint, last=last)
-
-
-def _refuse_with_rows(arguments: DesignArguments) -> None:
-    """Refuse options that a release of rows does not have."""
-    budget = arguments.budget
-    confidence = arguments.confidence
-    refused: list[str] = []
-    if budget.average is not None:
-        refused.append("--average")
-    if budget.keep is not None and confidence.confidence is not None:
-        refused.append("--keep with --confidence")
-    if budget.max_posterior is not None and confidence.confidence is not None:
-        refused.append("--max-posterior with --confidence")
-    if confidence.known_shares is not None:
-        refused.append("--known-shares")
-    if confidence.symbols is not None:
-        raise InputError(
-            "boxes have a place for every symbol that no record has, so the promise covers them "
-            "without a list: leave --symbols out"
-        )
-    if arguments.after.after:
-        raise InputError(
-            "--after is not built for a release of rows (--release, --merge-rare): leave it out; "
-            "`mechdesign compose` says what the releases tell together"
-        )
-    if arguments.search.mechanism != "optimal":
-        refused.append("--mechanism")
-    if refused:
-        raise InputError(
-            f"{refused[0]} is not built for a release of rows (--release, --merge-rare): leave "
-            "it out"
-        )
-    if budget.max_posterior is not None and arguments.rows.promise != TOTAL:
-        raise InputError(
-            "--max-posterior is about beliefs, and a relative promise says how much they change "
-            "where the given columns are known: take --promise total, or --at-most-times"
-        )
-
-
-def _row_notion(budget: DesignBudget, joint: md.Joint) -> md.Notion:
-    """What a release of rows promises; the lifts of a total promise are those of one column."""
-    if budget.keep is not None:
-        # Only the kind of the notion and the ratio of its sides count.
-        return budget.at("1")
-    if budget.max_posterior is None:
-        return budget.notion_or("alip")
-    from mechdesign.mechanisms.budget import posterior_budget
-    from mechdesign.mechanisms.request import DesignRequest
-
-    request = DesignRequest(joint, budget.kind.at(1.0))
-    return budget.notion_or("alip", posterior_budget(request, budget.max_posterior))
-
-
-def _design_rows(
-    reporter: Reporter, arguments: DesignArguments, level: float | None
-) -> int:
-    """Design a channel for whole rows, write it and its report, print its promise."""
-    from mechdesign.mechanisms.row_task import check_task_columns
-
-    _refuse_with_rows(arguments)
-    table = arguments.table
-    rows = arguments.rows
-    search = arguments.search
-    with reporter.work("reading the table"):
-        joint = read_rows(table, rows)
-        _check_listed(arguments.confidence.secrets, joint)
-        of_task = arguments.objective.task_table(table)
-        # The same rows with the column of the task in the place of the sensitive one.
-        task = None
-        if of_task is not None:
-            groups = [*rows.levels(), rows.given_columns()]
-            names = (of_task.sensitive or "").split(",")
-            check_task_columns(names, joint.sensitive.columns, groups)
-            task = read_rows(of_task, rows)
-    with reporter.work("searching", unit="nodes", limit=search.seconds) as work:
-        design = designed(
-            joint,
-            rows,
-            _row_notion(arguments.budget, joint),
-            objective=arguments.objective.objective or TRUTH,
-            bins=parsing.bins_of(table.bins),
-            time_limit=_row_seconds(search),
-            progress=work.step,
-            keep=arguments.budget.keep,
-            allow_identifier=search.allow_identifier,
-            confidence=level,
-            task=task,
-        )
-    reporter.notices(joint.notices)
-    groups = _row_groups(arguments, level, arguments.objective.shown())
-    return _answer_rows(reporter, arguments, design, groups)
-
-
-def _row_seconds(search: DesignOptions) -> float:
-    """The time limit of a design of rows or boxes, whose searches end by themselves without one."""
-    if search.seconds is None:
-        return math.inf
-    return search.seconds
-
-
-def _design_merged(
-    reporter: Reporter, arguments: DesignArguments, level: float | None
-) -> int:
-    """Design a channel for a column whose symbols are merged on a slice."""
-    from mechdesign.mechanisms.box_design import design_boxes
-    from mechdesign.mechanisms.box_request import BoxRequest
-    from mechdesign.tables.records import Records
-
-    if level is None:
-        raise InputError(
-            "--merge-rare needs --confidence: without it no symbol is too rare"
-        )
-    _refuse_with_rows(arguments)
-    rows = arguments.rows
-    search = arguments.search
-    with reporter.work("reading the table"):
-        joint, bins = arguments.table.read_before_auto()
-        _check_listed(arguments.confidence.secrets, joint)
-        if bins is not None:
-            raise InputError(
-                "--merge-rare and --bin auto exclude each other: leave one out"
-            )
-    with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        request = BoxRequest(
-            notion=arguments.budget.notion_or("alip"),
-            level=level,
-            rare=rows.rare_records(),
-            merge_below=rows.merge_below(),
-            seed=rows.count("--slice-seed", rows.slice_seed),
-            progress=work.step,
-        )
-        request = replace(request, time_limit=_row_seconds(search))
-        records = Records.from_joint(joint, [joint.useful.columns])
-        design = design_boxes(records, request)
-    reporter.notices(joint.notices)
-    return _answer_rows(reporter, arguments, design, _row_groups(arguments, level))
-
-
-def _row_groups(
-    arguments: DesignArguments, level: float | None, *more: object
-) -> tuple[object, ...]:
-    """The groups of options that the line of a design of rows or boxes repeats."""
-    # Rows take the level and the list of sensitive values alone.
-    confident = o.ConfidenceOptions()
-    if level is not None:
-        confident = o.ConfidenceOptions(
-            confidence=repr(level), secrets=arguments.confidence.secrets
-        )
-    return (
-        arguments.table,
-        arguments.budget,
-        confident,
-        arguments.rows,
-        arguments.search,
-        *more,
-        arguments.as_if_written,
-    )
-
-
-def _answer_rows(
-    reporter: Reporter,
-    arguments: DesignArguments,
-    design: md.RowDesign | BoxDesign,
-    groups: tuple[object, ...],
-) -> int:
-    """Write the file of a channel for rows or boxes, and print its promise."""
-    return answer_rows(
-        reporter,
-        design,
-        arguments.common,
-        files=arguments.output,
-        force=arguments.force,
-        groups=groups,
-        reports=arguments.reports,
-    )
-
-
-def _check_listed(secrets: str | None, joint: md.Joint) -> None:
-    """Compare the list of sensitive values, if there is one, with the table."""
-    from mechdesign.tables.confidence_files import check_secrets
-
-    if secrets is not None:
-        check_secrets(secrets, joint)
-
-
-def _after(
-    request: DesignRequest, table: table_options.InputTable, earlier: list[md.Channel]
-) -> DesignRequest:
-    """The request with the earlier releases, on the table with their useful columns."""
-    if not earlier:
-        return request
-    joint = request.joint
-    whole = with_columns(joint, table, earlier)
-    # The wider table crosses all their columns; the new channel still releases its own alone.
-    released = None
-    if whole is not joint:
-        released = joint.useful.columns
-    return replace(request, joint=whole, after=earlier, release=released)
-
-
-def _with_command(result: md.Design, line: str) -> md.Design:
-    """The design with the command that makes it again in the record of its channel."""
-    channel = result.channel
-    provenance = {**channel.record.provenance, COMMAND: line}
-    record = replace(channel.record, provenance=provenance)
-    return replace(result, channel=channel.with_record(record))
-
-
-def with_columns(
-    joint: md.Joint, table: table_options.InputTable, earlier: list[md.Channel]
-) -> md.Joint:
-    """The table with the useful columns of earlier channels too, where it lacks some of them.
-
-    What several releases tell together depends on the joint distribution of all their columns.
-    """
-    columns = list(joint.useful.columns)
-    for channel in earlier:
-        columns += [name for name in channel.useful.columns if name not in columns]
-    # A wide table has no further columns to read.
-    is_complete = len(columns) == len(joint.useful.columns)
-    if is_complete or table.contingency or table.probabilities:
-        return joint
-    if table.table == "-":
-        raise InputError(
-            "--after a channel of another column reads the table twice: give a file, not -"
-        )
-    return replace(table, useful=None).joint(
-        table.table, sensitive=joint.sensitive.columns, useful=tuple(columns)
-    )
 
 
 def _written(output: OutputOptions, reports: ReportOptions) -> list[str]:

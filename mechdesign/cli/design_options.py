@@ -196,7 +196,9 @@ class ObjectiveOptions(o.KeptOptions):
 
     def shown(self) -> ObjectiveOptions:
         """As a line that everybody may read has them: without the place of a file."""
-        return self if self.named else replace(self, objective="COSTS.csv")
+        if self.named:
+            return self
+        return replace(self, objective="COSTS.csv")
 
     def task_of(self, table: table_options.InputTable) -> md.Joint | None:
         """The table of the task column and the useful one, read like the table itself."""

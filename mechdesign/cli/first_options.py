@@ -2,7 +2,7 @@
 
 Somebody who reads `--help` for the first time needs some twenty options, those in words before
 those in nats. The others are in `--help-all`, so an option that is added elsewhere appears there by
-itself. `line.PlainCommand` writes both helps, and `application` the groups of commands. The names
+itself. `plain_help` writes both helps, and `application` the groups of commands. The names
 are here, apart from the options, because the help of the program must load no command.
 """
 

@@ -125,16 +125,21 @@ def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]
         if not column.about:
             rows.append([label(column.column), values, "-", "-", "-", "-", "-", ""])
         for name, tells in column.about.items():
+            lift, remark = "-", ""
+            if tells.lift is not None:
+                lift = f"{tells.lift:.3g}"
+            if tells.stands_for:
+                remark = "stands for it"
             rows.append(
                 [
                     label(column.column),
                     values,
                     label(name),
-                    "-" if tells.lift is None else f"{tells.lift:.3g}",
+                    lift,
                     percent(tells.pinned),
                     percent(tells.guessed),
                     percent(tells.alone),
-                    "stands for it" if tells.stands_for else "",
+                    remark,
                 ]
             )
     return rows
@@ -142,7 +147,8 @@ def _rows(inspection: Inspection, label: Callable[[str], str]) -> list[list[str]
 
 def _text(inspection: Inspection) -> str:
     """The rows as a table for the terminal."""
-    from mechdesign.report.wording import aligned, count, label
+    from mechdesign.report.layout import aligned
+    from mechdesign.report.wording import count, label
 
     rows = [[*HEADER, ""]]
     for row in _rows(inspection, label):
@@ -162,6 +168,9 @@ def _page(inspection: Inspection, source: str, again: str) -> Document:
     for column in inspection.columns:
         if any(tells.stands_for for tells in column.about.values()):
             worst.append(column.column)
+    given_away = "none"
+    if worst:
+        given_away = listed(worst)
     lead = (
         f"What the other columns of {label(os.path.basename(source))} reveal about "
         f"{listed(inspection.useful)}"
@@ -179,7 +188,7 @@ def _page(inspection: Inspection, source: str, again: str) -> Document:
         highlights=(
             ("Records", f"{inspection.records:,}"),
             ("Other columns", f"{len(inspection.columns):,}"),
-            ("Give a protected column away", listed(worst) if worst else "none"),
+            ("Give a protected column away", given_away),
         ),
         sections=(b.Section("columns", "Other columns", blocks),),
         footer="Written by mechdesign.",

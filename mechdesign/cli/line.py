@@ -1,9 +1,15 @@
-"""Translates between groups of options and the command line, in both directions.
+"""Options declared once, as fields of dataclasses, and translated to and from the command line.
 
-A group is a frozen dataclass whose fields are made by `option`. Its docstring is the title of the
-options in the help, unless it is a sentence. `command` turns the groups that a command takes into
-the parameters that typer reads; `command_line` writes groups down again, as a line for the shell.
-`PlainCommand` is what typer makes of a command: it has the short and the whole help.
+Commands share most of their options: a dozen of them read a table. typer takes an option from a
+parameter of the function of a command, so each would have to be repeated in every function. Here
+a group of options is a frozen dataclass, whose fields are made by `option`, `flag` and `argument`,
+and a command takes whole groups. Both directions are read off the fields:
+
+- `command` wraps the function of a command. The wrapper shows typer a signature with one parameter
+  for each field, collects their values, and calls the function with the groups made of them.
+- `command_line` writes groups down again, as a line for the shell that repeats the command.
+
+The docstring of a group is the title of its options in the help, unless it is a sentence.
 
 Example: a group with ``epsilon: str | None = option("NATS", "Budget.")`` gives a command the
 option ``--epsilon NATS``. ``--epsilon 1`` makes ``Group(epsilon="1")``, of which `command_line`
@@ -12,10 +18,8 @@ makes ``mechdesign design --epsilon 1`` again; an option with its default value 
 
 from __future__ import annotations
 
-import copy
 import inspect
 import os
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -23,10 +27,9 @@ from functools import cache
 from typing import Annotated, Any, cast, get_type_hints
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from mechdesign.cli.console import PROGRAM, Reporter
-from mechdesign.cli.first_options import FIRST_OPTIONS, OF_THE_PROGRAM
+from mechdesign.cli.plain_help import HELP_ALL, HELP_ALL_PARAMETER
 
 COMMAND = "command"
 """The key of the design command in the provenance of a channel file."""
@@ -39,15 +42,6 @@ REPORTER = "reporter"
 
 COLUMNS = "COL[,COL..]"
 """The metavar of options that name columns."""
-
-HELP_ALL = "help_all"
-"""The parameter of a command that asks for its whole help."""
-
-MORE_OPTIONS = "More options:  --help-all"
-"""The last line of a short help."""
-
-FIRST_CLAUSE = re.compile(r"(.*?)(?:[.:;] | \(|$)")
-"""A help text up to its first details, which the short help leaves out."""
 
 TEXT = "str | None"
 """The type of a field that holds several columns in one text."""
@@ -75,118 +69,6 @@ class Declared:
     names: str | None = ""
     public: str | None = None
     again: bool = True
-
-
-class Plain:
-    """Help without the types of Python, which users of the command line do not know."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters."""
-        # Another base class of a command has the method, which type checkers cannot know.
-        parameters = cast("Any", super()).get_params(ctx)
-        for parameter in parameters:
-            if parameter.metavar is None or isinstance(parameter, TyperArgument):
-                parameter.display_type_rich = lambda ctx: None
-        return parameters
-
-
-class PlainCommand(Plain, TyperCommand):
-    """A command with a short and a whole help.
-
-    A second value of an option that takes one is refused, where click forgets the first.
-    """
-
-    is_whole_help = False
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, those of the short help first and in its order."""
-        parameters = super().get_params(ctx)
-        places: dict[str, int] = {}
-        for name in FIRST_OPTIONS.get(path_of(ctx), ()):
-            places[name] = len(places)
-
-        def place_of(parameter: Any) -> int:
-            # Arguments first; sorting is stable, so options without a place stay in their order.
-            if isinstance(parameter, TyperArgument):
-                return -1
-            return min(places.get(name, len(places)) for name in parameter.opts)
-
-        return sorted(parameters, key=place_of)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: the first options of the command, or after --help-all every one.
-
-        A command with few options shows them all, but for those that the program's help has.
-        """
-        if self.is_whole_help:
-            super().format_help(ctx, formatter)
-            return
-        first = FIRST_OPTIONS.get(path_of(ctx))
-        # A copy is shown, because the options that the help leaves out are still parsed and
-        # completed by the shell.
-        shown = copy.copy(self)
-        shown.is_whole_help = True
-        shown.params = []
-        for parameter in self.params:
-            is_argument = isinstance(parameter, TyperArgument)
-            if first is None:
-                if set(OF_THE_PROGRAM).isdisjoint(parameter.opts):
-                    shown.params.append(parameter)
-            elif is_argument or not set(first).isdisjoint(parameter.opts):
-                shown.params.append(_in_brief(parameter))
-        if first is not None:
-            shown.epilog = f"{self.epilog}\n\n{MORE_OPTIONS}"
-        shown.format_help(ctx, formatter)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words that follow the command."""
-        # A budget that was typed twice must not be replaced silently by the larger one.
-        # `order` has the parameter of every option as often as it was typed.
-        *_, order = self.make_parser(ctx).parse_args(list(args))
-        for parameter in order:
-            repeatable = getattr(parameter, "multiple", True)
-            is_flag = getattr(parameter, "is_flag", True)
-            times = order.count(parameter)
-            if times > 1 and not repeatable and not is_flag:
-                raise typer.BadParameter(
-                    f"{parameter.opts[0]} takes one value, and is given {times} times",
-                    ctx,
-                )
-        return super().parse_args(ctx, args)
-
-
-def path_of(ctx: Any) -> str:
-    """The names of a command below the program: ``design``, ``nonstochastic measure``."""
-    return str(ctx.command_path).partition(" ")[2]
-
-
-def _in_brief(parameter: Any) -> Any:
-    """A parameter of the short help: the first clause of its text, in the one panel of all."""
-    brief = copy.copy(parameter)
-    text = FIRST_CLAUSE.match(parameter.help or "")
-    if text is not None:
-        brief.help = f"{text[1].rstrip('.')}."
-    # Seven panels of three options each would cost fourteen lines of frames.
-    brief.rich_help_panel = None
-    brief.show_default = False
-    return brief
-
-
-def _whole_help(ctx: typer.Context, asked: bool) -> None:
-    """Print every option of a command and end it."""
-    # Shell completion parses half a line, and must print nothing.
-    if not asked or ctx.resilient_parsing:
-        return
-    shown = copy.copy(ctx.command)
-    if not isinstance(shown, PlainCommand):
-        raise TypeError(f"{ctx.command_path} has no whole help")
-    shown.is_whole_help = True
-    typer.echo(shown.get_help(ctx), nl=False)
-    raise typer.Exit
-
-
-class PlainGroup(Plain, TyperGroup):
-    """A group of commands."""
 
 
 def option(metavar: str, help: str, default: Any = None, **declaration: Any) -> Any:
@@ -234,8 +116,7 @@ def groups_of(function: Callable[..., Any]) -> dict[str, type[Any]]:
 def command(
     function: Callable[..., int | None], *, has_whole_help: bool = False
 ) -> Callable[..., int | None]:
-    """The command for typer: every group of options that `function` takes becomes its single
-    options.
+    """The command for typer, with single options in the place of the groups that `function` takes.
 
     A parameter `reporter` takes the `Reporter` of `main`. Other parameters stay as they are. The
     result of `function` is the exit code. With `has_whole_help` there is an option ``--help-all``.
@@ -244,6 +125,7 @@ def command(
 
     def run(**values: Any) -> int | None:
         """Make the groups of single values, and call `function` with them."""
+        # Its callback has ended the command if it was asked for.
         values.pop(HELP_ALL, None)
         arguments: dict[str, Any] = {}
         for name, group in groups.items():
@@ -259,8 +141,9 @@ def command(
             values[REPORTER] = reporter
         return function(**values, **arguments)
 
-    # typer reads names, help and options off the function: `run` must look like `function`, but
-    # with single options in the place of groups.
+    # typer reads names, help and options off the function, so `run` must look like `function`.
+    # Without annotations of its own, only those of the signature count, which has single options in
+    # the place of groups; `inspect.signature` returns `__signature__` where there is one.
     run.__name__ = function.__name__
     run.__doc__ = function.__doc__
     run.__module__ = function.__module__
@@ -271,24 +154,6 @@ def command(
         signature = signature.replace(parameters=parameters)
     vars(run)["__signature__"] = signature
     return run
-
-
-HELP_ALL_PARAMETER = inspect.Parameter(
-    HELP_ALL,
-    inspect.Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[
-        bool,
-        typer.Option(
-            "--help-all",
-            metavar="",
-            help="Show every option and exit.",
-            callback=_whole_help,
-            is_eager=True,
-        ),
-    ],
-)
-"""The option of commands whose `--help` is short."""
 
 
 def _signature(
@@ -319,6 +184,7 @@ def _signature(
     return inspect.Signature([*required, *optional])
 
 
+# Cached, because a dozen commands have the same groups, and the program's help loads all commands.
 @cache
 def _parameters(group: type[Any]) -> list[inspect.Parameter]:
     """The parameters of a group, as typer reads them."""
@@ -375,7 +241,9 @@ def _panel(group: type[Any], name: str) -> str | None:
     for base in group.__mro__:
         if name in inspect.get_annotations(base):
             title = (base.__doc__ or ".").strip()
-            return None if title.endswith(".") else title
+            if title.endswith("."):
+                return None
+            return title
     raise LookupError(f"{group.__name__} has no field {name}")
 
 
@@ -391,7 +259,10 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
                 continue
             if declaration.public is not None:
                 # Names of files say more of their owner than a line for others needs.
-                value = declaration.public if public else _relative(value)
+                if public:
+                    value = declaration.public
+                else:
+                    value = _relative(value)
             if not names:
                 arguments.append(value)
             elif value is True:
@@ -405,7 +276,9 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
 
 def _repeated(value: Any) -> list[Any]:
     """The values of an option, which has several if it may be repeated."""
-    return cast("list[Any]", value) if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    return [value]
 
 
 def _relative(value: Any) -> Any:

@@ -27,7 +27,9 @@ def number(option: str, text: str, *, zero: bool = False) -> float:
     except ValueError:
         value = math.nan
     if not (0.0 < value < math.inf or (value == 0.0 and zero)):
-        allowed = "a number of at least 0" if zero else "a positive number"
+        allowed = "a positive number"
+        if zero:
+            allowed = "a number of at least 0"
         raise InputError(f"{option} ({text!r}) must be {allowed}")
     return value
 
@@ -78,7 +80,10 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
         return None
     quoted = '"' in text
     try:
-        names = next(csv.reader([text], strict=True)) if quoted else text.split(",")
+        # Only a quote makes the text CSV; a lone quote in it is an error, and not part of a name.
+        names = text.split(",")
+        if quoted:
+            names = next(csv.reader([text], strict=True))
     except csv.Error as error:
         raise InputError(
             f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, '
@@ -88,7 +93,9 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
         raise InputError(f"{option} {text!r} contains an empty column name")
     if len(set(names)) < len(names):
         raise InputError(f"{option} {text!r} names a column twice")
-    return tuple(names) if quoted else text
+    if not quoted:
+        return text
+    return tuple(names)
 
 
 def names(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
@@ -351,7 +358,9 @@ def _side(
     `meant` turns words into nats, such as "2" of --at-most-times into ln 2.
     """
     if words is None:
-        return None if nats is None else _budget(option, nats)
+        if nats is None:
+            return None
+        return _budget(option, nats)
     if nats is not None:
         raise InputError(
             f"{option} and {spoken} are the same side of the budget: give one of them"

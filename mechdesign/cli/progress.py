@@ -318,4 +318,6 @@ def _times(reading: Reading) -> str:
         return f"{duration(reading.seconds)} so far"
     left = f"{duration(reading.seconds_left)} left"
     # Without a total the time left is that until the limit.
-    return f"at most {left}" if reading.total is None else left
+    if reading.total is None:
+        return f"at most {left}"
+    return left

@@ -155,7 +155,9 @@ def _total(
 
 def _missing_budget(entries: Sequence[Entry]) -> dict[str, Any]:
     """The budget of the record where there is none: nothing was released, or it is not known."""
-    draws = None if entries else 0
+    draws: int | None = 0
+    if entries:
+        draws = None
     return {"draws": draws, "eps_l": None, "eps_u": None, "eps_ldp": None}
 
 
@@ -224,7 +226,8 @@ HEADER = ("when (UTC)", "data", "records", "column", "channel", "draw", "from", 
 
 def _table(entries: Sequence[Entry]) -> list[str]:
     """A line for each column of each release; `_draw_numbers` has its draw."""
-    from mechdesign.report.wording import aligned, label
+    from mechdesign.report.layout import aligned
+    from mechdesign.report.wording import label
 
     rows: list[tuple[str, ...]] = [HEADER]
     for entry, numbers in zip(entries, _draw_numbers(entries), strict=True):

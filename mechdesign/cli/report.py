@@ -127,7 +127,9 @@ class ReportOptions:
             again = commands(line, output, public=False)
             reports[self.report] = attributed(internal, channel, again, files)
         if self.public_report is not None:
-            satisfied = None if design is None else design.verified
+            satisfied: bool | None = None
+            if design is not None:
+                satisfied = design.verified
             public = public_report(channel, promise_of(channel), satisfied=satisfied)
             again = commands(design_line(channel, o.PUBLIC_CHANNEL), None, public=True)
             reports[self.public_report] = attributed(public, channel, again)
@@ -201,10 +203,12 @@ def report(
             f"{channel} is a public channel without its table, so it has no internal report: give "
             "--public-report FILE"
         )
+    # Without the table nobody can decide the verdict here.
     design: md.Design | None = None
+    satisfied: bool | None = None
     if loaded.joint is not None:
         design = design_behind(loaded, loaded.joint, notion)
-    satisfied = None if design is None else design.verified
+        satisfied = design.verified
     line = design_line(loaded, os.path.basename(channel))
     reports.save(loaded, design, reporter, line=line, output=channel, force=force)
     reporter.done("reported", reports.text(), **reports.files, satisfied=satisfied)
@@ -296,7 +300,9 @@ def commands(
     """Shell lines for a channel; `line` is the one that designed it, if it is known."""
     from mechdesign.report.record import Command
 
-    channel = o.PUBLIC_CHANNEL if file is None else os.path.basename(file)
+    channel = o.PUBLIC_CHANNEL
+    if file is not None:
+        channel = os.path.basename(file)
     audit = [PROGRAM, "audit", channel]
     holder = ""
     # A public channel file has no table to be audited on.

@@ -45,7 +45,9 @@ def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
     if isinstance(channel, (md.RowChannel, md.BoxChannel)):
         _show_rows(channel, common, as_csv=as_csv)
         return
-    text = matrix_csv if as_csv else channel_text
+    text = channel_text
+    if as_csv:
+        text = matrix_csv
     common.answer(lambda: channel_record(channel), lambda: text(channel))
 
 
@@ -61,9 +63,13 @@ def _show_rows(
 
     if isinstance(channel, md.BoxChannel):
         record = box_channel_record(channel)
-        text = box_codebook_text(channel) if as_csv else channel.summary()
+        text = channel.summary()
+        if as_csv:
+            text = box_codebook_text(channel)
     else:
         record = row_channel_record(channel)
-        text = row_codebook_text(channel) if as_csv else row_channel_text(channel)
+        text = row_channel_text(channel)
+        if as_csv:
+            text = row_codebook_text(channel)
     # The end of the last line is printed with the answer.
     common.answer(lambda: record, text.rstrip)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mechdesign.report.plots import new_figure, save_figure, settings
+from mechdesign.report.drawing import new_figure, save_figure, settings
 
 CURVES = (("possible_error", "--"), ("worst_error", "-"), ("mean_error", "-"))
 """The errors of a plot, and their line styles; the possible one does not depend on the data."""

@@ -30,7 +30,7 @@ from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.nonstochastic.output_budgets import ASSUMPTIONS, epsilon_for
 from mechdesign.nonstochastic.sizes import sized_quantizer
 from mechdesign.report import blocks as b
-from mechdesign.report.plots import COLOURS, PAGE, new_figure, picture_of, settings
+from mechdesign.report.drawing import COLOURS, PAGE, new_figure, picture_of, settings
 from mechdesign.report.writing import HTML, check_report, document_text, save_text
 
 BANNER = (

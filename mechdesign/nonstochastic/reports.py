@@ -22,12 +22,12 @@ from mechdesign.nonstochastic.output_budgets import (
 )
 from mechdesign.nonstochastic.release_answers import RangeRelease
 from mechdesign.nonstochastic.sizes import released_number
-from mechdesign.report import wording
+from mechdesign.report import templates, wording
 
 
 def text_of(macro: str, *facts: Any, **options: Any) -> str:
     """The text of a macro of ``reports.txt.jinja`` for these facts, without a final newline."""
-    return wording.text_of(_macros(), macro, *facts, **options)
+    return templates.text_of(_macros(), macro, *facts, **options)
 
 
 @cache
@@ -38,7 +38,7 @@ def _macros() -> Any:
         "many": "{:,}".format,
         "names": _crossed,
     }
-    return wording.macros_of(
+    return templates.macros_of(
         "reports.txt.jinja",
         filters,
         package="mechdesign.nonstochastic",

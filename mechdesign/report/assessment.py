@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 from mechdesign.core.wording import listed
 from mechdesign.leaks.assessment import Assessment, ColumnAssessment, Disclosure
-from mechdesign.report import blocks as b
-from mechdesign.report.wording import aligned, count, label, paragraph, percent
+from mechdesign.report import blocks
+from mechdesign.report.layout import aligned, paragraph
+from mechdesign.report.wording import count, label, percent
 
 _Shown: TypeAlias = Callable[[str], str]
 """How the name of a column is shown."""
@@ -61,13 +62,13 @@ def assessment_text(assessment: Assessment) -> str:
     return "\n".join(lines)
 
 
-def assessment_page(assessment: Assessment, source: str, again: str) -> b.Document:
+def assessment_page(assessment: Assessment, source: str, again: str) -> blocks.Document:
     """The same as a page for those who may see the data; `again` is the command that repeats it."""
     columns = [_shaded_row(column) for column in assessment.columns]
-    pairs = [b.cells(*_figures(pair, b.short)) for pair in assessment.pairs]
-    opening = b.paragraphs(_opening_texts(assessment))
-    notes = b.paragraphs(_note_texts(assessment))
-    return b.Document(
+    pairs = [blocks.cells(*_figures(pair, blocks.short)) for pair in assessment.pairs]
+    opening = blocks.paragraphs(_opening_texts(assessment))
+    notes = blocks.paragraphs(_note_texts(assessment))
+    return blocks.Document(
         title="What the table says about the sensitive column",
         banner="Internal report: it is computed from the data. Do not publish.",
         internal=True,
@@ -77,21 +78,25 @@ def assessment_page(assessment: Assessment, source: str, again: str) -> b.Docume
         ),
         highlights=_cards(assessment),
         sections=(
-            b.Section("row", "The whole row", (*opening, *notes)),
-            b.Section(
+            blocks.Section("row", "The whole row", (*opening, *notes)),
+            blocks.Section(
                 "columns",
                 "Columns",
                 (
-                    *b.grid("Columns, worst first", HEADER, columns, "columns", LEFT),
-                    b.Text(LEGEND),
+                    *blocks.grid(
+                        "Columns, worst first", HEADER, columns, "columns", LEFT
+                    ),
+                    blocks.Text(LEGEND),
                 ),
             ),
-            b.Section(
+            blocks.Section(
                 "pairs",
                 "Pairs of columns",
                 (
-                    *b.grid("Pairs, worst first", PAIR_HEADER, pairs, "pairs", (0,)),
-                    b.Lines((("Assess again:", again),)),
+                    *blocks.grid(
+                        "Pairs, worst first", PAIR_HEADER, pairs, "pairs", (0,)
+                    ),
+                    blocks.Lines((("Assess again:", again),)),
                 ),
             ),
         ),
@@ -172,12 +177,12 @@ def _note_texts(assessment: Assessment) -> Sequence[str]:
     return notes
 
 
-def _shaded_row(column: ColumnAssessment) -> tuple[b.Cell, ...]:
+def _shaded_row(column: ColumnAssessment) -> tuple[blocks.Cell, ...]:
     """A row of the page's table: the more a column tells, the darker is that cell."""
-    row = list(b.cells(*_column_row(column, b.short)))
+    row = list(blocks.cells(*_column_row(column, blocks.short)))
     tells = HEADER.index("tells")
     strength = column.disclosure.information
-    row[tells] = b.Cell(row[tells].text, strength=strength)
+    row[tells] = blocks.Cell(row[tells].text, strength=strength)
     return tuple(row)
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.comparison.average_ways import AverageComparison
-from mechdesign.report import wording as w
+from mechdesign.report import layout, wording
 from mechdesign.report.average_section import NAMES, NO_PROMISE_FOR_ONE
 
 
@@ -24,32 +24,39 @@ def average_comparison_text(comparison: AverageComparison) -> str:
     average = comparison.average
     rows = [["way", "kept", "average", "factor", "outputs"]]
     for way in comparison.ways:
-        low = w.factor_text(way.achieved.eps_l, upper=False)
-        high = w.factor_text(way.achieved.eps_u, upper=True)
+        low = wording.factor_text(way.achieved.eps_l, upper=False)
+        high = wording.factor_text(way.achieved.eps_u, upper=True)
         rows.append(
             [
                 way.name,
-                w.percent_at_least(way.kept),
-                w.at_most(way.leakage),
+                wording.percent_at_least(way.kept),
+                wording.at_most(way.leakage),
                 f"{low} to {high}",
                 str(way.outputs),
             ]
         )
-    useful = w.title(joint.useful.columns)
-    sensitive = w.title(joint.sensitive.columns)
+    useful = wording.title(joint.useful.columns)
+    sensitive = wording.title(joint.sensitive.columns)
     lead = (
         f"{useful} is released; the {NAMES[average.measure]} about {sensitive} is at most "
-        f"{w.at_most(average.budget)} on average over released values."
+        f"{wording.at_most(average.budget)} on average over released values."
     )
     bound = comparison.design.certificate.upper_bound_nmi
     assert bound is not None
-    proof = f"No channel within this average keeps more than {w.percent_at_most(bound)} (proven)."
+    most = wording.percent_at_most(bound)
+    proof = f"No channel within this average keeps more than {most} (proven)."
     warning = (
         f"{NO_PROMISE_FOR_ONE}: the factors are those of the worst released values."
     )
-    texts = [w.paragraph(text) for text in (proof, warning)]
+    texts = [layout.paragraph(text) for text in (proof, warning)]
     return "\n".join(
-        [w.paragraph(lead, first=""), "", *w.aligned(rows, left=(0, 1)), "", *texts]
+        [
+            layout.paragraph(lead, first=""),
+            "",
+            *layout.aligned(rows, left=(0, 1)),
+            "",
+            *texts,
+        ]
     )
 
 

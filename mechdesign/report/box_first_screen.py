@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from mechdesign.analysis.box_truth import box_truth
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.mechanisms.box_result import BoxDesign
-from mechdesign.report import wording as w
+from mechdesign.report import layout, wording
 from mechdesign.report.box_sentences import (
     LITTLE,
     lead,
@@ -53,10 +53,10 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
         beyond_given=bool(channel.given),
         rivals="channel for these boxes",
     )
-    before = w.all_lines([lead(channel), *promise_lines(design.audit)])
-    before += ["", *w.lines_of(kept)]
+    before = layout.all_lines([lead(channel), *promise_lines(design.audit)])
+    before += ["", *layout.lines_of(kept)]
     limits = scope_items(channel, design.notion, design.utility)
-    after = ["", "Not covered", *w.item_lines(limits), "", FULL, *last]
+    after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
 
     # The columns, then the remarks share the lines between.
     room = MOST_LINES - len(before) - len(after)
@@ -73,9 +73,9 @@ def _columns(design: BoxDesign, room: int) -> list[str]:
         header.append("unchanged cells")
     rows = [header]
     for place, column in enumerate(design.utility.columns):
-        row = [w.title(column.columns), w.tenths_at_least(column.share)]
+        row = [wording.title(column.columns), wording.tenths_at_least(column.share)]
         if truth is not None:
-            row.append(w.tenths_at_least(truth[place]))
+            row.append(wording.tenths_at_least(truth[place]))
         rows.append(row)
     return lines_within(rows, room, "more column")
 
@@ -84,11 +84,13 @@ def _remarks(design: BoxDesign, room: int) -> list[str]:
     """What limits the promise and the search, whole; then how the boxes came about, if it fits."""
     channel = design.channel
     # Which values are promised only together, and that a search was stopped, is never cut.
-    needed = w.all_lines([*part_lines(channel), *w.remark_sentences(design.messages)])
+    needed = layout.all_lines(
+        [*part_lines(channel), *layout.remark_sentences(design.messages)]
+    )
     origin = [slice_sentence(design.utility, channel)]
     if design.nmi < LITTLE and design.limit is not None:
         origin.append(_rare_value(channel))
-    optional = w.all_lines(origin)
+    optional = layout.all_lines(origin)
     if len(needed) + len(optional) <= room:
         return [*needed, *optional]
     return [*needed, "Further remarks:  --full"]
@@ -96,7 +98,7 @@ def _remarks(design: BoxDesign, room: int) -> list[str]:
 
 def _rare_value(channel: BoxChannel) -> str:
     """The sensitive value that costs most, and the option that helps."""
-    secret = w.title(channel.sensitive.columns)
+    secret = wording.title(channel.sensitive.columns)
     rarest = rarest_values(channel, 1)
     named = ""
     if rarest:

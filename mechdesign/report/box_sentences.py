@@ -20,8 +20,8 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import listed, percent_of
 from mechdesign.notions import Notion, from_record
-from mechdesign.report import wording as w
-from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.report import wording
+from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
 LITTLE = 0.5
@@ -38,8 +38,8 @@ NOTHING_RELEASED = (
 
 def lead(channel: BoxChannel) -> str:
     """What is released, and what is protected, in a sentence."""
-    columns = w.titles(channel.columns)
-    secret = w.title(channel.sensitive.columns)
+    columns = wording.titles(channel.columns)
+    secret = wording.title(channel.sensitive.columns)
     verb = "is released"
     if len(channel.columns) > 1:
         verb = "are released together"
@@ -48,19 +48,21 @@ def lead(channel: BoxChannel) -> str:
         form = "in boxes that are filled with symbols"
     given = ""
     if channel.given:
-        given = f", {w.titles(channel.given)} as in the data"
+        given = f", {wording.titles(channel.given)} as in the data"
     return f"{columns} {verb} {form}{given}; {secret} is protected."
 
 
 def promise_lines(audit: BoxAudit) -> list[str]:
     """What a released row can do to a belief: in the population, and by the table."""
-    secret = w.title(audit.sensitive)
+    secret = wording.title(audit.sensitive)
     if audit.notion is None:
         return [f"A released row says nothing about {secret} beyond its given columns."]
-    verdict = "verified" if audit.satisfied else "VIOLATED"
+    verdict = "VIOLATED"
+    if audit.satisfied:
+        verdict = "verified"
     level = percent_of(audit.level)
-    population = w.change_text(audit.achieved, audit.notion, secret)
-    table = w.change_text(audit.on_table, audit.notion, secret)
+    population = wording.change_text(audit.achieved, audit.notion, secret)
+    table = wording.change_text(audit.on_table, audit.notion, secret)
     lines = [
         f"Population ({level} confidence): {population} ({verdict}).",
         f"Table (the records of the proof): {table}.",
@@ -74,7 +76,7 @@ def promise_lines(audit: BoxAudit) -> list[str]:
             "holds as one value, and not of each."
         )
     if audit.given:
-        given = ", ".join(w.label(name) for name in audit.given)
+        given = ", ".join(wording.label(name) for name in audit.given)
         lines.append(
             f"This compares with records of the same {given}, which the promise takes as known."
         )
@@ -83,21 +85,21 @@ def promise_lines(audit: BoxAudit) -> list[str]:
 
 def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     """What is kept of all columns and of each, with the bound for the boxes."""
-    columns = w.titles(utility.columns)
+    columns = wording.titles(utility.columns)
     beyond = ""
     if channel.given:
         beyond = ", beyond the given ones"
-    kept = w.tenths_at_least(utility.nmi)
+    kept = wording.tenths_at_least(utility.nmi)
     lines = [
         f"Kept: {kept} of the information in {columns}{beyond} ({utility.information:.4g} of "
         f"{utility.entropy:.4g} nats). No channel for these boxes keeps more than "
-        f"{w.at_most(utility.bound)} nats (proven).",
+        f"{wording.at_most(utility.bound)} nats (proven).",
     ]
     if len(utility.columns) > 1:
         shares: list[str] = []
         for column in utility.columns:
-            share = w.tenths_at_least(column.share)
-            shares.append(f"{w.title(column.columns)} {share}")
+            share = wording.tenths_at_least(column.share)
+            shares.append(f"{wording.title(column.columns)} {share}")
         lines.append(f"Of each column by itself: {', '.join(shares)}.")
     return lines
 
@@ -109,7 +111,9 @@ def unchanged_lines(channel: BoxChannel) -> list[str]:
         return []
     shares: list[str] = []
     for variable, share in zip(channel.columns, truth, strict=True):
-        shares.append(f"{w.title(variable.columns)} {w.tenths_at_least(share)}")
+        shares.append(
+            f"{wording.title(variable.columns)} {wording.tenths_at_least(share)}"
+        )
     manner = "released in a box of one value"
     if channel.fills:
         manner = "released as they are"
@@ -131,10 +135,10 @@ def slice_sentence(utility: BoxUtility, channel: BoxChannel) -> str:
     used = f"the other {others:,}"
     if proof < others:
         used = f"{proof:,} of {used}"
-    boxes = w.count(channel.boxes, "box", "boxes")
+    boxes = wording.count(channel.boxes, "box", "boxes")
     return (
-        f"The {boxes} of rows were learned on {w.count(channel.slice_records, 'record')}; the "
-        f"proof uses {used}."
+        f"The {boxes} of rows were learned on {wording.count(channel.slice_records, 'record')}; "
+        f"the proof uses {used}."
     )
 
 
@@ -146,7 +150,9 @@ def part_lines(channel: BoxChannel) -> list[str]:
     if silent == len(channel.parts):
         lines.append(NOTHING_RELEASED)
     elif silent:
-        verb = "has" if silent == 1 else "have"
+        verb = "have"
+        if silent == 1:
+            verb = "has"
         lines.append(
             f"{silent} of {len(channel.parts)} strata of the given columns {verb} too few records, "
             "or a single sensitive value. Nothing but the given columns is released there."
@@ -156,7 +162,7 @@ def part_lines(channel: BoxChannel) -> list[str]:
             # A group of one value is promised by itself, as every value is by default.
             if len(group) < 2:
                 continue
-            names = ", ".join(w.label(channel.sensitive.names[s]) for s in group)
+            names = ", ".join(wording.label(channel.sensitive.names[s]) for s in group)
             lines.append(
                 f"{channel.stratum_text(part)}promised together, as one value: {names}. Nothing "
                 "is promised of one of them against another."
@@ -187,9 +193,9 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
             f"known of their population, which costs most; {remedy}."
         )
     lines.append(
-        f"The limit that rare values set to every method is {w.at_most(limit.information)} nats "
-        f"(of {w.label(limit.value)}, Proposition 6); the columns have {utility.entropy:.4g}, so "
-        "it excludes nothing here."
+        f"The limit that rare values set to every method is {wording.at_most(limit.information)} "
+        f"nats (of {wording.label(limit.value)}, Proposition 6); the columns have "
+        f"{utility.entropy:.4g}, so it excludes nothing here."
     )
     return lines
 
@@ -213,8 +219,8 @@ def rarest_values(channel: BoxChannel, most: int) -> list[str]:
     by_count = sorted(range(len(counts)), key=lambda s: counts[s])
     texts: list[str] = []
     for s in by_count[:most]:
-        name = w.label(joint.sensitive.names[s])
-        texts.append(f"{name} ({w.count(counts[s], 'record')})")
+        name = wording.label(joint.sensitive.names[s])
+        texts.append(f"{name} ({wording.count(counts[s], 'record')})")
     return texts
 
 
@@ -222,7 +228,7 @@ def scope_items(
     channel: BoxChannel, notion: Notion | None, utility: BoxUtility | None
 ) -> list[str]:
     """What the promise does not cover."""
-    secret = w.title(channel.sensitive.columns)
+    secret = wording.title(channel.sensitive.columns)
     items = [
         "A population that the records were not drawn from independently.",
         "Other columns in the file, and a second release of the same record.",

@@ -18,8 +18,8 @@ from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.box_result import BoxDesign
-from mechdesign.notions import to_record
-from mechdesign.report import wording as w
+from mechdesign.notions import Notion, to_record
+from mechdesign.report import layout, wording
 from mechdesign.report.box_sentences import (
     kept_lines,
     lead,
@@ -31,34 +31,38 @@ from mechdesign.report.box_sentences import (
     slice_sentence,
     unchanged_lines,
 )
+from mechdesign.report.plain_values import optional_record
 
 
 def box_design_text(design: BoxDesign) -> str:
     """All sections of `design --release --confidence`, without a final newline."""
     channel = design.channel
-    lines = [lead(channel), *w.all_lines(promise_lines(design.audit)), ""]
+    lines = [lead(channel), *layout.all_lines(promise_lines(design.audit)), ""]
     sentences = [
         *kept_lines(design.utility, channel),
         *unchanged_lines(channel),
         slice_sentence(design.utility, channel),
         *part_lines(channel),
         *rare_lines(channel, design.utility),
-        *w.remark_sentences(design.messages),
+        *layout.remark_sentences(design.messages),
     ]
-    lines += w.all_lines(sentences)
+    lines += layout.all_lines(sentences)
     limits = scope_items(channel, design.notion, design.utility)
-    lines += ["", "Not covered", *w.item_lines(limits)]
+    lines += ["", "Not covered", *layout.item_lines(limits)]
     return "\n".join(lines)
 
 
 def box_design_record(design: BoxDesign) -> dict[str, Any]:
     """The record of `design --release --confidence --json`."""
     channel = design.channel
+    promise = "total"
+    if channel.given:
+        promise = "relative"
     return {
         "mechanism": "rows",
         "method": "boxes",
         "notion": to_record(design.notion),
-        "promise": "relative" if channel.given else "total",
+        "promise": promise,
         "objective": "information",
         "nmi": design.nmi,
         "mutual_information": design.information,
@@ -73,7 +77,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "levels": utility_record(design.utility, channel),
         "boxes": channel.boxes,
         "filled": channel.fills,
-        "limit": None if design.limit is None else asdict(design.limit),
+        "limit": optional_record(design.limit),
         "strata": len(channel.parts),
         "slice_records": channel.slice_records,
         "records": design.records,
@@ -85,16 +89,18 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
 
 def box_audit_text(audit: BoxAudit) -> str:
     """The text of `audit` on a channel for boxes."""
-    lines = w.all_lines(promise_lines(audit))
+    lines = layout.all_lines(promise_lines(audit))
     if audit.notion is not None:
-        verdict = "satisfied" if audit.satisfied else "VIOLATED"
+        verdict = "VIOLATED"
+        if audit.satisfied:
+            verdict = "satisfied"
         lines.append(
             f"{audit.notion.text} for the population: {verdict}, decided in exact arithmetic."
         )
         lines.append(
-            f"Population: {w.achieved_text(audit.achieved)} (nats, rounded up)."
+            f"Population: {wording.achieved_text(audit.achieved)} (nats, rounded up)."
         )
-        lines.append(f"Table: {w.achieved_text(audit.on_table)}.")
+        lines.append(f"Table: {wording.achieved_text(audit.on_table)}.")
     return "\n".join(lines)
 
 
@@ -102,7 +108,7 @@ def box_audit_record(audit: BoxAudit) -> dict[str, Any]:
     """The record of `audit --json` on a channel for boxes."""
     return {
         "satisfied": audit.satisfied,
-        "notion": None if audit.notion is None else to_record(audit.notion),
+        "notion": notion_record(audit.notion),
         "together": [list(group) for group in audit.together],
         "confidence": audit.level,
         "achieved": asdict(audit.achieved),
@@ -118,7 +124,9 @@ def box_channel_text(channel: BoxChannel) -> str:
     notion = notion_of(channel)
     sentences: list[str] = []
     if channel.utility is None:
-        promised = "nothing" if notion is None else notion.text
+        promised = "nothing"
+        if notion is not None:
+            promised = notion.text
         sentences.append(
             f"It promises {promised} for the population with {percent_of(channel.level)} "
             "confidence. This public file does not carry the counts that prove it."
@@ -128,7 +136,7 @@ def box_channel_text(channel: BoxChannel) -> str:
         sentences += kept_lines(channel.utility, channel)
         sentences += unchanged_lines(channel)
         sentences.append(slice_sentence(channel.utility, channel))
-    lines += w.all_lines([*sentences, *part_lines(channel)])
+    lines += layout.all_lines([*sentences, *part_lines(channel)])
     for part in channel.parts:
         lines += ["", *_part_description(channel, part)]
     return "\n".join(lines)
@@ -139,11 +147,11 @@ def _part_description(channel: BoxChannel, part: BoxPart) -> list[str]:
     stratum = channel.stratum_text(part)
     if part.channel is None:
         return [f"{stratum}nothing but the given columns is released"]
-    boxes = w.count(len(part.boxes), "box", "boxes")
-    outputs = w.count(len(part.channel.outputs), "output")
+    boxes = wording.count(len(part.boxes), "box", "boxes")
+    outputs = wording.count(len(part.channel.outputs), "output")
     lines = [f"{stratum}{boxes}, {outputs}"]
     for text in channel.box_texts(part):
-        lines.append(w.paragraph(text))
+        lines.append(layout.paragraph(text))
     return lines
 
 
@@ -155,9 +163,16 @@ def box_channel_record(channel: BoxChannel) -> dict[str, Any]:
         levels = utility_record(channel.utility, channel)
     return {
         **channel.to_record(),
-        "notion": None if notion is None else to_record(notion),
+        "notion": notion_record(notion),
         "levels": levels,
     }
+
+
+def notion_record(notion: Notion | None) -> dict[str, Any] | None:
+    """The notion of a channel for boxes; None where it releases nothing and promises nothing."""
+    if notion is None:
+        return None
+    return to_record(notion)
 
 
 def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, Any]]:
@@ -168,10 +183,13 @@ def utility_record(utility: BoxUtility, channel: BoxChannel) -> list[dict[str, A
     truth = box_truth(channel)
     levels: list[dict[str, Any]] = []
     for place, column in enumerate(utility.columns):
+        unchanged: float | None = None
+        if truth is not None:
+            unchanged = truth[place]
         levels.append(
             {
                 "columns": column.columns,
-                "truth": None if truth is None else truth[place],
+                "truth": unchanged,
                 "kept": column.share,
                 "information": column.kept,
                 "entropy": column.entropy,

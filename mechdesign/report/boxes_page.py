@@ -31,11 +31,10 @@ from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import percent_of
-from mechdesign.notions import Notion, to_record
-from mechdesign.report import blocks as b
-from mechdesign.report import box_sentences, boxes
-from mechdesign.report import wording as w
+from mechdesign.notions import Notion
+from mechdesign.report import blocks, box_sentences, boxes, wording
 from mechdesign.report.document import VERIFIED
+from mechdesign.report.plain_values import optional_record
 from mechdesign.report.rows_page import ledger_picture
 from mechdesign.report.writing import save_page
 from mechdesign.tables.confidence import set_of_record
@@ -113,12 +112,12 @@ def box_report(channel: BoxChannel) -> BoxReport:
     )
 
 
-def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
+def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
     """The report as a page for those who may see the table; `pictures` need matplotlib."""
     channel = report.channel
-    columns = w.titles(channel.columns)
-    secret = w.title(channel.sensitive.columns)
-    picture: list[b.Block] = []
+    columns = wording.titles(channel.columns)
+    secret = wording.title(channel.sensitive.columns)
+    picture: list[blocks.Block] = []
     if pictures:
         picture.append(ledger_picture(report.utility.columns))
     promise = [
@@ -128,20 +127,20 @@ def report_page(report: BoxReport, *, pictures: bool = True) -> b.Document:
     # The second of the lines, on single columns, is the table of this section.
     total = box_sentences.kept_lines(report.utility, channel)[0]
     kept = [total, *box_sentences.rare_lines(channel, report.utility)]
-    learned = b.Text(box_sentences.slice_sentence(report.utility, channel))
+    learned = blocks.Text(box_sentences.slice_sentence(report.utility, channel))
     scope = box_sentences.scope_items(channel, report.audit.notion, report.utility)
     sections = (
-        b.Section("promise", "What is promised", b.paragraphs(promise)),
-        b.Section(
+        blocks.Section("promise", "What is promised", blocks.paragraphs(promise)),
+        blocks.Section(
             "columns",
             "What each column keeps",
-            (*b.paragraphs(kept), *picture, *_column_blocks(report)),
+            (*blocks.paragraphs(kept), *picture, *_column_blocks(report)),
         ),
-        b.Section("boxes", "The boxes", (learned, *_box_blocks(report))),
-        b.Section("outputs", "Before and after", tuple(_output_blocks(report))),
-        b.Section("scope", "What is not covered", (b.Bullets(tuple(scope)),)),
+        blocks.Section("boxes", "The boxes", (learned, *_box_blocks(report))),
+        blocks.Section("outputs", "Before and after", tuple(_output_blocks(report))),
+        blocks.Section("scope", "What is not covered", (blocks.Bullets(tuple(scope)),)),
     )
-    return b.Document(
+    return blocks.Document(
         title=f"Release of {columns} in boxes, protecting {secret}",
         banner="Internal report: it is computed from the table. Do not publish.",
         internal=True,
@@ -162,7 +161,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "sensitive": list(channel.sensitive.columns),
         "secrets": list(channel.sensitive.names),
         "given": [list(variable.columns) for variable in channel.given],
-        "notion": None if audit.notion is None else to_record(audit.notion),
+        "notion": boxes.notion_record(audit.notion),
         "satisfied": audit.satisfied,
         "confidence": audit.level,
         "achieved": asdict(audit.achieved),
@@ -171,7 +170,7 @@ def report_record(report: BoxReport) -> dict[str, Any]:
         "nmi": report.utility.nmi,
         "upper_bound_nmi": report.utility.upper_bound_nmi,
         "columns": boxes.utility_record(report.utility, channel),
-        "limit": None if report.utility.limit is None else asdict(report.utility.limit),
+        "limit": optional_record(report.utility.limit),
         "slice_records": channel.slice_records,
         "records": report.utility.records,
         "boxes": [asdict(row) for row in report.rows],
@@ -262,31 +261,31 @@ def _cards(report: BoxReport) -> tuple[tuple[str, str], ...]:
             ("Privacy notion", audit.notion.text),
             ("Verified", VERIFIED[audit.satisfied]),
         ]
-    cards.append(("Information kept", w.percent_at_least(report.utility.nmi)))
-    bound = w.percent_at_most(report.utility.upper_bound_nmi)
+    cards.append(("Information kept", wording.percent_at_least(report.utility.nmi)))
+    bound = wording.percent_at_most(report.utility.upper_bound_nmi)
     cards.append(("No channel for these boxes keeps more than", bound))
     return tuple(cards)
 
 
 def _times(achieved: Achieved, notion: Notion) -> str:
     """``0.5 to 2 times as probable``, on the sides that the notion bounds."""
-    return f"{w.times_text(achieved, notion)} as probable"
+    return f"{wording.times_text(achieved, notion)} as probable"
 
 
-def _column_blocks(report: BoxReport) -> list[b.Block]:
+def _column_blocks(report: BoxReport) -> list[blocks.Block]:
     """What each column keeps and loses, and how many of its cells stay as they are."""
     truth = box_truth(report.channel)
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     for place, column in enumerate(report.utility.columns):
         unchanged = "-"
         if truth is not None:
-            unchanged = w.percent_at_least(truth[place])
+            unchanged = wording.percent_at_least(truth[place])
         rows.append(
-            b.cells(
-                b.short(w.title(column.columns)),
-                w.percent(column.share),
-                w.percent(1.0 - column.share),
-                w.about(column.entropy),
+            blocks.cells(
+                blocks.short(wording.title(column.columns)),
+                wording.percent(column.share),
+                wording.percent(1.0 - column.share),
+                wording.about(column.entropy),
                 unchanged,
             )
         )
@@ -295,45 +294,52 @@ def _column_blocks(report: BoxReport) -> list[b.Block]:
         "A released box tells this share of the information in the true value of a column, each "
         "column by itself. What is lost went to the boxes and to the randomisation. "
     )
-    explanation += FILLED if report.channel.fills else BOXED
+    if report.channel.fills:
+        explanation += FILLED
+    else:
+        explanation += BOXED
     caption = "What each column keeps"
-    return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]
+    return [blocks.Text(explanation), *blocks.grid(caption, header, rows, "columns")]
 
 
-def _box_blocks(report: BoxReport) -> list[b.Block]:
+def _box_blocks(report: BoxReport) -> list[blocks.Block]:
     """Every box in words, with the records of the proof in it."""
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     is_given = bool(report.channel.given)
     for row in report.rows:
-        texts = [b.isolated(w.label(row.box)), f"{row.records:,}", w.percent(row.share)]
+        texts = [
+            blocks.isolated(wording.label(row.box)),
+            f"{row.records:,}",
+            wording.percent(row.share),
+        ]
         if is_given:
-            texts.insert(0, b.short(row.stratum))
-        rows.append(b.cells(*texts))
+            texts.insert(0, blocks.short(row.stratum))
+        rows.append(blocks.cells(*texts))
     header = ("box", "records", "share")
     left = (0,)
     if is_given:
         header = ("given", *header)
         left = (0, 1)
     caption = "The boxes, and the records of the proof in each of them"
-    return b.grid(caption, header, rows, "boxes", left=left)
+    return blocks.grid(caption, header, rows, "boxes", left=left)
 
 
-def _output_blocks(report: BoxReport) -> list[b.Block]:
+def _output_blocks(report: BoxReport) -> list[blocks.Block]:
     """Every output, with what it does to a belief by the table and in the population."""
     notion = report.audit.notion
     if notion is None:
-        return [b.Text(box_sentences.NOTHING_RELEASED)]
-    secret = w.title(report.channel.sensitive.columns)
-    rows: list[tuple[b.Cell, ...]] = []
+        return [blocks.Text(box_sentences.NOTHING_RELEASED)]
+    secret = wording.title(report.channel.sensitive.columns)
+    rows: list[tuple[blocks.Cell, ...]] = []
     is_given = bool(report.channel.given)
     for row in report.outputs:
-        texts = [b.short(row.output), w.percent(row.share)]
+        texts = [blocks.short(row.output), wording.percent(row.share)]
         texts += [_times(row.on_table, notion), _times(row.achieved, notion)]
         if is_given:
-            texts.insert(0, b.short(row.stratum))
-        rows.append(b.cells(*texts))
+            texts.insert(0, blocks.short(row.stratum))
+        rows.append(blocks.cells(*texts))
     header = ("output", "share of rows", "table", "population")
     if is_given:
         header = ("given", *header)
     caption = f"What each output makes of the probability of any {secret}"
-    return b.grid(caption, header, rows, "outputs")
+    return blocks.grid(caption, header, rows, "outputs")

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechdesign.report import blocks as b
-from mechdesign.report import wording as w
-from mechdesign.report.content import names_of
+from mechdesign.report import blocks, wording
+from mechdesign.report.asked import names_of
 from mechdesign.report.record import ChannelTable, Report
 
 MOST_MATRIX_OUTPUTS = 20
@@ -19,14 +18,14 @@ MOST_MATRIX_SYMBOLS = 40
 """Columns and rows of a matrix that a page can show whole."""
 
 
-def channel_blocks(report: Report) -> list[b.Block]:
+def channel_blocks(report: Report) -> list[blocks.Block]:
     """The matrix W(y|x), or, where it is too large, the most probable outputs of each symbol."""
     channel = report.channel
     useful = names_of(report.asked)[1]
     text = (
         f"Every value of {useful} is replaced by one of "
-        f"{w.count(len(channel.outputs), 'output')}, drawn with these probabilities. They are "
-        f"integers over {channel.denominator}; percentages here are rounded."
+        f"{wording.count(len(channel.outputs), 'output')}, drawn with these probabilities. They "
+        f"are integers over {channel.denominator}; percentages here are rounded."
     )
     fits = (
         len(channel.outputs) <= MOST_MATRIX_OUTPUTS
@@ -36,11 +35,11 @@ def channel_blocks(report: Report) -> list[b.Block]:
         table = [_matrix(channel, useful)]
     else:
         table = _most_probable(channel, useful)
-    remarks = b.label_remarks([*channel.symbols, *channel.outputs])
-    return [b.Text(text), *table, *remarks]
+    remarks = blocks.label_remarks([*channel.symbols, *channel.outputs])
+    return [blocks.Text(text), *table, *remarks]
 
 
-def codebook_blocks(report: Report) -> list[b.Block]:
+def codebook_blocks(report: Report) -> list[blocks.Block]:
     """The posterior P(x|y) of each output, and its extreme lifts."""
     codebook = report.codebook
     if codebook is None:
@@ -59,76 +58,79 @@ def codebook_blocks(report: Report) -> list[b.Block]:
         "smallest lift",
         "largest lift",
     )
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     for meaning in codebook:
         rows.append(
-            b.cells(
-                b.short(meaning.output),
+            blocks.cells(
+                blocks.short(meaning.output),
                 f"{tenths(meaning.probability)} %",
                 _listed(meaning.posterior),
-                w.at_least(meaning.lowest_lift),
-                w.at_most(meaning.highest_lift),
+                wording.at_least(meaning.lowest_lift),
+                wording.at_most(meaning.highest_lift),
             )
         )
-    table = b.grid("Posterior of each output", header, rows, "outputs", left=(2,))
-    blocks: list[b.Block] = [b.Text(text), *table]
+    table = blocks.grid("Posterior of each output", header, rows, "outputs", left=(2,))
+    parts: list[blocks.Block] = [blocks.Text(text), *table]
     # The remark is about the rows that the page shows.
-    shown = codebook[: b.MOST_ROWS]
-    if any(len(meaning.posterior) > b.MOST_SHARES for meaning in shown):
-        blocks.append(
-            b.Remark(
-                f"The {b.MOST_SHARES} most probable symbols of each output are listed. "
-                f"{b.ALL_IN_JSON}"
+    shown = codebook[: blocks.MOST_ROWS]
+    if any(len(meaning.posterior) > blocks.MOST_SHARES for meaning in shown):
+        parts.append(
+            blocks.Remark(
+                f"The {blocks.MOST_SHARES} most probable symbols of each output are listed. "
+                f"{blocks.ALL_IN_JSON}"
             )
         )
-    return blocks
+    return parts
 
 
-def _matrix(channel: ChannelTable, useful: str) -> b.Block:
+def _matrix(channel: ChannelTable, useful: str) -> blocks.Block:
     """All probabilities, a row for each symbol: the larger one is, the darker its cell."""
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     for name, row in zip(channel.symbols, channel.rows, strict=True):
         shares = {entry.output: entry.share for entry in row}
-        cells = [b.Cell(b.short(name))]
+        cells = [blocks.Cell(blocks.short(name))]
         for output in range(len(channel.outputs)):
             # The record has the positive entries alone.
             if output in shares:
                 share = shares[output]
-                cells.append(b.Cell(tenths(share), share))
+                cells.append(blocks.Cell(tenths(share), share))
             else:
-                cells.append(b.Cell(""))
+                cells.append(blocks.Cell(""))
         rows.append(tuple(cells))
     caption = f"P(output | {useful}) in %; an empty cell is exactly zero"
-    header = (useful, *map(b.short, channel.outputs))
-    return b.Grid(caption, header, tuple(rows))
+    header = (useful, *map(blocks.short, channel.outputs))
+    return blocks.Grid(caption, header, tuple(rows))
 
 
-def _most_probable(channel: ChannelTable, useful: str) -> list[b.Block]:
+def _most_probable(channel: ChannelTable, useful: str) -> list[blocks.Block]:
     """The outputs of every symbol in words, the most probable first."""
     remark = (
         f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} "
-        f"probabilities: the {b.MOST_SHARES} most probable outputs of every value of {useful} "
-        f"are listed, the others summed up. {b.ALL_IN_JSON}"
+        f"probabilities: the {blocks.MOST_SHARES} most probable outputs of every value of {useful} "
+        f"are listed, the others summed up. {blocks.ALL_IN_JSON}"
     )
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     for name, row in zip(channel.symbols, channel.rows, strict=True):
         shares = [(channel.outputs[entry.output], entry.share) for entry in row]
-        rows.append(b.cells(b.short(name), _listed(shares)))
+        rows.append(blocks.cells(blocks.short(name), _listed(shares)))
     caption = f"What is released for every value of {useful}"
     header = (useful, "outputs, with their probabilities")
-    return [b.Remark(remark), *b.grid(caption, header, rows, useful, left=(1,))]
+    return [
+        blocks.Remark(remark),
+        *blocks.grid(caption, header, rows, useful, left=(1,)),
+    ]
 
 
 def _listed(shares: Sequence[tuple[str, float]]) -> str:
     """The most probable names with their shares, and the rest together."""
     largest_first = sorted(shares, key=lambda named: -named[1])
     parts: list[str] = []
-    for name, share in largest_first[: b.MOST_SHARES]:
-        parts.append(f"{b.short(name)} {tenths(share)} %")
-    rest = largest_first[b.MOST_SHARES :]
+    for name, share in largest_first[: blocks.MOST_SHARES]:
+        parts.append(f"{blocks.short(name)} {tenths(share)} %")
+    rest = largest_first[blocks.MOST_SHARES :]
     if rest:
         total = sum(share for _, share in rest)
-        parts.append(f"{w.count(len(rest), 'other')} together {tenths(total)} %")
+        parts.append(f"{wording.count(len(rest), 'other')} together {tenths(total)} %")
     return "; ".join(parts)
 
 
@@ -141,5 +143,7 @@ def tenths(share: float) -> str:
     if text == "0.0":
         return "<0.1"
     if text == "100.0":
-        return "100" if share == 1.0 else ">99.9"
+        if share == 1.0:
+            return "100"
+        return ">99.9"
     return text

@@ -38,12 +38,8 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
-from mechdesign.report.content import (
-    full_report,
-    origin_of,
-    public_report,
-    summary_report,
-)
+from mechdesign.report.asked import origin_of
+from mechdesign.report.content import full_report, public_report, summary_report
 from mechdesign.report.record import Command, Fact, Report
 from mechdesign.report.sentences import spending_texts
 from mechdesign.report.wording import label
@@ -107,7 +103,10 @@ def write_report(
             "a channel that breaks its promise has no report; mechdesign.audit says where"
         )
     if public:
-        satisfied = None if result is None else True
+        # None says that nobody checked it here: without the table it cannot be decided.
+        satisfied: bool | None = None
+        if result is not None:
+            satisfied = True
         report = public_report(channel, notion, satisfied=satisfied)
     elif result is None or joint is None:
         raise InputError(
@@ -156,10 +155,14 @@ def internal_report(
     curve: Curve | None = None
     if axis is not None:
         with watch("computing the curve", unit="budgets") as work:
-            progress = None if work is None else work.at
+            progress = None
+            if work is not None:
+                progress = work.at
             curve, reason = curve_through(joint, design, axis, progress, seconds)
     report = full_report(summary, channel, joint, measures)
-    absent = {} if curve is not None else {"curve": reason}
+    absent: dict[str, str] = {}
+    if curve is None:
+        absent["curve"] = reason
     return replace(report, curve=curve, absent=absent)
 
 

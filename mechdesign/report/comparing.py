@@ -21,8 +21,8 @@ from typing import Any
 from mechdesign.comparison.recommending import MOST, NEARLY, Recommendation, falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
-from mechdesign.report import wording as w
-from mechdesign.report.plots import curve_name
+from mechdesign.report import layout, plain_values, wording
+from mechdesign.report.plot_lines import curve_name
 from mechdesign.report.sentences import text_of
 
 MOST_LINES = 16
@@ -45,7 +45,7 @@ def comparison_text(
         sections.append(_section(curve, members))
     pairs = falls(rows)
     if pairs:
-        texts = [w.paragraph(fall_text(before, after)) for before, after in pairs]
+        texts = [layout.paragraph(fall_text(before, after)) for before, after in pairs]
         sections.append("\n".join(["Falling curves", *texts]))
     if recommendations is not None:
         sections.append(recommendation_text(recommendations))
@@ -129,7 +129,7 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     notes = _notes(lines[1:], step)
     if notes:
         heading += f" ({'; '.join(notes)})"
-    return "\n".join([heading, *w.aligned(lines)])
+    return "\n".join([heading, *layout.aligned(lines)])
 
 
 def _notes(lines: Sequence[Sequence[str]], step: int) -> list[str]:
@@ -182,7 +182,7 @@ def _beliefs(advice: Recommendation) -> str:
     header = ["epsilon", "kept"]
     before = ["before", ""]
     for s in shown:
-        header.append(w.label(advice.symbols[s]))
+        header.append(wording.label(advice.symbols[s]))
         before.append(_percent(advice.before[s], ROUND_HALF_EVEN, "0.1"))
     lines = [header, before]
     for point in advice.beliefs:
@@ -196,7 +196,7 @@ def _beliefs(advice: Recommendation) -> str:
     heading = f"Beliefs, {_name(advice)}: % before, lowest..highest after a release"
     if len(shown) < len(last):
         heading += f"; the {MOST_BELIEFS} of {len(last)} that can change most"
-    return "\n".join([heading, *w.aligned(lines)])
+    return "\n".join([heading, *layout.aligned(lines)])
 
 
 def _advice_record(advice: Recommendation) -> dict[str, Any]:
@@ -217,7 +217,8 @@ def _advice_record(advice: Recommendation) -> dict[str, Any]:
         "notion": advice.notion,
         "lam": advice.lam,
         "at_most_twice": [
-            w.picked(row, "mechanism", "epsilon", "nmi") for row in advice.twice
+            plain_values.picked(row, "mechanism", "epsilon", "nmi")
+            for row in advice.twice
         ],
         "keeps_most": most,
         "before": dict(zip(advice.symbols, advice.before, strict=True)),

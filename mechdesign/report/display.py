@@ -26,7 +26,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about, percent_of
 from mechdesign.leaks.assessment import Assessment
 from mechdesign.mechanisms.result import Design
-from mechdesign.report import comparing, plots, releases, terminal
+from mechdesign.report import comparing, drawing, plot_lines, plots, releases, terminal
 from mechdesign.report.assessment import assessment_text
 from mechdesign.report.pages import laid_out
 from mechdesign.report.row_comparison import row_comparison_text
@@ -102,7 +102,7 @@ def html(shown: Any) -> str:
 
 def plot(shown: Any, ax: Any = None) -> Any:
     """A picture in matplotlib axes, by default new ones; returns the axes."""
-    plots.check_matplotlib()
+    drawing.check_matplotlib()
     axes = ax
     if axes is None:
         axes = import_module("matplotlib.pyplot").subplots()[1]
@@ -127,8 +127,8 @@ def plot(shown: Any, ax: Any = None) -> Any:
         case RowComparison():
             _draw_row_comparison(axes, shown)
         case Comparison():
-            panel = plots.PANELS[0]
-            plots.draw_panel(axes, panel, shown.rows, plots.series(shown.rows))
+            lines = plot_lines.series(shown.rows)
+            plots.draw_panel(axes, plots.UTILITY, shown.rows, lines)
             axes.legend(fontsize="small")
         case _:
             raise TypeError(f"there is no picture of {type(shown).__name__}")

@@ -18,13 +18,14 @@ from fractions import Fraction
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.result import Design
-from mechdesign.report import blocks as b
-from mechdesign.report import wording as w
+from mechdesign.report import blocks, layout, wording
+from mechdesign.report.asked import names_of
 from mechdesign.report.collect import remarks_of
-from mechdesign.report.content import FREE, FREE_SIDE, names_of, summary_report
+from mechdesign.report.content import summary_report
 from mechdesign.report.document import lead_of
 from mechdesign.report.least_section import least_blocks, moved_text
 from mechdesign.report.record import Belief, Report
+from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.tables.joint import Joint
 
 MOST_LINES = 25
@@ -65,10 +66,10 @@ def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[
     The header stays even without room, and one line is for the number of the others.
     """
     if len(rows) <= room:
-        return w.aligned(rows, left=(0,))
+        return layout.aligned(rows, left=(0,))
     shown = rows[: max(1, room - 1)]
-    others = w.count(len(rows) - len(shown), hidden)
-    return [*w.aligned(shown, left=(0,)), f"  and {others}:  --full"]
+    others = wording.count(len(rows) - len(shown), hidden)
+    return [*layout.aligned(shown, left=(0,)), f"  and {others}:  --full"]
 
 
 def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) -> str:
@@ -79,9 +80,11 @@ def kept_sentence(nmi: float, bound: float, *, beyond_given: bool, rivals: str) 
     beyond = ""
     if beyond_given:
         beyond = " beyond the given ones"
+    kept = wording.tenths_at_least(nmi)
+    most = wording.percent_at_most(bound, step=wording.TENTH)
     return (
-        f"Kept: {w.tenths_at_least(nmi)} of the information in the released columns{beyond}; no "
-        f"{rivals} keeps more than {w.percent_at_most(bound, step=w.TENTH)} (proven)."
+        f"Kept: {kept} of the information in the released columns{beyond}; "
+        f"no {rivals} keeps more than {most} (proven)."
     )
 
 
@@ -92,7 +95,7 @@ def _promise_lines(design: Design, report: Report) -> list[str]:
     if isinstance(limits, LiftLimits) and limits.need_shares:
         # "Any value" must be true of the symbol with the largest budgets, too.
         widest = limits.loosest
-        factors = w.range_text(widest.lower, widest.upper)
+        factors = wording.range_text(widest.lower, widest.upper)
         table = (
             f"Table: a released value makes any value of {sensitive} {factors} as "
             "probable"
@@ -104,7 +107,7 @@ def _promise_lines(design: Design, report: Report) -> list[str]:
     else:
         # Averages of lifts, and ratios between two rows, bound no single factor directly.
         table = f"Table: {report.promise.statement}"
-    return [*w.lines_of(table), *w.lines_of(_population_text(design))]
+    return [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
 
 
 def _population_text(design: Design) -> str:
@@ -117,7 +120,7 @@ def _population_text(design: Design) -> str:
                 "Population: not computed where each of several columns is protected."
             )
         return "Population: unknown, because the table has no numbers of records."
-    factors = w.times_text(population.achieved, design.notion)
+    factors = wording.times_text(population.achieved, design.notion)
     level = percent_of(population.level)
     text = f"Population ({level} confidence): {factors} as probable"
     if design.confidence is not None:
@@ -152,20 +155,20 @@ def _belief_lines(report: Report, room: int) -> list[str]:
     most_changed = set(by_change[:rows])
     sensitive = names_of(report.asked)[0]
     lines: list[Sequence[str]] = [
-        (w.label(sensitive), "before", "lowest after", "highest after")
+        (wording.label(sensitive), "before", "lowest after", "highest after")
     ]
     # In the order of the table, which readers know, and not in that of the changes.
     for belief in beliefs:
         if belief in most_changed:
             lines.append(
                 (
-                    b.short(belief.symbol),
-                    w.percent(belief.before, step=w.TENTH),
-                    w.tenths_at_least(belief.lowest),
-                    w.percent_at_most(belief.highest, step=w.TENTH),
+                    blocks.short(belief.symbol),
+                    wording.percent(belief.before, step=wording.TENTH),
+                    wording.tenths_at_least(belief.lowest),
+                    wording.percent_at_most(belief.highest, step=wording.TENTH),
                 )
             )
-    table = w.aligned(lines, left=(0,))
+    table = layout.aligned(lines, left=(0,))
     if len(beliefs) > rows:
         table.append(f"  ({rows} of {len(beliefs):,}: those that can change most)")
     return [*table, ""]
@@ -182,29 +185,29 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
     kept = report.kept
     if kept is None:
         raise TypeError("the summary of a design has its utility")
-    text = f"Kept: {w.tenths_at_least(kept.nmi)} of the information in {useful}"
+    text = f"Kept: {wording.tenths_at_least(kept.nmi)} of the information in {useful}"
     if kept.gap_nmi is not None:
-        gap = w.percent_at_most(max(kept.gap_nmi, 0.0))
+        gap = wording.percent_at_most(max(kept.gap_nmi, 0.0))
         text += f", within {gap} of the best possible ({kept.scope})"
-    lines = w.lines_of(f"{text}.")
+    lines = layout.lines_of(f"{text}.")
     for sentence in report.purpose:
-        lines += w.lines_of(sentence)
+        lines += layout.lines_of(sentence)
     if report.least is not None:
         for block in least_blocks(report.least, useful):
-            if isinstance(block, b.Text):
-                lines += w.lines_of(block.text)
+            if isinstance(block, blocks.Text):
+                lines += layout.lines_of(block.text)
     else:
         unchanged = unchanged_share(design)
         if unchanged is not None:
-            share = w.tenths_at_least(float(unchanged))
-            lines += w.lines_of(
+            share = wording.tenths_at_least(float(unchanged))
+            lines += layout.lines_of(
                 f"Unchanged: {share} of the records are released with their own {useful} "
                 "(expected)."
             )
     for moved in report.numbers:
-        lines += w.lines_of(moved_text(moved))
+        lines += layout.lines_of(moved_text(moved))
     for remark in kept.remarks:
-        lines += w.lines_of(w.label(remark))
+        lines += layout.lines_of(wording.label(remark))
     return lines
 
 
@@ -235,7 +238,7 @@ def _uncovered_lines(design: Design, report: Report) -> list[str]:
         items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
     ratio = design.achieved.eps_ldp
     if math.isfinite(ratio):
-        factor = w.short_factor(ratio, upper=True)
+        factor = wording.short_factor(ratio, upper=True)
         items.append(
             f"Other probabilities of {sensitive} than the table's: then the factor is at most "
             f"{factor}."
@@ -244,4 +247,4 @@ def _uncovered_lines(design: Design, report: Report) -> list[str]:
         items.append(
             "The population figure assumes independent records and categories fixed in advance."
         )
-    return ["Not covered", *w.item_lines(items)]
+    return ["Not covered", *layout.item_lines(items)]

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 from mechdesign.auditing.composition import sum_above
 from mechdesign.release.moved_numbers import Moved, distance_text, unit_of
-from mechdesign.report import blocks as b
-from mechdesign.report import wording as w
+from mechdesign.report import blocks, wording
 from mechdesign.report.record import LeastKept
 
 MOST_BARS = 16
@@ -29,7 +28,7 @@ COST = {
 """By the distance of the objective; None for a matrix of costs."""
 
 
-def least_blocks(least: LeastKept, useful: str) -> list[b.Block]:
+def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
     """The expected cost with its proven bound, the conditions, and which symbols stay
     as they are.
     """
@@ -39,31 +38,31 @@ def least_blocks(least: LeastKept, useful: str) -> list[b.Block]:
         texts += _cost_texts(least, useful)
     texts += _frequency_texts(least, useful)
     if asked["forbid"]:
-        pairs = w.count(len(asked["forbid"]), "pair")
+        pairs = wording.count(len(asked["forbid"]), "pair")
         texts.append(f"{pairs} of symbols is never released one for the other.")
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     for name, share in least.by_symbol:
-        rows.append(b.cells(b.short(name), w.percent_at_least(share)))
+        rows.append(blocks.cells(blocks.short(name), wording.percent_at_least(share)))
     caption = f"Probability that every value of {useful} is released as it is"
-    table = b.grid(caption, (useful, "stays true"), rows, useful)
-    return [*b.paragraphs(texts), *table]
+    table = blocks.grid(caption, (useful, "stays true"), rows, useful)
+    return [*blocks.paragraphs(texts), *table]
 
 
-def number_blocks(numbers: Sequence[Moved]) -> list[b.Block]:
+def number_blocks(numbers: Sequence[Moved]) -> list[blocks.Block]:
     """How far numbers move, and their histogram before and after."""
-    blocks: list[b.Block] = []
+    parts: list[blocks.Block] = []
     for moved in numbers:
-        blocks.append(b.Text(moved_text(moved)))
-        blocks.append(_histogram(moved))
-    return blocks
+        parts.append(blocks.Text(moved_text(moved)))
+        parts.append(_histogram(moved))
+    return parts
 
 
 def moved_text(moved: Moved) -> str:
     """How far the numbers of a column move, and their correlation."""
-    column = w.label(moved.column)
+    column = wording.label(moved.column)
     if moved.edges:
         opening = (
-            f"{column} is in {w.count(len(moved.labels), 'bin')}. Published as medians "
+            f"{column} is in {wording.count(len(moved.labels), 'bin')}. Published as medians "
             "(apply --as representative), its"
         )
     else:
@@ -71,7 +70,8 @@ def moved_text(moved: Moved) -> str:
     distance = distance_text(moved.distance, moved.kind)
     text = f"{opening} numbers are expected to move by {distance}"
     if moved.correlation is not None:
-        text += f"; original and released numbers have the correlation {w.about(moved.correlation)}"
+        correlation = wording.about(moved.correlation)
+        text += f"; original and released numbers have the correlation {correlation}"
     return f"{text}."
 
 
@@ -81,20 +81,23 @@ def _cost_texts(least: LeastKept, useful: str) -> list[str]:
     bound = least.cost_lower_bound
     if least.truth is None or cost is None or bound is None:
         return []
-    truth = w.percent_at_least(least.truth)
+    truth = wording.percent_at_least(least.truth)
     kept = f"{truth} of the records are released with their own {useful} (expected)"
     if least.asked["name"] == "truth":
         # The cost is the share of changed records, so 1 - bound is the most that can stay.
-        most = w.percent_at_most(min(1.0, sum_above((1.0, -bound))))
+        most = wording.percent_at_most(min(1.0, sum_above((1.0, -bound))))
         return [f"{kept}; {BEST} keeps more than {most}."]
     distance = least.asked["distance"]
-    kind = least.kind if distance == "absolute" else "number"
+    # Only an absolute distance has the unit of the column.
+    kind = "number"
+    if distance == "absolute":
+        kind = least.kind
     # Times are in seconds: the unit is the largest that the cost has one of, of this many seconds.
     size, unit = unit_of(cost, kind)
     opening = COST[distance].format(useful=useful)
     return [
-        f"{opening} {w.at_most(cost / size)}{unit}; {BEST} comes below "
-        f"{w.at_least(bound / size)}{unit}. {kept}."
+        f"{opening} {wording.at_most(cost / size)}{unit}; {BEST} comes below "
+        f"{wording.at_least(bound / size)}{unit}. {kept}."
     ]
 
 
@@ -104,32 +107,32 @@ def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
     if least.asked["keep_frequencies"]:
         size = "up to the rounding to integers"
         if deviation is not None:
-            size = f"to within {w.at_most(deviation)}"
+            size = f"to within {wording.at_most(deviation)}"
         return [
             f"The expected share of every value of {useful} is that of the table, {size}."
         ]
     if deviation is not None:
-        largest = w.percent_at_most(deviation)
+        largest = wording.percent_at_most(deviation)
         return [f"Expected shares of {useful} change by at most {largest} of all."]
     return []
 
 
-def _histogram(moved: Moved) -> b.Block:
+def _histogram(moved: Moved) -> blocks.Block:
     """Shares before and after; neighbouring bins are joined where there are too many."""
     # The least number of neighbours to a bar that leaves at most `MOST_BARS`.
     step = -(-len(moved.labels) // MOST_BARS)
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     for start in range(0, len(moved.labels), step):
         end = min(start + step, len(moved.labels))
         name = _span(moved.labels[start], moved.labels[end - 1], bins=bool(moved.edges))
-        cells = [b.Cell(w.label(name))]
+        cells = [blocks.Cell(wording.label(name))]
         for shares in (moved.before, moved.after):
             share = sum(shares[start:end])
-            cells.append(b.Cell(w.percent(share), min(share, 1.0)))
+            cells.append(blocks.Cell(wording.percent(share), min(share, 1.0)))
         rows.append(tuple(cells))
     header = ("bin" if moved.edges else "number", "before", "after")
-    caption = f"Shares of {w.label(moved.column)} before and after"
-    return b.Grid(caption, header, tuple(rows))
+    caption = f"Shares of {wording.label(moved.column)} before and after"
+    return blocks.Grid(caption, header, tuple(rows))
 
 
 def _span(low: str, high: str, *, bins: bool) -> str:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 
-from mechdesign.report import blocks as b
-from mechdesign.report import wording as w
-from mechdesign.report.content import names_of
+from mechdesign.report import blocks, wording
+from mechdesign.report.asked import names_of
 from mechdesign.report.record import Promise, Report
 
 LIFT = (
@@ -32,16 +31,16 @@ ABOVE, BELOW = "▲", "▼"
 """Marks of lifts above and below what is allowed."""
 
 
-def lift_blocks(report: Report) -> list[b.Block]:
+def lift_blocks(report: Report) -> list[blocks.Block]:
     """Heat maps of the lifts of the table and of the release; nothing in a public report."""
     if report.before is None or report.after is None:
         return []
     promise = report.promise
     sensitive, useful = names_of(report.asked)
     # The lifts of the table decide for both maps, so that they can be compared.
-    groups = b.groups_by_likeness(report.before.values, b.MOST_MAP_COLUMNS)
-    before = b.blocked(report.before, useful, sensitive, groups)
-    after = b.blocked(report.after, "outputs", sensitive, groups)
+    groups = blocks.groups_by_likeness(report.before.values, blocks.MOST_MAP_COLUMNS)
+    before = blocks.blocked(report.before, useful, sensitive, groups)
+    after = blocks.blocked(report.after, "outputs", sensitive, groups)
     ends = _ends(before, after)
     explanation = (
         f"How many times as likely every value of {sensitive} becomes when {useful} itself is "
@@ -56,29 +55,31 @@ def lift_blocks(report: Report) -> list[b.Block]:
         _map("Before", before, useful, sensitive, promise, ends),
         _map("After", after, "output", sensitive, promise, ends),
     )
-    remarks: list[b.Block] = []
+    remarks: list[blocks.Block] = []
     for name, table in (("Before", before), ("After", after)):
         if table.note:
-            remarks.append(b.Remark(f"{name}: {table.note}"))
+            remarks.append(blocks.Remark(f"{name}: {table.note}"))
     return [
-        b.Text(LIFT.format(sensitive=sensitive)),
-        b.Text(explanation),
-        b.Maps(maps, _scale(ends)),
+        blocks.Text(LIFT.format(sensitive=sensitive)),
+        blocks.Text(explanation),
+        blocks.Maps(maps, _scale(ends)),
         *remarks,
     ]
 
 
-def _scale(ends: float) -> tuple[b.Cell, ...]:
+def _scale(ends: float) -> tuple[blocks.Cell, ...]:
     """The legend of the colours: powers of two from 1/ends to ends."""
     largest = round(math.log2(ends))
-    cells: list[b.Cell] = []
+    cells: list[blocks.Cell] = []
     for power in range(-largest, largest + 1):
-        text = f"{2**power}" if power >= 0 else f"1/{2**-power}"
-        cells.append(b.Cell(text, tint=power / largest))
+        text = f"{2**power}"
+        if power < 0:
+            text = f"1/{2**-power}"
+        cells.append(blocks.Cell(text, tint=power / largest))
     return tuple(cells)
 
 
-def _ends(*tables: b.Blocked) -> float:
+def _ends(*tables: blocks.Blocked) -> float:
     """The lift of the last colour: the same for both maps, so that they can be compared."""
     lifts: list[float] = []
     for table in tables:
@@ -93,14 +94,19 @@ def _ends(*tables: b.Blocked) -> float:
 
 
 def _map(
-    name: str, table: b.Blocked, down: str, across: str, promise: Promise, ends: float
-) -> b.Grid:
+    name: str,
+    table: blocks.Blocked,
+    down: str,
+    across: str,
+    promise: Promise,
+    ends: float,
+) -> blocks.Grid:
     """One map; lifts outside what is allowed are marked and counted."""
     limits = _limits(promise, table.groups)
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     outside = 0
     for row_name, line in zip(table.rows, table.values, strict=True):
-        cells = [b.Cell(row_name)]
+        cells = [blocks.Cell(row_name)]
         for lift, (least, most) in zip(line, limits, strict=True):
             mark = _mark(lift, least, most)
             if mark:
@@ -109,12 +115,12 @@ def _map(
         rows.append(tuple(cells))
     caption = f"{name}: lift of every value of {across} at each {down}"
     if promise.low is not None or promise.high is not None:
-        size = w.count(len(table.rows) * len(table.columns), "cell")
+        size = wording.count(len(table.rows) * len(table.columns), "cell")
         caption += f"; {outside:,} of {size} outside what is allowed"
-    return b.Grid(caption, (down, *table.columns), tuple(rows))
+    return blocks.Grid(caption, (down, *table.columns), tuple(rows))
 
 
-def _limits(promise: Promise, groups: b.Groups) -> list[tuple[float, float]]:
+def _limits(promise: Promise, groups: blocks.Groups) -> list[tuple[float, float]]:
     """The lifts allowed in each column of a map.
 
     A column may hold several sensitive symbols with budgets of their own: it then takes the
@@ -142,7 +148,7 @@ def _mark(lift: float, least: float, most: float) -> str:
     return ""
 
 
-def _lift(value: float, mark: str, ends: float) -> b.Cell:
+def _lift(value: float, mark: str, ends: float) -> blocks.Cell:
     """A lift with three significant characters, and its place on the colour scale."""
     if value == 0.0 or value >= 100.0:
         text = f"{value:.0f}"
@@ -154,4 +160,4 @@ def _lift(value: float, mark: str, ends: float) -> b.Cell:
         text = f"{value:.1f}"
     # On a logarithmic scale, halving is as far from 1 as doubling.
     level = math.log(value, ends) if value > 0.0 else -1.0
-    return b.Cell(text + mark, tint=max(-1.0, min(1.0, level)))
+    return blocks.Cell(text + mark, tint=max(-1.0, min(1.0, level)))

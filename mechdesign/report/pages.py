@@ -17,8 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from mechdesign.report import blocks as b
-from mechdesign.report import plots
+from mechdesign.report import blocks, drawing, plots, trade_off_pictures
 
 TALL = 20
 """Rows above which a table scrolls in a box of its own."""
@@ -47,19 +46,21 @@ LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
 """The same where a text begins."""
 
 
-def html_page(document: b.Document) -> str:
+def html_page(document: blocks.Document) -> str:
     """One HTML file that needs nothing else: no script, no font, no picture from elsewhere."""
     return laid_out(
         "page.html.jinja",
         document=document,
+        trade_off_pictures=trade_off_pictures,
         plots=plots,
+        drawing=drawing,
         TALL=TALL,
         SIDE_BY_SIDE=SIDE_BY_SIDE,
         SMALLEST=SMALLEST,
     )
 
 
-def markdown(document: b.Document) -> str:
+def markdown(document: blocks.Document) -> str:
     """Markdown with the tables of GitHub; it leaves pictures to their tables of numbers."""
     return laid_out("page.md.jinja", _letters, document=document)
 
@@ -93,12 +94,12 @@ def laid_out(
     return environment.get_template(template).render(**content)
 
 
-def _kind(block: b.Block) -> str:
+def _kind(block: blocks.Block) -> str:
     """The name of a block's type, by which templates choose."""
     return type(block).__name__
 
 
-def _shade(cell: b.Cell) -> int:
+def _shade(cell: blocks.Cell) -> int:
     """The number of steps of `SHADES` that a cell has reached."""
     return sum(cell.strength >= limit for limit in SHADES)
 
@@ -127,7 +128,7 @@ def _code(line: str) -> Markup:
     return Markup(f"{fence}sh\n{line}\n{fence}")
 
 
-def _look(grid: b.Grid) -> str:
+def _look(grid: blocks.Grid) -> str:
     """The classes of a table whose cells have colours, or shades."""
     look = ""
     for row in grid.rows:
@@ -139,7 +140,7 @@ def _look(grid: b.Grid) -> str:
     return look
 
 
-def _tint(cell: b.Cell) -> str:
+def _tint(cell: blocks.Cell) -> str:
     """The colour of a cell, between the neighbouring two of `COLOURS`, with ink that stands out."""
     if cell.tint is None:
         return ""

@@ -1,64 +1,38 @@
-"""Pictures of comparisons, for colour and for grey: files, and SVG for a page.
+"""The trade-off curves of a comparison, drawn over the budget: side by side, or one for a page.
 
-A picture has panels (`Panel`: what is drawn over the budget), and each panel has the same lines
-(`Series`: one mechanism at one curve). `series` gives every line its colour, marker and dashes, and
-`draw_panel` draws them into matplotlib axes with their bounds. `save_plot` writes all panels side
-by side into a file; `curve_pictures` makes one SVG of each for a page. No window is opened, and the
-same rows give the same bytes.
+A picture has panels (`Panel`), and each panel draws one quantity of the rows, such as the share of
+information kept, over the budget. All panels have the same lines (`plot_lines.series`).
+`draw_panel` draws them into matplotlib axes: first the lines, then the bounds on them. In the panel
+of utility that is an area proven impossible, in those of the leakages a thin line at the budget.
+`save_plot` writes all panels side by side into a file.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from mechdesign.comparison.recommending import falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, check_target, replacing
-from mechdesign.report.blocks import CurveChart, Picture
-
-Curve: TypeAlias = tuple[str, float | None]
-"""The notion and the lam of a line."""
-
-FORMATS = (".png", ".svg", ".pdf")
-"""Endings of picture files."""
-
-COLOURS = (
-    "#000000",
-    "#0072b2",
-    "#e69f00",
-    "#d55e00",
-    "#009e73",
-    "#56b4e9",
-    "#cc79a7",
-    "#7f7f7f",
+from mechdesign.core.files import PathLike, check_target
+from mechdesign.report.drawing import (
+    FORMATS,
+    check_ending,
+    check_matplotlib,
+    new_figure,
+    save_figure,
+    settings,
 )
-LOOKS = tuple(zip(COLOURS, "os^DvPX*", strict=True))
-"""Colours of Okabe and Ito (2008), which colour-blind readers can tell apart; each has
-its marker for print in grey.
-"""
+from mechdesign.report.plot_lines import Curve, Series, series
 
-DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
-    (0, ()),
-    (0, (4, 1.6)),
-    (0, (6, 1.6, 1, 1.6)),
-    (0, (1, 1.6)),
-    (0, (3, 1, 1, 1, 1, 1)),
-    (0, (1, 3)),
-)
 BUDGET_DASHES = (0, (1, 1))
-"""Offset, and lengths of strokes and gaps in widths of the line."""
+"""Dashes of a budget: offset, and lengths of strokes and gaps in widths of the line."""
 
 MARKERS_PER_LINE = 9
-"""More would touch each other on a grid of 32 budgets."""
+"""Most markers of a line: more would touch each other on a grid of 32 budgets."""
 
 MOST_BUDGET_LINES = 4
 """Curves up to which the panels of the leakages show their budgets."""
@@ -69,135 +43,83 @@ WHY_FALLING = (
 )
 """What a picture says below the curves of heuristics that keep less at a larger budget."""
 
-RESOLUTION = 160
-"""Dots per inch of a PNG."""
+BOUND_LIGHT, BOUND_DARK = "0.93", "0.55"
+"""Greys of what is proven impossible, and of the room between an optimum and its bound."""
 
-SETTINGS = {
-    "svg.hashsalt": "mechdesign",
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-    "font.size": 9.0,
-}
-"""The same rows give the same file, and texts stay texts."""
+SHARES = (-0.03, 1.03)
+"""Limits of the axis of a share, a little outside of [0, 1], where markers are not cut."""
 
-UNDATED: dict[str, dict[str, None]] = {
-    "png": {},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
-"""Metadata of each format without the date."""
+LIFT_NOTIONS = ("alip", "lip", "max-lift", "min-lift")
+"""Notions whose budgets bound the lifts that are drawn.
 
-INK = "#1b1b1b"
-"""The colour of text on a page."""
-
-UNIT = 72.0
-"""Units of an SVG in an inch of matplotlib; on the page one unit is one pixel at most."""
-
-PANEL_WIDTH, PANEL_HEIGHT = 330.0, 250.0
-"""Of one picture on a page, in units of its SVG."""
-
-FONT_SIZE, TITLE_SIZE = 11.0, 13.0
-"""Pixels."""
-
-PAGE = {
-    "font.size": FONT_SIZE,
-    "axes.edgecolor": "#707070",
-    "axes.labelcolor": INK,
-    "hatch.color": "#bfbfbf",
-}
-"""Parameters of matplotlib for pictures in a page."""
+The budgets of l1-, chi2- and alpha-lift bound averages of lifts instead.
+"""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One of the pictures of a comparison: the value drawn over the budget, and the
-    budget that bounds it.
+    """One of the pictures of a comparison.
+
+    Attributes
+    ----------
+    title, label : str
+        The heading, and the name of the quantity on its axis.
+    value : callable
+        The quantity of a row; None where the row has none.
+    budget : callable, optional
+        The bound on it that was asked for, of a leakage.
+    is_share : bool
+        Whether the quantity lies in [0, 1].
     """
 
     title: str
     label: str
     value: Callable[[ComparisonRow], float | None]
     budget: Callable[[ComparisonRow], float | None] | None = None
+    is_share: bool = False
 
 
-GAIN, LOSS = "largest log-lift (nats)", "minus the smallest log-lift (nats)"
-PANELS = (
-    Panel("Utility", "share of information kept", lambda row: row.nmi),
-    Panel(
-        "Largest gain of belief",
-        GAIN,
-        lambda row: row.max_log_lift,
-        lambda row: row.eps_u,
-    ),
-    Panel(
-        "Largest loss of belief",
-        LOSS,
-        # Not a minus sign alone, which would make -0.0 of 0.0.
-        lambda row: 0.0 - row.min_log_lift,
-        lambda row: row.eps_l,
-    ),
+def _negated_smallest_lift(row: ComparisonRow) -> float:
+    """Minus the smallest log-lift of a row."""
+    # A minus sign alone would make -0.0 of 0.0.
+    return 0.0 - row.min_log_lift
+
+
+def _distance_moved(row: ComparisonRow) -> float | None:
+    """The expected distance of the mechanism that minimises it; other costs are no distances."""
+    if row.mechanism == "distance":
+        return row.cost
+    return None
+
+
+UTILITY = Panel(
+    "Utility", "share of information kept", lambda row: row.nmi, is_share=True
 )
+LARGEST_GAIN = Panel(
+    "Largest gain of belief",
+    "largest log-lift (nats)",
+    lambda row: row.max_log_lift,
+    budget=lambda row: row.eps_u,
+)
+LARGEST_LOSS = Panel(
+    "Largest loss of belief",
+    "minus the smallest log-lift (nats)",
+    _negated_smallest_lift,
+    budget=lambda row: row.eps_l,
+)
+PANELS = (UTILITY, LARGEST_GAIN, LARGEST_LOSS)
 """Utility, and both directions of leakage; more is better in the first, worse in the others."""
 
-DISTANCE_MOVED = Panel(
-    "Distance moved",
-    "expected distance",
-    lambda row: row.cost if row.mechanism == "distance" else None,
-)
-
 OF_LEAST_COST = (
-    Panel("Records that stay true", "expected share", lambda row: row.truth),
-    DISTANCE_MOVED,
+    Panel(
+        "Records that stay true",
+        "expected share",
+        lambda row: row.truth,
+        is_share=True,
+    ),
+    Panel("Distance moved", "expected distance", _distance_moved),
 )
 """Panels of channels on the column's own symbols, where there are such."""
-
-
-class Series(NamedTuple):
-    """One line of the picture: a mechanism at a curve, with the marks that set it apart.
-
-    `rows` ascend in the budget. `dashes` are the offset, and the lengths of strokes and gaps;
-    markers are `filled` or white.
-    """
-
-    label: str
-    rows: tuple[ComparisonRow, ...]
-    colour: str
-    marker: str
-    dashes: tuple[float, tuple[float, ...]]
-    filled: bool
-
-    @property
-    def face(self) -> str:
-        """The colour inside of its markers."""
-        if self.filled:
-            return self.colour
-        return "white"
-
-
-def check_matplotlib(
-    purpose: str = "plots need", extra: str = "plots", besides: str = ""
-) -> None:
-    """Refuse to draw where it is missing, before any work is done.
-
-    The sentence begins with the `purpose`, names the `extra` of this package that has it, and ends
-    with what there is `besides`.
-    """
-    if find_spec("matplotlib") is None:
-        raise InputError(
-            f"{purpose} matplotlib, which is not installed: pip install "
-            f"'mechdesign[{extra}]'{besides}"
-        )
-
-
-def check_ending(path: PathLike, kind: str, endings: Sequence[str]) -> str:
-    """The ending of a file, in small letters; InputError if files of the `kind` have others."""
-    ending = Path(path).suffix.lower()
-    if ending not in endings:
-        raise InputError(
-            f"{os.fspath(path)}: a {kind} must end in {', '.join(endings)}, not "
-            f"{ending or 'nothing'}"
-        )
-    return ending
 
 
 def check_plot(
@@ -216,37 +138,9 @@ def save_plot(
     check_plot(path, force=overwrite)
     if not rows:
         raise InputError("there are no rows to draw")
+    # Matplotlib reads some parameters when a figure is drawn, and others when it is written.
     with settings():
         save_figure(trade_off_figure(rows), path, overwrite=overwrite)
-
-
-def save_figure(figure: Any, path: PathLike, *, overwrite: bool) -> None:
-    """Write a matplotlib figure in the format of its ending, without the date, whole or
-    not at all.
-    """
-    kind = Path(path).suffix.lower().removeprefix(".")
-    with settings(), replacing(path, force=overwrite) as temporary:
-        figure.savefig(
-            temporary,
-            format=kind,
-            dpi=RESOLUTION,
-            metadata=UNDATED[kind],
-            bbox_inches="tight",
-        )
-
-
-def settings(**others: object) -> Any:
-    """A context in which figures are drawn and written; `others` are further parameters
-    of matplotlib.
-    """
-    return import_module("matplotlib").rc_context({**SETTINGS, **others})
-
-
-def new_figure(*, figsize: tuple[float, float], layout: str) -> Any:
-    """An empty `matplotlib.figure.Figure`, without a window. Its types are too loose
-    for strict checking.
-    """
-    return import_module("matplotlib.figure").Figure(figsize=figsize, layout=layout)
 
 
 def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
@@ -286,8 +180,11 @@ def trade_off_figure(rows: Sequence[ComparisonRow]) -> Any:
 
 def _why_falling(rows: Sequence[ComparisonRow]) -> str | None:
     """A sentence if a curve falls with the budget, else None."""
+    # A mapping, because a mechanism may fall at several curves and is named once, in this order.
     names = dict.fromkeys(before.mechanism for before, _ in falls(rows))
-    return f"{', '.join(names)}: {WHY_FALLING}" if names else None
+    if not names:
+        return None
+    return f"{', '.join(names)}: {WHY_FALLING}"
 
 
 def draw_panel(
@@ -298,21 +195,21 @@ def draw_panel(
     """
     for line in lines:
         _draw_line(axes, panel, line)
+    # Bounds are about information, and budgets about lifts: panels of costs have neither.
     guide = None
-    # Bounds and budgets are about information and lifts, not about costs.
-    if panel in PANELS:
-        if panel.budget is None:
-            guide = _band(axes, rows)
-        else:
-            guide = _budget_lines(axes, panel.budget, rows)
+    if panel is UTILITY:
+        guide = _shade_bounds(axes, rows)
+    elif panel.budget is not None:
+        guide = _draw_budgets(axes, panel.budget, rows)
     axes.set_xlabel("epsilon (nats)")
     axes.set_ylabel(panel.label)
     axes.grid(visible=True, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
-    shows_shares = panel.budget is None and panel is not DISTANCE_MOVED
-    if shows_shares:
-        axes.set_ylim(-0.03, 1.03)
-    return [] if guide is None else [guide]
+    if panel.is_share:
+        axes.set_ylim(*SHARES)
+    if guide is None:
+        return []
+    return [guide]
 
 
 def _draw_line(axes: Any, panel: Panel, line: Series) -> None:
@@ -334,54 +231,16 @@ def _draw_line(axes: Any, panel: Panel, line: Series) -> None:
         label=line.label,
         markersize=4.5,
         markevery=max(1, len(budgets) // MARKERS_PER_LINE),
-        mfc=line.face,
+        markerfacecolor=line.face,
         linewidth=1.4,
     )
 
 
-def curve_name(notion: str, lam: float | None) -> str:
-    """``alip, lam 0.5``."""
-    return notion if lam is None else f"{notion}, lam {lam:g}"
-
-
-def series(rows: Sequence[ComparisonRow]) -> list[Series]:
-    """The lines in the order of the rows.
-
-    Mechanisms differ in colour and marker, curves (notion and lam) in their dashes. With a single
-    mechanism the curves take colours, too.
-    """
-    grouped: dict[tuple[str, Curve], list[ComparisonRow]] = {}
-    for row in rows:
-        grouped.setdefault((row.mechanism, row.curve), []).append(row)
-    mechanisms = list(dict.fromkeys(mechanism for mechanism, _ in grouped))
-    curves = list(dict.fromkeys(curve for _, curve in grouped))
-    lines: list[Series] = []
-    for (mechanism, curve), members in grouped.items():
-        names: list[str] = []
-        if len(mechanisms) > 1 or len(curves) == 1:
-            names.append(mechanism)
-        if len(curves) > 1:
-            names.append(curve_name(*curve))
-        dash = curves.index(curve)
-        # Colour and marker tell mechanisms apart, or else, where there is one, the curves.
-        look = dash if len(mechanisms) == 1 else mechanisms.index(mechanism)
-        colour, marker = LOOKS[look % len(LOOKS)]
-        lines.append(
-            Series(
-                label=", ".join(names),
-                rows=tuple(sorted(members, key=lambda row: row.epsilon)),
-                colour=colour,
-                marker=marker,
-                dashes=DASHES[dash % len(DASHES)],
-                filled=dash % 2 == 0,
-            )
-        )
-    return lines
-
-
-def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
+def _shade_bounds(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
     """Shade utilities proven impossible for all the curves, and the room between each
     optimum and its bound.
+
+    Returns the area proven impossible; None if no budget has a bound for every curve.
     """
     # The bound of each curve by its budget, and the best that a mechanism keeps there.
     bounds: dict[Curve, dict[float, float]] = {}
@@ -394,22 +253,18 @@ def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
     # A curve without a bound may lie anywhere, so nothing is impossible for all of them.
     if not bounds or len(bounds) < len({row.curve for row in rows}):
         return None
-    # The budgets at which every curve has a bound.
-    shared: list[float] = []
-    for epsilon in sorted(next(iter(bounds.values()))):
-        if all(epsilon in bound for bound in bounds.values()):
-            shared.append(epsilon)
+    shared = _shared_budgets(list(bounds.values()))
     if not shared:
         return None
 
-    # The room between each optimum and its bound, in a darker grey.
+    # A mechanism that the search did not find may still keep as much as this room allows.
     for curve, bound in bounds.items():
         budgets = sorted(bound)
         axes.fill_between(
             budgets,
             [best[curve, epsilon] for epsilon in budgets],
             [bound[epsilon] for epsilon in budgets],
-            color="0.55",
+            color=BOUND_DARK,
             linewidth=0.0,
         )
 
@@ -417,42 +272,56 @@ def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
     highest: list[float] = []
     for epsilon in shared:
         highest.append(max(bound[epsilon] for bound in bounds.values()))
-    several = " (all curves)" if len(bounds) > 1 else ""
+    name = "proven impossible"
+    if len(bounds) > 1:
+        name += " (all curves)"
     return axes.fill_between(
         shared,
         highest,
-        1.03,
-        label=f"proven impossible{several}",
-        facecolor="0.93",
+        SHARES[1],
+        label=name,
+        facecolor=BOUND_LIGHT,
         edgecolor="0.75",
         hatch="///",
         linewidth=0.0,
     )
 
 
-def _budget_lines(
+def _shared_budgets(bounds: Sequence[dict[float, float]]) -> list[float]:
+    """The budgets at which every curve has a bound, in ascending order."""
+    shared: list[float] = []
+    for epsilon in sorted(bounds[0]):
+        if all(epsilon in bound for bound in bounds):
+            shared.append(epsilon)
+    return shared
+
+
+def _draw_budgets(
     axes: Any,
     budget: Callable[[ComparisonRow], float | None],
     rows: Sequence[ComparisonRow],
 ) -> Any:
-    """The budget of this side as thin lines; returns one of them for the legend."""
-    sides: dict[Curve, dict[float, float | None]] = {}
+    """Draw the budget of each curve as a thin line; returns one of the lines for the legend.
+
+    A curve without a finite budget on this side has no line. None of them has one if there are more
+    than `MOST_BUDGET_LINES` curves.
+    """
+    budgets_of: dict[Curve, dict[float, float | None]] = {}
     for row in rows:
-        # The budgets of l1-, chi2- and alpha-lift bound averages, not the lifts of these panels.
-        if row.notion in ("alip", "lip", "max-lift", "min-lift"):
-            sides.setdefault(row.curve, {})[row.epsilon] = budget(row)
-    if len(sides) > MOST_BUDGET_LINES:
+        if row.notion in LIFT_NOTIONS:
+            budgets_of.setdefault(row.curve, {})[row.epsilon] = budget(row)
+    if len(budgets_of) > MOST_BUDGET_LINES:
         return None
     guide = None
-    for side in sides.values():
-        budgets = sorted(side)
-        values = [side[epsilon] for epsilon in budgets]
+    for side in budgets_of.values():
+        epsilons = sorted(side)
+        values = [side[epsilon] for epsilon in epsilons]
         if any(value is None or math.isinf(value) for value in values):
             continue
         # The leakages decide the scale: a budget far above them would flatten their lines.
         limits = axes.get_ylim()
         (guide,) = axes.plot(
-            budgets,
+            epsilons,
             values,
             label="budget of this side",
             color="0.45",
@@ -462,75 +331,3 @@ def _budget_lines(
         )
         axes.set_ylim(*limits)
     return guide
-
-
-def curve_pictures(chart: CurveChart) -> list[Picture]:
-    """A picture for each of `PANELS`."""
-    lines = curve_series(chart)
-    pictures: list[Picture] = []
-    for panel in PANELS:
-        words = f"{panel.title}. {panel.label} over the budget; {chart.description}"
-        with settings(**PAGE):
-            pictures.append(picture_of(_panel(chart, panel, lines), words))
-    return pictures
-
-
-def picture_of(figure: Any, words: str) -> Picture:
-    """A figure as an SVG picture of a page, with `words` as its alternative text."""
-    text = io.StringIO()
-    figure.savefig(text, format="svg", transparent=True, metadata=UNDATED["svg"])
-    width = UNIT * figure.get_size_inches()[0]
-    return Picture(text.getvalue(), words, width)
-
-
-def curve_series(chart: CurveChart) -> list[Series]:
-    """The lines of the pictures, the mechanism of the chosen row first."""
-    mechanism = chart.curve.chosen.mechanism
-    return series(sorted(chart.curve.rows, key=lambda row: row.mechanism != mechanism))
-
-
-def _panel(chart: CurveChart, panel: Panel, lines: Sequence[Series]) -> Any:
-    """One panel for a page, with the chosen budget marked."""
-    rows = chart.curve.rows
-    chosen = chart.curve.chosen
-    figure = new_figure(
-        figsize=(PANEL_WIDTH / UNIT, PANEL_HEIGHT / UNIT), layout="constrained"
-    )
-    axes = figure.subplots()
-    draw_panel(axes, panel, rows, lines)
-    # The page shows the leakages from 0 on, with a little room above the highest line.
-    if panel.budget is not None:
-        axes.set_ylim(0.0, 1.05 * _highest(panel, rows))
-    axes.set_xlim(0.0, max(row.epsilon for row in rows) * 1.03)
-    axes.set_title(
-        panel.title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK
-    )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.axvline(chosen.epsilon, color=INK, linewidth=0.7, zorder=1.5)
-    value = panel.value(chosen)
-    if value is not None and math.isfinite(value):
-        axes.plot(
-            [chosen.epsilon],
-            [value],
-            "o",
-            markersize=10,
-            mfc="white",
-            mec=INK,
-            mew=2.5,
-            zorder=5,
-            clip_on=False,
-        )
-    return figure
-
-
-def _highest(panel: Panel, rows: Sequence[ComparisonRow]) -> float:
-    """The largest finite value or budget of a panel; 1 where all are 0 or infinite."""
-    highest = 0.0
-    for row in rows:
-        values = [panel.value(row)]
-        if panel.budget is not None:
-            values.append(panel.budget(row))
-        for value in values:
-            if value is not None and math.isfinite(value):
-                highest = max(highest, value)
-    return highest or 1.0

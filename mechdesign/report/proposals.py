@@ -15,7 +15,7 @@ from mechdesign.mechanisms.merge_proposals import (
     level_for_all,
     level_of_all,
 )
-from mechdesign.report import wording as w
+from mechdesign.report import layout, wording
 
 MOST_SETS = 3
 """Sets of merged symbols that a line names."""
@@ -37,20 +37,22 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
     """
     if not proposals.shown:
         return []
-    lines = [f"Merging keeps more than {w.tenths_at_least(nmi)}:"]
+    lines = [f"Merging keeps more than {wording.tenths_at_least(nmi)}:"]
     for proposal in proposals.shown:
-        text = f"{proposal.options} keeps about {w.tenths_at_least(proposal.nmi)}"
+        text = f"{proposal.options} keeps about {wording.tenths_at_least(proposal.nmi)}"
         if proposal.merged:
             text += f", with {_sets(proposal)} merged"
         if proposal.together:
-            names = listed([w.label(name) for name in proposal.together], MOST_NAMES)
+            names = listed(
+                [wording.label(name) for name in proposal.together], MOST_NAMES
+            )
             text += f", and {names} promised together, as one value"
-        lines += w.item_lines([f"{text}."])
+        lines += layout.item_lines([f"{text}."])
     count = proposals.promises
     # By the union bound over all promises that were tried.
     each = f"{100 * level_for_all(level, count):.6g}"
     together = percent_of(level_of_all(level, count))
-    lines += w.lines_of(
+    lines += layout.lines_of(
         "With the whole time limit it may be more. Each is a promise of its own with "
         f"{percent_of(level)} confidence, on a slice of its own. A choice among the {count} "
         f"promises that were tried has {together}, or {percent_of(level)} if each of them has "
@@ -63,11 +65,11 @@ def _sets(proposal: MergeProposal) -> str:
     """The merged sets of a proposal: ``{a, b} and {c, d, 2 more} and 1 other set``."""
     texts: list[str] = []
     for symbols in proposal.merged[:MOST_SETS]:
-        names = [w.label(name) for name in symbols[:MOST_NAMES]]
+        names = [wording.label(name) for name in symbols[:MOST_NAMES]]
         if len(symbols) > MOST_NAMES:
             names.append(f"{len(symbols) - MOST_NAMES} more")
         texts.append(f"{{{', '.join(names)}}}")
     left = len(proposal.merged) - MOST_SETS
     if left > 0:
-        texts.append(f"{w.count(left, 'other set')}")
+        texts.append(f"{wording.count(left, 'other set')}")
     return " and ".join(texts)

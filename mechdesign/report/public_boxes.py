@@ -11,11 +11,9 @@ from __future__ import annotations
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.wording import percent_of
 from mechdesign.notions import Notion
-from mechdesign.report import blocks as b
-from mechdesign.report import box_sentences, boxes
-from mechdesign.report import wording as w
-from mechdesign.report.content import VERDICTS, promised_bounds
+from mechdesign.report import blocks, box_sentences, boxes, wording
 from mechdesign.report.document import BANNERS, VERIFIED
+from mechdesign.report.promises import VERDICTS, promised_bounds
 from mechdesign.report.writing import save_public_page
 
 FORMAT, VERSION = "mechdesign.public-box-report", 1
@@ -27,7 +25,7 @@ WITHHELD = (
 )
 
 
-def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> b.Document:
+def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> blocks.Document:
     """The report as a page for everybody; `satisfied` is the exact verdict, if known."""
     # Whether boxes are filled shows in the released file; the counts that fill them are not public.
     lead = box_sentences.lead(channel)
@@ -35,17 +33,19 @@ def public_box_page(channel: BoxChannel, *, satisfied: bool | None) -> b.Documen
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
     channel = channel.public()
     notion = box_sentences.notion_of(channel)
-    sensitive = w.title(channel.sensitive.columns)
-    released = w.titles(channel.columns)
+    sensitive = wording.title(channel.sensitive.columns)
+    released = wording.titles(channel.columns)
     scope = [*box_sentences.scope_items(channel, notion, None), WITHHELD]
     sections = (
-        b.Section(
+        blocks.Section(
             "promise", "What is promised", _promise_blocks(channel, notion, satisfied)
         ),
-        b.Section("boxes", "What is released", _box_blocks(channel, fills=fills)),
-        b.Section("scope", "Where the promise ends", (b.Bullets(tuple(scope)),)),
+        blocks.Section("boxes", "What is released", _box_blocks(channel, fills=fills)),
+        blocks.Section(
+            "scope", "Where the promise ends", (blocks.Bullets(tuple(scope)),)
+        ),
     )
-    return b.Document(
+    return blocks.Document(
         title=f"Release of {released} in boxes, protecting {sensitive}",
         banner=BANNERS["public"],
         internal=False,
@@ -86,22 +86,22 @@ def _cards(
 
 def _factors(notion: Notion) -> str:
     """The factors that the notion allows, not those that the channel uses."""
-    return f"{w.times_text(promised_bounds(notion), notion)} as probable"
+    return f"{wording.times_text(promised_bounds(notion), notion)} as probable"
 
 
 def _promise_blocks(
     channel: BoxChannel, notion: Notion | None, satisfied: bool | None
-) -> tuple[b.Block, ...]:
+) -> tuple[blocks.Block, ...]:
     """The promise in a sentence, the verdict on it, and strata with promises of their own."""
     if notion is None:
-        return (b.Text(box_sentences.NOTHING_RELEASED),)
-    sensitive = w.title(channel.sensitive.columns)
+        return (blocks.Text(box_sentences.NOTHING_RELEASED),)
+    sensitive = wording.title(channel.sensitive.columns)
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
         verdict += ", with the counts that are not shown here."
     compared = "with its share in the population"
     if channel.given:
-        given = w.titles(channel.given)
+        given = wording.titles(channel.given)
         compared = f"with its share among people of the same {given}"
     texts = [
         f"A released row makes any value of {sensitive} {_factors(notion)}, compared {compared}. "
@@ -110,10 +110,10 @@ def _promise_blocks(
         f"This is {notion.text}. {verdict}",
         *box_sentences.part_lines(channel),
     ]
-    return b.paragraphs(texts)
+    return blocks.paragraphs(texts)
 
 
-def _box_blocks(channel: BoxChannel, *, fills: bool) -> tuple[b.Block, ...]:
+def _box_blocks(channel: BoxChannel, *, fills: bool) -> tuple[blocks.Block, ...]:
     """Every box in words."""
     explanation = (
         "A row is released as the label of a box. Which label is drawn depends on the box that the "
@@ -128,5 +128,5 @@ def _box_blocks(channel: BoxChannel, *, fills: bool) -> tuple[b.Block, ...]:
     for part in channel.parts:
         stratum = channel.stratum_text(part)
         texts += [f"{stratum}{text}" for text in channel.box_texts(part)]
-    items = tuple(b.isolated(w.label(text)) for text in texts)
-    return (b.Text(explanation), b.Bullets(items))
+    items = tuple(blocks.isolated(wording.label(text)) for text in texts)
+    return (blocks.Text(explanation), blocks.Bullets(items))

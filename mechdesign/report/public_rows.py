@@ -9,10 +9,9 @@ their release, and where the promise ends. `public_boxes` is the same for channe
 from __future__ import annotations
 
 from mechdesign.channel.row_channel import RELATIVE, RowChannel
-from mechdesign.report import blocks as b
-from mechdesign.report import wording as w
-from mechdesign.report.content import VERDICTS, promised_bounds
+from mechdesign.report import blocks, wording
 from mechdesign.report.document import BANNERS, VERIFIED
+from mechdesign.report.promises import VERDICTS, promised_bounds
 from mechdesign.report.rows import row_channel_record
 from mechdesign.report.rows_page import (
     COVERS,
@@ -31,29 +30,29 @@ WITHHELD = (
 FORMAT, VERSION = "mechdesign.public-row-report", 1
 
 
-def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> b.Document:
+def public_row_page(channel: RowChannel, *, satisfied: bool | None) -> blocks.Document:
     """The report as a page for everybody; `satisfied` is the exact verdict, if known."""
     # From here on the table is out of reach, so nothing below can disclose it by mistake.
     channel = channel.public()
-    sensitive = w.title(channel.sensitive.columns)
-    released = w.titles(channel.levels)
+    sensitive = wording.title(channel.sensitive.columns)
+    released = wording.titles(channel.levels)
     covers = COVERS
     if channel.record.promise == RELATIVE:
         covers = COVERS_RELATIVE
     sections = (
-        b.Section(
+        blocks.Section(
             "promise",
             "What is promised",
             _promise_blocks(channel, sensitive, satisfied),
         ),
-        b.Section("columns", "What is released", _column_blocks(channel)),
-        b.Section(
+        blocks.Section("columns", "What is released", _column_blocks(channel)),
+        blocks.Section(
             "scope",
             "Where the promise ends",
-            (b.Bullets((covers, *LIMITS, WITHHELD)),),
+            (blocks.Bullets((covers, *LIMITS, WITHHELD)),),
         ),
     )
-    return b.Document(
+    return blocks.Document(
         title=f"Release of {released}, protecting {sensitive}",
         banner=BANNERS["public"],
         internal=False,
@@ -87,14 +86,14 @@ def _factors(channel: RowChannel, between: str) -> str:
     """The factors that the notion allows, not those that the channel uses."""
     # Those in use are computed from the table.
     promised = promised_bounds(channel.notion)
-    low = w.short_factor(promised.eps_l, upper=False)
-    high = w.short_factor(promised.eps_u, upper=True)
+    low = wording.short_factor(promised.eps_l, upper=False)
+    high = wording.short_factor(promised.eps_u, upper=True)
     return f"{low}{between}{high}"
 
 
 def _promise_blocks(
     channel: RowChannel, sensitive: str, satisfied: bool | None
-) -> tuple[b.Block, ...]:
+) -> tuple[blocks.Block, ...]:
     """The promise as a factor between two numbers, and the verdict on it."""
     verdict = VERDICTS[satisfied]
     if satisfied is not None:
@@ -103,26 +102,26 @@ def _promise_blocks(
     if channel.record.promise == RELATIVE:
         compared = "among the records with the same given columns"
     return (
-        b.Text(
+        blocks.Text(
             f"Seeing a released row changes the probability of every value of {sensitive} by a "
             f"factor between {_factors(channel, ' and ')}, compared with its share {compared}."
         ),
-        b.Text(f"This is {channel.notion.text}. {verdict}"),
+        blocks.Text(f"This is {channel.notion.text}. {verdict}"),
     )
 
 
-def _column_blocks(channel: RowChannel) -> tuple[b.Block, ...]:
+def _column_blocks(channel: RowChannel) -> tuple[blocks.Block, ...]:
     """The randomised columns in their order, and the given ones."""
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     for variable in channel.given:
-        name = b.short(w.title(variable.columns))
+        name = blocks.short(wording.title(variable.columns))
         rows.append(
-            b.cells(name, "as it is", f"{len(variable):,}", f"{len(variable):,}")
+            blocks.cells(name, "as it is", f"{len(variable):,}", f"{len(variable):,}")
         )
     for variable, labels in zip(channel.levels, channel.labels, strict=True):
-        name = b.short(w.title(variable.columns))
+        name = blocks.short(wording.title(variable.columns))
         rows.append(
-            b.cells(name, "randomised", f"{len(variable):,}", f"{len(labels):,}")
+            blocks.cells(name, "randomised", f"{len(variable):,}", f"{len(labels):,}")
         )
     header = ("column", "released", "true values", "released values")
     text = (
@@ -130,8 +129,8 @@ def _column_blocks(channel: RowChannel) -> tuple[b.Block, ...]:
         "the columns before it released. The public channel file has all of them."
     )
     return (
-        b.Text(text),
-        *b.grid(
+        blocks.Text(text),
+        *blocks.grid(
             "Columns in the order of the release", header, rows, "columns", left=(1,)
         ),
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from mechdesign.comparison.purpose_ways import PurposeComparison
 from mechdesign.mechanisms.result import QueryAccuracy, TaskUtility
-from mechdesign.report import wording as w
+from mechdesign.report import layout, wording
 
 NOT_TOLD = "not told"
 """In the place of a variance that is infinite."""
@@ -25,16 +25,16 @@ def purpose_comparison_text(comparison: PurposeComparison) -> str:
     joint = comparison.design.channel.joint
     assert joint is not None
     purpose = comparison.design.purpose
-    useful = w.title(joint.useful.columns)
+    useful = wording.title(joint.useful.columns)
     if isinstance(purpose, TaskUtility):
         heading = "of the task"
         lead = (
-            f"{useful} is released to tell of {w.title((purpose.column,))}: the share of what "
-            f"{useful} itself tells of it."
+            f"{useful} is released to tell of {wording.title((purpose.column,))}: the share of "
+            f"what {useful} itself tells of it."
         )
         proof = (
             "No channel with this promise keeps more than "
-            f"{w.percent_at_most(purpose.task_upper_bound)} of it (proven)."
+            f"{wording.percent_at_most(purpose.task_upper_bound)} of it (proven)."
         )
     else:
         assert isinstance(purpose, QueryAccuracy)
@@ -45,20 +45,27 @@ def purpose_comparison_text(comparison: PurposeComparison) -> str:
         )
         proof = (
             "No channel with this promise has less than "
-            f"{w.at_least(purpose.variance_lower_bound)} (proven); {useful} itself has "
-            f"{w.at_least(purpose.noise_free)}."
+            f"{wording.at_least(purpose.variance_lower_bound)} (proven); {useful} itself has "
+            f"{wording.at_least(purpose.noise_free)}."
         )
     rows = [["channel", heading, "information", "outputs"]]
     for way in comparison.ways:
         if comparison.is_task:
-            figure = w.percent_at_least(way.figure)
+            figure = wording.percent_at_least(way.figure)
         elif math.isinf(way.figure):
             figure = NOT_TOLD
         else:
-            figure = w.at_most(way.figure)
-        rows.append([way.name, figure, w.percent_at_least(way.kept), str(way.outputs)])
-    lines = [w.paragraph(lead, first=""), "", *w.aligned(rows, left=(0, 1)), ""]
-    return "\n".join([*lines, w.paragraph(proof)])
+            figure = wording.at_most(way.figure)
+        rows.append(
+            [way.name, figure, wording.percent_at_least(way.kept), str(way.outputs)]
+        )
+    lines = [
+        layout.paragraph(lead, first=""),
+        "",
+        *layout.aligned(rows, left=(0, 1)),
+        "",
+    ]
+    return "\n".join([*lines, layout.paragraph(proof)])
 
 
 def purpose_comparison_record(comparison: PurposeComparison) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mechdesign.report import wording as w
+from mechdesign.report import wording
 
 QUERY_NAMES = {
     "frequencies": "the shares of all values of {useful}",
@@ -50,9 +50,9 @@ def _query_texts(
     bound = float(utility["variance_lower_bound"])
     free = float(utility["noise_free"])
     return (
-        f"Made to estimate {queries}: their total variance is {w.at_most(variance)} / N for N "
-        f"records; no channel that keeps the promise comes below {w.at_least(bound)} / N, and the "
-        f"data themselves have {w.at_most(free)} / N (`mechdesign estimate`).",
+        f"Made to estimate {queries}: their total variance is {wording.at_most(variance)} / N for "
+        f"N records; no channel that keeps the promise comes below {wording.at_least(bound)} / N, "
+        f"and the data themselves have {wording.at_most(free)} / N (`mechdesign estimate`).",
     )
 
 
@@ -60,9 +60,9 @@ def _task_texts(
     utility: Mapping[str, Any], provenance: Mapping[str, Any], useful: str
 ) -> tuple[str, ...]:
     """What the channel tells of the other column, and the bound on it."""
-    task = w.label(str(provenance.get("task", "the task")))
-    kept = w.percent_at_least(float(utility["task_kept"]))
-    most = w.percent_at_most(float(utility["task_upper_bound"]))
+    task = wording.label(str(provenance.get("task", "the task")))
+    kept = wording.percent_at_least(float(utility["task_kept"]))
+    most = wording.percent_at_most(float(utility["task_upper_bound"]))
     return (
         f"Made to tell about {task}: keeps {kept} of what {useful} tells about it; no channel that "
         f"keeps the promise keeps more than {most}.",

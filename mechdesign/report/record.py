@@ -12,7 +12,7 @@ Also the JSON outputs of commands: plain dictionaries, with infinities as the st
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -24,8 +24,8 @@ from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 from mechdesign.release.moved_numbers import Moved, moved
+from mechdesign.report.plain_values import optional_record, plain
 from mechdesign.report.sentences import population_record, spending_record
-from mechdesign.report.wording import plain
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""
@@ -250,6 +250,14 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     joint = design.channel.joint
     certificate = design.certificate
     bins = [asdict(moves) for moves in moved(design.channel) if moves.edges]
+    records: int | None = None
+    notices: Sequence[str] = ()
+    if joint is not None:
+        records = joint.records
+        notices = joint.notices
+    level: float | None = None
+    if design.confidence is not None:
+        level = design.confidence.level
     record: dict[str, Any] = {
         "mechanism": design.mechanism,
         "method": design.method,
@@ -269,14 +277,14 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "notion": to_record(design.notion),
         "certificate": {"scope": certificate.scope, **certificate.details},
         "achieved": asdict(design.achieved),
-        "used": None if design.used is None else asdict(design.used),
+        "used": optional_record(design.used),
         "guarantees": guarantees(design.achieved.eps_l, design.achieved.eps_u),
         "bins": bins,
-        "records": None if joint is None else joint.records,
-        "confidence": None if design.confidence is None else design.confidence.level,
+        "records": records,
+        "confidence": level,
         "population": population_record(design.population),
         "after": spending_record(design.spending),
-        "notices": () if joint is None else joint.notices,
+        "notices": notices,
         "objective": "information",
     }
     # What a design was made for replaces the objective; a design has at most one of the two.
@@ -311,7 +319,7 @@ def audit_record(
         "satisfied": audit.satisfied,
         "notion": to_record(audit.notion),
         "achieved": asdict(audit.achieved),
-        "used": None if audit.used is None else asdict(audit.used),
+        "used": optional_record(audit.used),
         "averages": [asdict(average) for average in audit.averages],
         "worst": worst,
         "population": population_record(promise),
@@ -321,7 +329,12 @@ def audit_record(
 def channel_record(channel: Channel) -> dict[str, Any]:
     """The record of `show --json`; the codebook is null for a public channel."""
     record = channel.record
-    confidence = record.confidence
+    level: float | None = None
+    if record.confidence is not None:
+        level = record.confidence["level"]
+    codebook: dict[str, dict[str, float]] | None = None
+    if channel.joint is not None:
+        codebook = channel.codebook()
     return {
         "useful": {
             "columns": channel.useful.columns,
@@ -331,13 +344,13 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "denominator": channel.denominator,
         "rows": [list(row) for row in channel.rows],
         "matrix": channel.matrix.tolist(),
-        "codebook": None if channel.joint is None else channel.codebook(),
+        "codebook": codebook,
         "notion": record.notion,
         "achieved": record.achieved,
         "utility": record.utility,
         "certificate": record.certificate,
         "provenance": record.provenance,
-        "confidence": None if confidence is None else confidence["level"],
+        "confidence": level,
     }
 
 

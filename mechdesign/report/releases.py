@@ -15,16 +15,9 @@ from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.core.wording import at_most, percent_of
-from mechdesign.report.wording import (
-    aligned,
-    count,
-    csv_text,
-    item,
-    label,
-    largest,
-    paragraph,
-    picked,
-)
+from mechdesign.report.layout import aligned, item, largest, paragraph
+from mechdesign.report.plain_values import csv_text, picked
+from mechdesign.report.wording import count, label
 
 MOST_SHOWN = 10
 """Suspects named in the text; JSON has all."""
@@ -132,7 +125,9 @@ def estimate_record(
 
 def _verdict(check: ReleaseCheck, path: str) -> str:
     """The first line: whether the file can be a draw of the channel."""
-    verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
+    verdict = "NOT PLAUSIBLE"
+    if check.plausible:
+        verdict = "plausible"
     text = f"{label(path)}: {verdict} as a draw of the channel"
     # A faithful release of other records may fail the test against the table, so the
     # verdict is conditional.

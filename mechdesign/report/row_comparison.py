@@ -21,7 +21,7 @@ from mechdesign.comparison.row_ways import (
 )
 from mechdesign.core.wording import quoted
 from mechdesign.notions import to_record
-from mechdesign.report import wording as w
+from mechdesign.report import layout, wording
 
 MECHANISMS = {ROWS: "rows", ALONE: "alone", RESPONSE: "response"}
 """What each way is called in the JSON record."""
@@ -33,25 +33,25 @@ VERDICTS = {True: "kept", False: "BROKEN", None: "not known"}
 def row_comparison_text(comparison: RowComparison) -> str:
     """The table of the ways, and a sentence on each; without a final newline."""
     channel = comparison.design.channel
-    columns = w.titles(channel.levels)
-    sensitive = w.title(channel.sensitive.columns)
+    columns = wording.titles(channel.levels)
+    sensitive = wording.title(channel.sensitive.columns)
     given = ""
     if channel.given:
-        names = w.titles(channel.given)
+        names = wording.titles(channel.given)
         given = f" {names} as they are, and"
     notion = comparison.design.audit.notion.text
     promise = comparison.design.audit.promise
     lines = [
-        w.paragraph(
+        layout.paragraph(
             f"Three ways to release{given} {columns}; {sensitive} is protected by {notion} "
             f"({promise} promise).",
             first="",
         ),
         "",
-        *w.aligned(_rows(comparison), left=(0, 1)),
+        *layout.aligned(_rows(comparison), left=(0, 1)),
         "",
     ]
-    lines += [w.item(_sentence(way, comparison)) for way in comparison.ways]
+    lines += [layout.item(_sentence(way, comparison)) for way in comparison.ways]
     return "\n".join(lines)
 
 
@@ -81,17 +81,17 @@ def _rows(comparison: RowComparison) -> list[list[str]]:
     for way in comparison.ways:
         factor = "?"
         if way.achieved is not None:
-            low = w.factor_text(way.achieved.eps_l, upper=False)
-            high = w.factor_text(way.achieved.eps_u, upper=True)
+            low = wording.factor_text(way.achieved.eps_l, upper=False)
+            high = wording.factor_text(way.achieved.eps_u, upper=True)
             factor = f"{low} to {high}"
             # The first columns alone: the whole row tells at least as much.
             if not way.complete:
                 factor = f"at least {factor}"
-        kept = "?" if way.kept is None else w.percent_at_least(way.kept)
+        kept = "?" if way.kept is None else wording.percent_at_least(way.kept)
         cells = "-"
         if way.truth is not None:
             # The mean over the columns, each with its own share.
-            cells = w.percent_at_least(sum(way.truth.values()) / len(way.truth))
+            cells = wording.percent_at_least(sum(way.truth.values()) / len(way.truth))
         rows.append([way.name, VERDICTS[way.satisfied], factor, kept, cells])
     return rows
 
@@ -99,7 +99,7 @@ def _rows(comparison: RowComparison) -> list[list[str]]:
 def _sentence(way: RowWay, comparison: RowComparison) -> str:
     """What is to be known of a way beside its line of the table."""
     if way.name == ROWS:
-        bound = w.percent_at_most(comparison.design.upper_bound_nmi)
+        bound = wording.percent_at_most(comparison.design.upper_bound_nmi)
         return f"No mechanism with the promise of the row channel keeps more than {bound} (proven)."
     if way.name == ALONE:
         return _alone_sentence(way)
@@ -121,7 +121,7 @@ def _alone_sentence(way: RowWay) -> str:
         )
     scope = "The released row breaks the promise"
     if not way.complete:
-        names = ", ".join(w.label(name) for name in way.columns)
+        names = ", ".join(wording.label(name) for name in way.columns)
         scope = f"{names} break the promise already, and the whole row breaks it at least as much"
     row = ", ".join(quoted(text) for text in way.worst.row)
     return f"{start} {scope}: the row {row} {_effect(way.worst)}."
@@ -134,7 +134,7 @@ def _effect(worst: RowWorst) -> str:
         return f"changes the odds of {secret} against {quoted(worst.against)} too much"
     if worst.lift == 0.0:
         return f"makes {secret} impossible"
-    return f"makes {secret} {w.about(worst.lift)} times as likely as before"
+    return f"makes {secret} {wording.about(worst.lift)} times as likely as before"
 
 
 def _response_sentence(way: RowWay) -> str:
@@ -144,7 +144,7 @@ def _response_sentence(way: RowWay) -> str:
             "Randomised response: there are too many released rows to compute which parameter "
             "keeps the promise beside the given columns."
         )
-    epsilon = w.about(way.epsilon)
+    epsilon = wording.about(way.epsilon)
     if way.kept is None:
         return (
             f"Randomised response with the parameter {epsilon} in every column keeps the promise "

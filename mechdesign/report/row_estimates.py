@@ -12,7 +12,7 @@ from typing import Any
 
 from mechdesign.analysis.row_frequencies import RowFrequencies
 from mechdesign.core.wording import percent_of
-from mechdesign.report import wording as w
+from mechdesign.report import layout, wording
 
 OWN_POPULATION = (
     "These estimates take the released records for draws from the population of the channel's own "
@@ -34,7 +34,7 @@ NOT_TOLD_APART = (
 
 def row_frequencies_text(frequencies: RowFrequencies) -> str:
     """The text of `estimate` on released rows, without a final newline."""
-    names = [w.label(name) for name in frequencies.columns]
+    names = [wording.label(name) for name in frequencies.columns]
     # The standard error does not see the open part of an interval, so it gets its own column.
     is_open = frequencies.unidentified > 0.0
     header = [*names, "estimate", "std.error", "interval"]
@@ -42,9 +42,9 @@ def row_frequencies_text(frequencies: RowFrequencies) -> str:
         header.insert(-1, "not told apart")
 
     table = [header]
-    records, note = w.largest(frequencies.rows(), "--json")
+    records, note = layout.largest(frequencies.rows(), "--json")
     for record in records:
-        cells = [w.label(record[name]) for name in frequencies.columns]
+        cells = [wording.label(record[name]) for name in frequencies.columns]
         cells += [f"{record['estimate']:.5f}", f"{record['standard_error']:.5f}"]
         if is_open:
             cells.append(f"{record['unresolved']:.5f}")
@@ -53,15 +53,16 @@ def row_frequencies_text(frequencies: RowFrequencies) -> str:
 
     # Names and intervals are words; the figures between them are aligned to the right.
     words = (*range(len(names)), len(header) - 1)
+    records_text = wording.count(frequencies.records, "released row")
     lines = [
-        f"Frequencies of {' by '.join(names)} from {w.count(frequencies.records, 'released row')}; "
+        f"Frequencies of {' by '.join(names)} from {records_text}; "
         f"{percent_of(frequencies.level)} intervals for the population of the records.",
         "",
-        *w.aligned(table, left=words),
+        *layout.aligned(table, left=words),
         *note,
     ]
     if is_open:
-        lines.append(w.paragraph(NOT_TOLD_APART))
+        lines.append(layout.paragraph(NOT_TOLD_APART))
     return "\n".join(lines)
 
 
@@ -81,5 +82,5 @@ def box_estimate_note(*, is_bounded: bool) -> str:
     table of the channel.
     """
     if is_bounded:
-        return w.paragraph(ANY_DATA, "")
-    return w.paragraph(OWN_POPULATION, "")
+        return layout.paragraph(ANY_DATA, "")
+    return layout.paragraph(OWN_POPULATION, "")

@@ -13,8 +13,7 @@ import math
 from collections.abc import Sequence
 
 from mechdesign.mechanisms.row_result import RowDesign
-from mechdesign.report import wording as w
-from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.report import layout, wording
 from mechdesign.report.first_screen import (
     FULL,
     MOST_LINES,
@@ -28,6 +27,7 @@ from mechdesign.report.rows import (
     stopped_text,
     task_text,
 )
+from mechdesign.report.scope_texts import FREE, FREE_SIDE
 
 NO_POPULATION = (
     "Population: not promised; single rows can reveal far more there. --confidence 0.95 protects "
@@ -56,13 +56,13 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
     )
     # The promise, its limits and what the search left undone are never cut. The levels, then the
     # remark on the table, share the room between.
-    before = [*w.lines_of(lead_text(design.channel)), *_promise_lines(design), ""]
-    before += w.lines_of(utility)
+    before = [*layout.lines_of(lead_text(design.channel)), *_promise_lines(design), ""]
+    before += layout.lines_of(utility)
     if design.purpose is not None:
-        before += w.lines_of(task_text(design, design.purpose))
+        before += layout.lines_of(task_text(design, design.purpose))
     after = ["", *_uncovered_lines(design), "", FULL, *last]
     # A reader must not take a search that was cut short for a finished one.
-    search = w.all_lines(w.remark_sentences(design.messages))
+    search = layout.all_lines(layout.remark_sentences(design.messages))
 
     room = MOST_LINES - len(before) - len(search) - len(after)
     levels = _level_lines(design, room)
@@ -73,13 +73,15 @@ def row_first_screen(design: RowDesign, *, last: Sequence[str]) -> str:
 def _promise_lines(design: RowDesign) -> list[str]:
     """What a released row can do to a belief: by the table, and in the population."""
     sensitive = sensitive_name(design.channel)
-    table = w.change_text(design.achieved, design.audit.notion, sensitive)
+    table = wording.change_text(design.achieved, design.audit.notion, sensitive)
     if design.audit.promise == RELATIVE:
         table += ", compared with records of the same given columns"
-    lines = w.lines_of(f"Table: {table} (verified).") + w.lines_of(NO_POPULATION)
+    lines = layout.lines_of(f"Table: {table} (verified).") + layout.lines_of(
+        NO_POPULATION
+    )
     if design.given_lift is not None:
-        given = w.times_text(design.given_lift, design.audit.notion)
-        lines += w.lines_of(
+        given = wording.times_text(design.given_lift, design.audit.notion)
+        lines += layout.lines_of(
             f"The given columns alone make any value of {sensitive} {given} as probable."
         )
     return lines
@@ -93,8 +95,8 @@ def _level_lines(design: RowDesign, room: int) -> list[str]:
     """
     rows = [["column", "unchanged cells", "if constant", "adds"]]
     for level in design.levels:
-        name = w.title(level.columns)
-        added = w.tenths_at_least(level.kept)
+        name = wording.title(level.columns)
+        added = wording.tenths_at_least(level.kept)
         if level.truth is None:
             # Free outputs are no cells of the column, so none of them is unchanged.
             rows[0] = ["column", "adds"]
@@ -108,7 +110,7 @@ def _remark_lines(design: RowDesign, room: int) -> list[str]:
     """Which records lose their later columns: whole, or where `--full` has it."""
     if design.stopped == 0.0:
         return []
-    lines = w.lines_of(stopped_text(design))
+    lines = layout.lines_of(stopped_text(design))
     if len(lines) <= room:
         return lines
     return ["Further remarks:  --full"][: max(0, room)]
@@ -116,7 +118,7 @@ def _remark_lines(design: RowDesign, room: int) -> list[str]:
 
 def _shares(shares: dict[str, float]) -> str:
     """The shares of the columns of a level, rounded down."""
-    return ", ".join(w.tenths_at_least(share) for share in shares.values())
+    return ", ".join(wording.tenths_at_least(share) for share in shares.values())
 
 
 def _uncovered_lines(design: RowDesign) -> list[str]:
@@ -133,9 +135,9 @@ def _uncovered_lines(design: RowDesign) -> list[str]:
         items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
     ratio = design.achieved.eps_ldp
     if math.isfinite(ratio) and design.audit.promise != RELATIVE:
-        factor = w.short_factor(ratio, upper=True)
+        factor = wording.short_factor(ratio, upper=True)
         items.append(
             f"Other probabilities of {sensitive} than the table's: then the factor is at most "
             f"{factor}."
         )
-    return ["Not covered", *w.item_lines(items)]
+    return ["Not covered", *layout.item_lines(items)]

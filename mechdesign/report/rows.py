@@ -25,8 +25,9 @@ from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import to_record
+from mechdesign.report import layout
 from mechdesign.report import wording as w
-from mechdesign.report.content import FREE, FREE_SIDE
+from mechdesign.report.scope_texts import FREE, FREE_SIDE
 from mechdesign.report.terminal import measures_text
 
 COVERS = (
@@ -60,21 +61,21 @@ def row_design_text(design: RowDesign) -> str:
         lead_text(channel),
         "",
         "What is promised",
-        w.paragraph(_promise_text(design)),
-        w.paragraph(_verified_text(design)),
+        layout.paragraph(_promise_text(design)),
+        layout.paragraph(_verified_text(design)),
     ]
     if design.given_lift is not None:
-        lines.append(w.paragraph(_given_text(design.given_lift)))
-    lines += ["", "What is kept", w.paragraph(_utility_text(design))]
+        lines.append(layout.paragraph(_given_text(design.given_lift)))
+    lines += ["", "What is kept", layout.paragraph(_utility_text(design))]
     if design.purpose is not None:
-        lines.append(w.paragraph(task_text(design, design.purpose)))
-    lines += w.aligned(_level_rows(design), left=(0,))
+        lines.append(layout.paragraph(task_text(design, design.purpose)))
+    lines += layout.aligned(_level_rows(design), left=(0,))
     if design.stopped > 0.0:
-        lines.append(w.paragraph(stopped_text(design)))
+        lines.append(layout.paragraph(stopped_text(design)))
     lines += ["", "Where the promise ends"]
-    lines += w.item_lines(_scope_texts(design))
+    lines += layout.item_lines(_scope_texts(design))
     if design.messages:
-        lines += ["", "Notes", *w.item_lines(design.messages)]
+        lines += ["", "Notes", *layout.item_lines(design.messages)]
     return "\n".join(lines)
 
 
@@ -173,7 +174,7 @@ def row_measures_text(
             "Every measure compares with the whole table. An output is a whole released row, and "
             "its given columns are part of what it reveals; what is kept is beyond these."
         )
-    return f"{w.paragraph(text, '')}\n\n{measures_text(measures, per_output)}"
+    return f"{layout.paragraph(text, '')}\n\n{measures_text(measures, per_output)}"
 
 
 def row_channel_text(channel: RowChannel) -> str:
@@ -197,7 +198,7 @@ def row_channel_text(channel: RowChannel) -> str:
                 f"{table.nodes:,}",
             ]
         )
-    lines += w.aligned(rows, left=(0,))
+    lines += layout.aligned(rows, left=(0,))
     if channel.given:
         given = w.titles(channel.given)
         lines.append(f"Given as they are: {given} ({len(channel.strata):,} strata).")

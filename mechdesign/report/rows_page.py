@@ -28,10 +28,9 @@ from mechdesign.channel.row_channel import RELATIVE, TRUTH, RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.notions import to_record
-from mechdesign.report import blocks as b
-from mechdesign.report import plots
-from mechdesign.report import wording as w
+from mechdesign.report import blocks, drawing, wording
 from mechdesign.report.document import VERIFIED
+from mechdesign.report.plain_values import optional_record
 from mechdesign.report.writing import save_page
 
 MOST_WORST = 10
@@ -152,27 +151,27 @@ def row_report(channel: RowChannel) -> RowReport:
     )
 
 
-def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
+def report_page(report: RowReport, *, pictures: bool = True) -> blocks.Document:
     """The report as a page for those who may see the table; `pictures` need matplotlib."""
     channel = report.channel
-    sensitive = w.title(channel.sensitive.columns)
-    released = w.titles(channel.levels)
-    picture: list[b.Block] = []
+    sensitive = wording.title(channel.sensitive.columns)
+    released = wording.titles(channel.levels)
+    picture: list[blocks.Block] = []
     if pictures:
         picture.append(ledger_picture(report.ledgers))
-    promise = b.Section(
+    promise = blocks.Section(
         "promise", "What is promised", tuple(_promise_blocks(report, sensitive))
     )
-    columns = b.Section(
+    columns = blocks.Section(
         "columns",
         "Where each column's information went",
         (*picture, *_column_blocks(report)),
     )
-    worst = b.Section(
+    worst = blocks.Section(
         "worst", "Before and after", tuple(_worst_blocks(report, sensitive))
     )
-    scope = b.Section("scope", "Where the promise ends", (_scope_bullets(report),))
-    return b.Document(
+    scope = blocks.Section("scope", "Where the promise ends", (_scope_bullets(report),))
+    return blocks.Document(
         title=f"Release of {released}, protecting {sensitive}",
         banner="Internal report: it is computed from the table. Do not publish.",
         internal=True,
@@ -186,8 +185,6 @@ def report_page(report: RowReport, *, pictures: bool = True) -> b.Document:
 def report_record(report: RowReport) -> dict[str, Any]:
     """The report as plain values, for JSON."""
     channel = report.channel
-    given = report.audit.given
-    given_lift = None if given is None else asdict(given)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -198,10 +195,10 @@ def report_record(report: RowReport) -> dict[str, Any]:
         "promise": report.audit.promise,
         "satisfied": report.audit.satisfied,
         "achieved": asdict(report.audit.achieved),
-        "given_lift": given_lift,
+        "given_lift": optional_record(report.audit.given),
         "nmi": report.nmi,
         "upper_bound_nmi": report.upper_bound_nmi,
-        "task": None if report.task is None else asdict(report.task),
+        "task": optional_record(report.task),
         "columns": [asdict(ledger) for ledger in report.ledgers],
         "worst": [asdict(row) for row in report.worst],
     }
@@ -344,8 +341,8 @@ def _information(joint: NDArray[np.float64]) -> float:
 
 def _factors(eps_l: float, eps_u: float, between: str = " to ") -> str:
     """The smallest lift, rounded down, and the largest, rounded up."""
-    low = w.factor_text(eps_l, upper=False)
-    high = w.factor_text(eps_u, upper=True)
+    low = wording.factor_text(eps_l, upper=False)
+    high = wording.factor_text(eps_u, upper=True)
     return f"{low}{between}{high}"
 
 
@@ -359,29 +356,32 @@ def _cards(report: RowReport) -> tuple[tuple[str, str], ...]:
         ("Verified", VERIFIED[report.audit.satisfied]),
     ]
     if report.nmi is not None:
-        cards.append(("Information kept", w.percent_at_least(report.nmi)))
+        cards.append(("Information kept", wording.percent_at_least(report.nmi)))
     if report.upper_bound_nmi is not None:
-        bound = w.percent_at_most(report.upper_bound_nmi)
+        bound = wording.percent_at_most(report.upper_bound_nmi)
         cards.append(("No mechanism keeps more than", bound))
     if report.task is not None:
-        task = w.label(report.task.column)
-        kept = w.percent_at_least(report.task.task_kept)
-        bound = w.percent_at_most(report.task.task_upper_bound)
+        task = wording.label(report.task.column)
+        kept = wording.percent_at_least(report.task.task_kept)
+        bound = wording.percent_at_most(report.task.task_upper_bound)
         cards.append((f"Of what the rows tell of {task}", kept))
         cards.append(("No mechanism tells more than", bound))
     return tuple(cards)
 
 
-def _promise_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
+def _promise_blocks(report: RowReport, sensitive: str) -> list[blocks.Block]:
     """The factors that the channel uses, and the exact verdict."""
     achieved = report.audit.achieved
     factors = _factors(achieved.eps_l, achieved.eps_u, " and ")
-    verdict = "keeps" if report.audit.satisfied else "VIOLATES"
+    verdict = "VIOLATES"
+    if report.audit.satisfied:
+        verdict = "keeps"
+    prefixes = wording.count(report.audit.leaves, "prefix", "prefixes")
     texts = [
         f"Seeing a released row changes the probability of every value of {sensitive} by a factor "
         f"between {factors}.",
         f"The channel {verdict} {report.audit.notion.text}, {report.audit.promise} promise, "
-        f"decided in exact arithmetic on {w.count(report.audit.leaves, 'prefix', 'prefixes')}.",
+        f"decided in exact arithmetic on {prefixes}.",
     ]
     given = report.audit.given
     if given is not None:
@@ -390,27 +390,27 @@ def _promise_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
             "The given columns are released as they are. Alone they change these probabilities by "
             f"a factor between {alone}."
         )
-    return list(b.paragraphs(texts))
+    return list(blocks.paragraphs(texts))
 
 
-def _column_blocks(report: RowReport) -> list[b.Block]:
+def _column_blocks(report: RowReport) -> list[blocks.Block]:
     """The ledger of every level as a table."""
-    rows: list[tuple[b.Cell, ...]] = []
+    rows: list[tuple[blocks.Cell, ...]] = []
     for ledger in report.ledgers:
         unchanged = "-"
         if ledger.truth is not None:
-            unchanged = w.percent_at_least(ledger.truth)
+            unchanged = wording.percent_at_least(ledger.truth)
         share = 0.0
         if ledger.entropy > 0.0:
             share = min(1.0, ledger.kept / ledger.entropy)
         low, high = ledger.spent
-        row = b.cells(
-            b.short(w.title(ledger.columns)),
+        row = blocks.cells(
+            blocks.short(wording.title(ledger.columns)),
             unchanged,
-            w.percent(share),
-            w.percent(1.0 - share),
-            w.about(ledger.entropy),
-            f"{w.at_least(low)} to {w.at_most(high)}",
+            wording.percent(share),
+            wording.percent(1.0 - share),
+            wording.about(ledger.entropy),
+            f"{wording.at_least(low)} to {wording.at_most(high)}",
         )
         rows.append(row)
     header = (
@@ -427,32 +427,34 @@ def _column_blocks(report: RowReport) -> list[b.Block]:
         "column."
     )
     caption = "What each column keeps and spends, in the order of the release"
-    return [b.Text(explanation), *b.grid(caption, header, rows, "columns")]
+    return [blocks.Text(explanation), *blocks.grid(caption, header, rows, "columns")]
 
 
-def _worst_blocks(report: RowReport, sensitive: str) -> list[b.Block]:
+def _worst_blocks(report: RowReport, sensitive: str) -> list[blocks.Block]:
     """The worst rows, with every secret's probability before and after."""
     names = report.channel.sensitive.names
     header = ["released row", "share of rows"]
-    header += [f"{b.short(name)}: before \N{RIGHTWARDS ARROW} after" for name in names]
-    rows: list[tuple[b.Cell, ...]] = []
+    header += [
+        f"{blocks.short(name)}: before \N{RIGHTWARDS ARROW} after" for name in names
+    ]
+    rows: list[tuple[blocks.Cell, ...]] = []
     for worst in report.worst:
-        texts = [b.short(", ".join(worst.row)), w.percent(worst.share)]
+        texts = [blocks.short(", ".join(worst.row)), wording.percent(worst.share)]
         for before, after in zip(worst.prior, worst.posterior, strict=True):
-            prior = w.percent(before, step=w.TENTH)
-            posterior = w.percent(after, step=w.TENTH)
+            prior = wording.percent(before, step=wording.TENTH)
+            posterior = wording.percent(after, step=wording.TENTH)
             texts.append(f"{prior} \N{RIGHTWARDS ARROW} {posterior}")
-        rows.append(b.cells(*texts))
+        rows.append(blocks.cells(*texts))
     caption = f"The released rows that move the belief about {sensitive} most"
-    return b.grid(caption, tuple(header), rows, "rows")
+    return blocks.grid(caption, tuple(header), rows, "rows")
 
 
-def _scope_bullets(report: RowReport) -> b.Bullets:
+def _scope_bullets(report: RowReport) -> blocks.Bullets:
     """What the promise covers and what it leaves open."""
     covers = COVERS
     if report.audit.promise == RELATIVE:
         covers = COVERS_RELATIVE
-    return b.Bullets((covers, *LIMITS))
+    return blocks.Bullets((covers, *LIMITS))
 
 
 class Ledger(Protocol):
@@ -477,7 +479,7 @@ class Ledger(Protocol):
         ...
 
 
-def ledger_picture(ledgers: Sequence[Ledger]) -> b.Picture:
+def ledger_picture(ledgers: Sequence[Ledger]) -> blocks.Picture:
     """A bar for every column, of the length H(X_j): what is kept, and what privacy took."""
     words = (
         "For every column, the information that is kept and what is lost to privacy; "
@@ -487,13 +489,15 @@ def ledger_picture(ledgers: Sequence[Ledger]) -> b.Picture:
     kept: list[float] = []
     lost: list[float] = []
     for ledger in ledgers:
-        names.append(b.short(w.title(ledger.columns)))
+        names.append(blocks.short(wording.title(ledger.columns)))
         # Rounding can put I(X_j; Y_j) above H(X_j); the two bars still make up H(X_j).
         kept.append(min(ledger.kept, ledger.entropy))
         lost.append(max(0.0, ledger.entropy - ledger.kept))
-    with plots.settings(**plots.PAGE):
+    with drawing.settings(**drawing.PAGE):
         height = 1.1 + 0.4 * len(ledgers)
-        figure = plots.new_figure(figsize=(PICTURE_WIDTH, height), layout="constrained")
+        figure = drawing.new_figure(
+            figsize=(PICTURE_WIDTH, height), layout="constrained"
+        )
         axes = figure.subplots()
         places = list(range(len(ledgers)))
         axes.barh(places, kept, color=KEPT_COLOUR, label="kept")
@@ -511,4 +515,4 @@ def ledger_picture(ledgers: Sequence[Ledger]) -> b.Picture:
         axes.invert_yaxis()
         axes.set_xlabel("information in the column (nats)")
         figure.legend(loc="outside upper center", ncols=2, frameon=False)
-        return plots.picture_of(figure, words)
+        return drawing.picture_of(figure, words)

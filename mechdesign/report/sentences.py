@@ -26,6 +26,7 @@ from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.core.wording import factor_at_least, factor_at_most, percent_of
 from mechdesign.mechanisms.result import Spending
+from mechdesign.report import templates
 from mechdesign.report import wording as w
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
@@ -54,7 +55,7 @@ def _macros() -> Any:
         "factor_at_least": factor_at_least,
         "factor_at_most": factor_at_most,
     }
-    return w.macros_of(
+    return templates.macros_of(
         "terminal.txt.jinja",
         filters,
         INFINITE=math.inf,
@@ -65,7 +66,7 @@ def _macros() -> Any:
 
 def text_of(report: str, *facts: Any, **options: Any) -> str:
     """The text of a macro of ``terminal.txt.jinja``, without a final newline."""
-    return w.text_of(_macros(), report, *facts, **options)
+    return templates.text_of(_macros(), report, *facts, **options)
 
 
 def outwards(value: float, name: str) -> str:

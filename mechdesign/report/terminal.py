@@ -17,18 +17,14 @@ from mechdesign.auditing.population_promise import PopulationPromise, population
 from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
-from mechdesign.report import blocks as b
-from mechdesign.report import wording as w
+from mechdesign.report import blocks, layout, plain_values, wording
+from mechdesign.report.asked import names_of
 from mechdesign.report.average_section import average_texts
 from mechdesign.report.collect import remarks_of
-from mechdesign.report.content import (
-    achieved_texts,
-    names_of,
-    summary_report,
-    worst_text,
-)
+from mechdesign.report.content import summary_report
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
 from mechdesign.report.first_screen import change_of
+from mechdesign.report.promises import achieved_texts, worst_text
 from mechdesign.report.record import Report
 from mechdesign.report.sentences import outwards, text_of
 from mechdesign.tables.joint import Joint
@@ -69,7 +65,7 @@ def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> 
             lines += _lines(block)
         if section.anchor == "kept":
             lines.append(
-                w.paragraph(
+                layout.paragraph(
                     f"Mechanism: {design.mechanism}, by {design.method} "
                     f"({design.seconds:.2f} s)."
                 )
@@ -123,7 +119,7 @@ def matrix_csv(channel: Channel) -> str:
             share = DIGITS_OF_QUOTIENTS.divide(Decimal(weight), denominator)
             row.append(f"{share.normalize(DIGITS_OF_QUOTIENTS):f}")
         rows.append(row)
-    return w.csv_text(rows).removesuffix("\n")
+    return plain_values.csv_text(rows).removesuffix("\n")
 
 
 def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
@@ -132,11 +128,11 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     """
     # Whoever wants all outputs of a large channel takes the JSON.
     table: list[list[str]] = []
-    shown = measures.outputs[: b.MOST_ROWS]
+    shown = measures.outputs[: blocks.MOST_ROWS]
     if per_output:
         table.append(["output", *OF_OUTPUTS])
         for output in shown:
-            row = [w.label(output.output)]
+            row = [wording.label(output.output)]
             for name in OF_OUTPUTS:
                 row.append(outwards(getattr(output, name), name))
             table.append(row)
@@ -176,18 +172,18 @@ def _shortened(report: Report) -> Report:
     return replace(report, promise=promise)
 
 
-def _lines(block: b.Block) -> list[str]:
+def _lines(block: blocks.Block) -> list[str]:
     """A block of the summary as lines of text."""
     match block:
-        case b.Text(text) | b.Remark(text):
-            return [w.paragraph(text)]
-        case b.Bullets(items):
-            return [w.item(text) for text in items]
-        case b.Grid():
+        case blocks.Text(text) | blocks.Remark(text):
+            return [layout.paragraph(text)]
+        case blocks.Bullets(items):
+            return [layout.item(text) for text in items]
+        case blocks.Grid():
             rows: list[Sequence[str]] = [block.header]
             for row in block.rows:
                 rows.append([cell.text for cell in row])
-            return w.aligned(rows, left=(*range(block.heads), *block.left))
+            return layout.aligned(rows, left=(*range(block.heads), *block.left))
         case _:
             raise TypeError(f"a summary holds no {type(block).__name__}")
 

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mechdesign.core.files import PathLike, check_target, replacing
-from mechdesign.report import blocks as b
+from mechdesign.report import blocks
 from mechdesign.report.document import document_of
-from mechdesign.report.plots import check_ending, check_matplotlib
+from mechdesign.report.drawing import check_ending, check_matplotlib
 from mechdesign.report.record import FORMAT, VERSION, Report, to_json
 
 HTML = ".html"
 ENDINGS = (HTML, ".md", ".json")
 
 
-PageMaker: TypeAlias = Callable[..., b.Document]
+PageMaker: TypeAlias = Callable[..., blocks.Document]
 """``page(pictures=..)`` lays out a page, with pictures or without."""
 
 
@@ -61,7 +61,7 @@ def save_page(
 def save_public_page(
     path: PathLike,
     channel_record: Mapping[str, Any],
-    page: Callable[[], b.Document],
+    page: Callable[[], blocks.Document],
     *,
     version: tuple[str, int],
     satisfied: bool | None,
@@ -97,7 +97,7 @@ def report_text(report: Report, ending: str) -> str:
 
 
 def document_text(
-    record: Mapping[str, Any], document: Callable[[], b.Document], ending: str
+    record: Mapping[str, Any], document: Callable[[], blocks.Document], ending: str
 ) -> str:
     """The document in the format of this ending, or its record where that is JSON."""
     if ending == ".json":

@@ -59,6 +59,7 @@ PRELOADED = (
     "mechdesign.cli.application",
     "mechdesign.cli.console",
     "mechdesign.report.wording",
+    "mechdesign.report.plain_values",
 )
 
 

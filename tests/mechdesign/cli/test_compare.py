@@ -293,9 +293,9 @@ def test_a_plot_is_not_overwritten_without_force(folder, run, refused):
 
 
 def test_missing_matplotlib_is_said_before_the_work(refused, monkeypatch):
-    from mechdesign.report import plots
+    from mechdesign.report import drawing
 
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
     assert "pip install 'mechdesign[plots]'" in refused(*WIDE, "--plot", "o.png")
 
 

@@ -15,7 +15,7 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.cli import console
 from mechdesign.cli import report as report_files
 from mechdesign.notions import MaxLift
-from mechdesign.report import collect, plots
+from mechdesign.report import collect, drawing
 from mechdesign.tables.joint import Joint
 
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
@@ -373,7 +373,7 @@ def test_refusals_before_any_work(folder, run, channel, monkeypatch):
     refused(
         run, 2, "no report is asked for: give --report FILE", "report", "channel.json"
     )
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
     words = "an HTML report needs matplotlib, which is not installed: pip install 'mechdesign[report]'"
     refused(run, 2, words, "report", "channel.json", "--report", "r.html")
     refused(

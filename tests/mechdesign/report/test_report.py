@@ -20,7 +20,7 @@ from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import designing
 from mechdesign.notions import to_record
-from mechdesign.report import blocks, least_section, pages, plots
+from mechdesign.report import blocks, least_section, pages, trade_off_pictures
 from mechdesign.report.collect import design_behind
 from mechdesign.report.content import public_report
 from mechdesign.report.document import document_of
@@ -35,7 +35,7 @@ def quick_pictures(monkeypatch, request):
     """Pictures are drawn for Adult alone: each drawing takes a tenth of a second."""
     if "adult" not in request.fixturenames:
         empty = blocks.Picture("<svg></svg>", "nothing", 100.0)
-        monkeypatch.setattr(plots, "curve_pictures", lambda *_: [empty])
+        monkeypatch.setattr(trade_off_pictures, "curve_pictures", lambda *_: [empty])
 
 
 def tiny() -> Joint:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.report import blocks, lift_maps, pages, plots
+from mechdesign.report import blocks, drawing, lift_maps, pages
 from mechdesign.report.document import document_of
 from mechdesign.report.writing import check_report
 from tests.mechdesign.report import report_cases as cases
@@ -116,8 +116,8 @@ def contrast(one: str, other: str) -> float:
 def test_colours_keep_their_order_in_grey_and_texts_stand_out():
     pale, middle, dark = pages.COLOURS
     assert lightness(pale) > 1.5 * lightness(middle) > 6 * lightness(dark)
-    assert contrast(pale, plots.INK) > 7
-    assert contrast(middle, plots.INK) > 4.5
+    assert contrast(pale, drawing.INK) > 7
+    assert contrast(middle, drawing.INK) > 4.5
     assert contrast(dark, "#ffffff") > 7
     for colour in ("#5a5a5a", "#1f3a5f", "#8a3b00", "#1b1b1b"):  # of texts on white
         assert contrast(colour, "#ffffff") > 4.5
@@ -135,7 +135,7 @@ def test_a_darker_cell_is_a_larger_lift_and_its_number_stands_out(tint):
 def styled(tint):
     style = pages._tint(blocks.Cell("x", tint=tint))
     colours = re.findall("#[0-9a-f]+", style)
-    return colours[0], "#ffffff" if "#fff" in colours[1:] else plots.INK
+    return colours[0], "#ffffff" if "#fff" in colours[1:] else drawing.INK
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_lift_in_its_cell(lift, shown, tint):
 
 def test_what_matplotlib_is_missing_for(monkeypatch):
     check_report("r.html", force=False)
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
+    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
     with pytest.raises(
         InputError, match=r"an HTML report needs matplotlib.*mechdesign\[report\]"
     ):
@@ -164,7 +164,7 @@ def test_what_matplotlib_is_missing_for(monkeypatch):
 
 def test_a_public_page_needs_no_matplotlib(monkeypatch):
     public = cases.reports(cases.hostile(), md.ALIP(0.3, 0.3))[1]
-    monkeypatch.setattr(plots, "import_module", None)
+    monkeypatch.setattr(drawing, "import_module", None)
     assert "<svg" not in pages.html_page(document_of(public))
 
 

@@ -18,11 +18,10 @@ from mechdesign.core.wording import (
     factor_at_least,
     factor_at_most,
 )
+from mechdesign.report.layout import item, paragraph
 from mechdesign.report.wording import (
     count,
-    item,
     label,
-    paragraph,
     percent,
     percent_at_least,
     percent_at_most,

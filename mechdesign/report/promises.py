@@ -1,0 +1,218 @@
+"""The promise of a report: the notion, the exact verdict, and every measure that it bounds.
+
+`promise_of` is the promise alone, as everybody may see it. A notion bounds single lifts
+(`promised_bounds`), and from these follow bounds on the other measures, such as the total variation
+(`auditing.implied_bounds`). `promise_on_table` adds what only the holder of the table can compute:
+the budgets that the channel uses of its promise, its worst cell, the values that it attains of
+every measure, and the beliefs before and after.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+from mechdesign.auditing.composition import sum_above
+from mechdesign.auditing.demands import allowed_sides
+from mechdesign.auditing.implied_bounds import guarantees
+from mechdesign.auditing.leakages import belief_ranges
+from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
+from mechdesign.channel.channel import Channel
+from mechdesign.core.wording import about, at_most
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion
+from mechdesign.report.asked import names_of
+from mechdesign.report.blocks import short
+from mechdesign.report.plain_values import optional_record
+from mechdesign.report.record import Belief, Bound, Promise, Request
+from mechdesign.report.wording import achieved_text
+from mechdesign.tables.joint import Joint
+
+
+class MeasureNames(NamedTuple):
+    """A measure of leakage in words, its unit, and its name in `auditing.measures`."""
+
+    words: str
+    unit: str
+    name: str
+
+
+MEASURES = {
+    "ldp": MeasureNames("local differential privacy", "nats", "max_log_lift_ratio"),
+    "information": MeasureNames(
+        "mutual information (Shannon; Sibson, Arimoto of every order)",
+        "nats",
+        "mutual_information",
+    ),
+    "total_variation": MeasureNames("total variation", "", "total_variation"),
+    "l1_lift": MeasureNames("l1-lift", "", "l1_lift"),
+    "chi2_lift": MeasureNames("chi2-lift, and chi2-information", "", "chi2_lift"),
+    "alpha_lift": MeasureNames("alpha-lift, every alpha > 1", "", "every_alpha_lift"),
+    "l1_lift_inverse": MeasureNames("l1-lift-inverse", "", "l1_lift_inverse"),
+    "chi2_lift_inverse": MeasureNames("chi2-lift-inverse", "", "chi2_lift_inverse"),
+    "alpha_lift_inverse": MeasureNames(
+        "alpha-lift-inverse, every alpha > 1", "", "every_alpha_lift_inverse"
+    ),
+}
+"""Names for each entry of `auditing.implied_bounds.guarantees`.
+
+`auditing.measures` has no suprema over alpha. They are the extreme lifts, so `guarantees` of the
+achieved budgets attains them.
+"""
+
+VERDICTS = {
+    True: "Verified in exact arithmetic on the integers of the channel",
+    False: "VIOLATED, decided in exact arithmetic on the integers of the channel",
+    None: "Not checked here, because the table is missing; its holder can check it exactly.",
+}
+"""The exact verdict in words; those of a decided one are the start of a sentence."""
+
+
+def promise_of(
+    notion: Notion,
+    sensitive: str,
+    verdict: str,
+    satisfied: bool | None,
+    attained: Mapping[str, float],
+) -> Promise:
+    """The promise with every measure that it bounds.
+
+    `verdict` is the exact verdict in words, `satisfied` the same as a value. `attained` are
+    measures of the channel on its table by their names; without a table it is empty.
+    """
+    limits = notion.limits.loosest
+    # A side without a budget is free: there is no factor to name.
+    low: float | None = None
+    high: float | None = None
+    if math.isfinite(limits.lower):
+        low = math.exp(-limits.lower)
+    if math.isfinite(limits.upper):
+        high = math.exp(limits.upper)
+    return Promise(
+        statement=notion.limits.condition(sensitive),
+        verdict=verdict,
+        satisfied=satisfied,
+        low=low,
+        high=high,
+        bounds=_bounds(notion, attained),
+    )
+
+
+def promise_on_table(
+    design: Design,
+    joint: Joint,
+    request: Request,
+    verdict: Audit | None,
+    attained: Mapping[str, float],
+) -> Promise:
+    """The promise with the budgets that the channel uses, and the beliefs before and after."""
+    notion = design.notion
+    sensitive = names_of(request)[0]
+    # The audit on the table knows the worst cell; the design has the same budgets without it.
+    judged = verdict or design
+    texts = [
+        f"{VERDICTS[design.verified]}.",
+        *achieved_texts(judged.achieved, judged.used),
+    ]
+    if verdict is not None:
+        texts.append(worst_text(verdict.worst))
+    # A channel attains its own extreme lifts, so every bound that follows from them alone
+    # is attained.
+    bounds = guarantees(judged.achieved.eps_l, judged.achieved.eps_u)
+    figures = {f"every_{name}": value for name, value in bounds.items()}
+    figures["max_log_lift_ratio"] = judged.achieved.eps_ldp
+    figures.update(attained)
+    promise = promise_of(notion, sensitive, " ".join(texts), design.verified, figures)
+    # With budgets of single symbols, the lifts allowed are those of each; else all have the same.
+    allowed: list[tuple[float, float]] = []
+    if notion.symbol_budgets:
+        for lower, upper in allowed_sides(joint.sensitive, notion):
+            allowed.append((math.exp(-lower), math.exp(upper)))
+    worst: dict[str, Any] | None = None
+    if verdict is not None:
+        worst = asdict(verdict.worst)
+    return replace(
+        promise,
+        achieved=asdict(judged.achieved),
+        used=optional_record(judged.used),
+        worst=worst,
+        allowed=tuple(allowed),
+        beliefs=_beliefs(design.channel, joint, request),
+    )
+
+
+def promised_bounds(notion: Notion) -> Achieved:
+    """The bounds on single lifts, and on their ratios, that follow from the notion; inf
+    where it gives none.
+    """
+    limits = notion.limits.loosest
+    # A bound on the ratio bounds both sides, because the mean of the lifts is 1: some lift is at
+    # least 1 and some at most 1, so none is more than the ratio away from 1.
+    lower = min(limits.lower, limits.ratio)
+    upper = min(limits.upper, limits.ratio)
+    ratio = min(limits.ratio, sum_above((limits.lower, limits.upper)))
+    return Achieved(lower, upper, ratio)
+
+
+def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
+    """The budgets that a channel keeps: those of its own notion if that is an average,
+    and all lifts.
+    """
+    texts: list[str] = []
+    if used is not None:
+        texts.append(
+            f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} "
+            "(nats, rounded up)."
+        )
+    texts.append(f"Achieved: {achieved_text(achieved)} (nats, rounded up).")
+    return texts
+
+
+def worst_text(worst: Worst) -> str:
+    """The cell that uses most of its budget, in words."""
+    before = ""
+    if worst.before:
+        before = f" after {' and '.join(map(short, worst.before))}"
+    against = ""
+    if worst.against is not None:
+        against = f", most of all against {short(worst.against)}"
+    return (
+        f"Worst: the output {short(worst.output)}{before} makes {short(worst.sensitive)} "
+        f"{about(worst.lift)} times as likely as before{against}."
+    )
+
+
+def _bounds(notion: Notion, attained: Mapping[str, float]) -> tuple[Bound, ...]:
+    """Every measure that the notion bounds, or that is attained, in the order of `MEASURES`."""
+    promised = promised_bounds(notion)
+    follows = guarantees(promised.eps_l, promised.eps_u)
+    # A notion on ratios, such as ldp, bounds them directly, and more closely than through lifts.
+    follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
+    if math.isinf(promised.eps_l) and math.isinf(promised.eps_u):
+        # What holds of every channel whatsoever is no consequence of a promise.
+        follows = dict.fromkeys(follows, math.inf)
+    bounds: list[Bound] = []
+    for key, names in MEASURES.items():
+        bound: float | None = None
+        if math.isfinite(follows[key]):
+            bound = follows[key]
+        if bound is not None or names.name in attained:
+            value = attained.get(names.name)
+            bounds.append(Bound(names.words, names.unit, bound, value))
+    return tuple(bounds)
+
+
+def _beliefs(channel: Channel, joint: Joint, request: Request) -> tuple[Belief, ...]:
+    """The probability of each sensitive symbol before, and its extremes after a released value."""
+    # Several protected columns have a prior each: they stand one after the other, like the symbols.
+    shares: list[float] = []
+    for secret in joint.secrets:
+        shares += secret.p_s.tolist()
+    ranges = belief_ranges(channel, joint)
+    beliefs: list[Belief] = []
+    rows = zip(request.sensitive_symbols, shares, ranges, strict=True)
+    for name, before, (lowest, highest) in rows:
+        beliefs.append(Belief(name, before, lowest, highest))
+    return tuple(beliefs)

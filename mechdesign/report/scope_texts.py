@@ -1,0 +1,137 @@
+"""Where a promise ends, in sentences: the sample, the observer, the free side, what voids it.
+
+A promise holds for one table, against an observer who knows that table. `scope_texts` says so for
+a report with the table, `public_scope_texts` for one without it, and `void_texts` says what makes
+the promise void. Rows and boxes have sentences of their own, and share those on a free side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.core.wording import factor_at_most
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion
+from mechdesign.report.asked import names_of
+from mechdesign.report.promises import promised_bounds
+from mechdesign.report.record import Request
+from mechdesign.report.wording import count
+from mechdesign.tables.confidence import scope_of
+
+COVERS = (
+    "It covers the released column alone, against an observer who knows this table and the "
+    "channel and nothing else about the record."
+)
+POPULATION = "there the leakage is usually larger, and it grows as the number of records shrinks."
+PUBLIC_SAMPLE = (
+    "The promise is about the table that the channel was designed for, not about the population "
+    f"behind its records: {POPULATION} The table and its size are not shown here."
+)
+OTHER_PRIOR = (
+    "For an observer with a different prior over {sensitive}, and {useful} given {sensitive} "
+    "as in the table, the factor is at most {factor}."
+)
+AFTER = (
+    "The channel was designed after {} of the same records, drawn independently. `mechdesign "
+    "audit` with --after for each of them checks that all together keep the promise."
+)
+ZERO_CELLS = (
+    "A zero cell means that this {sensitive} and this {useful} do not occur together in the "
+    "table, not that they cannot."
+)
+FREE_SIDE = "One side is free: a release may make a value of {sensitive} {effect}."
+FREE = {
+    "lower": "much less likely, or rule it out",
+    "upper": "much more likely, or give it away",
+}
+"""What a release may do to a value where its notion leaves this side free."""
+
+WITHHELD = (
+    "Not shown in this version, because it is computed from the table: the information kept of "
+    "{useful}, the trade-off curve, the lifts, the codebook and the budgets actually used."
+)
+VOIDS = (
+    "Other columns stay in the file, or the observer has other knowledge of {useful}.",
+    "The same record is released twice, independently. Each record gets one draw: two can leak "
+    "more than both budgets together.",
+)
+
+
+def scope_texts(
+    design: Design, request: Request, achieved: Achieved
+) -> tuple[str, ...]:
+    """The scope in a report with the table: the sample, the observer, what the promise leaves open.
+
+    `achieved` are the budgets that the channel uses of its promise.
+    """
+    sensitive, useful = names_of(request)
+    texts: list[str] = []
+    # With a level of confidence the promise is about the population, in a section of its own.
+    if design.confidence is None:
+        texts.append(_sample_text(request))
+    if request.zero_cells:
+        texts.append(ZERO_CELLS.format(sensitive=sensitive, useful=useful))
+    texts += _coverage_texts(design.notion, sensitive, useful, achieved.eps_ldp)
+    earlier = design.channel.record.after
+    if earlier:
+        texts.append(AFTER.format(count(len(earlier), "release")))
+    return tuple(texts)
+
+
+def public_scope_texts(
+    notion: Notion,
+    confidence: Mapping[str, Any] | None,
+    sensitive: str,
+    useful: str,
+) -> tuple[str, ...]:
+    """The scope in a report without the table.
+
+    `confidence` is the record of the confidence set, None where the table alone is covered.
+    """
+    texts = [PUBLIC_SAMPLE]
+    if confidence is not None:
+        texts = list(scope_of(confidence))
+    # The budget in use is computed from the table. The factor for other priors must follow from
+    # the promise alone, where it is larger.
+    promised = promised_bounds(notion)
+    texts += _coverage_texts(notion, sensitive, useful, promised.eps_ldp)
+    texts.append(WITHHELD.format(useful=useful))
+    return tuple(texts)
+
+
+def void_texts(useful: str) -> tuple[str, ...]:
+    """What makes the promise void."""
+    return tuple(text.format(useful=useful) for text in VOIDS)
+
+
+def _sample_text(request: Request) -> str:
+    """The table that the promise is about: its records and zero cells."""
+    size = count(request.cells or 0, "cell")
+    cells = f"{request.zero_cells or 0:,} of {size} zero"
+    # Probabilities and weights are no sample, so there is no population to speak of.
+    if request.records is None:
+        return f"The promise is about the table of probabilities or weights as given ({cells})."
+    return (
+        f"The promise is about the table given ({count(request.records, 'record')}, {cells}), "
+        f"not about the population behind the records: {POPULATION}"
+    )
+
+
+def _coverage_texts(
+    notion: Notion, sensitive: str, useful: str, eps_ldp: float
+) -> list[str]:
+    """Against whom the promise holds, and what it leaves open."""
+    texts = [COVERS]
+    for side in notion.limits.free_sides:
+        texts.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    # For a prior q the lift of s is P(y|s) / sum_s' q(s') P(y|s'). The denominator is a mean of
+    # numbers P(y|s') within a factor exp(eps_ldp) of the numerator, whatever q is.
+    if math.isfinite(eps_ldp):
+        factor = factor_at_most(eps_ldp)
+        texts.append(
+            OTHER_PRIOR.format(sensitive=sensitive, useful=useful, factor=factor)
+        )
+    return texts
