@@ -141,8 +141,8 @@ class _Leaves:
 
 @dataclass(frozen=True, eq=False)
 class _SlotPaths:
-    """How the slots of one level are reached: from the stratum (slots,) by the outputs so far (slots,
-    level + 1).
+    """How the slots of one level are reached: from the stratum (slots,), by the outputs so far
+    (slots, level + 1).
     """
 
     level: int
