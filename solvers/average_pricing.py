@@ -49,8 +49,7 @@ class AveragePricing:
     """The searches of one run.
 
     `has_descents` says whether there are local searches; with pairs there is nothing for them to
-    find. `kernel` is the search over the tangents so far, None after new tangents until it is
-    needed again.
+    find. `touched` counts the tangents that were added to the first ones.
     """
 
     def __init__(self, problem: AverageProblem) -> None:
@@ -58,7 +57,9 @@ class AveragePricing:
         self._tangents = [
             Tangents(problem.matrix, leakage) for leakage in problem.leakages
         ]
-        self.kernel: LeakageSearch | None = None
+        self.touched = 0
+        # The search over the tangents so far; None after new ones until it is needed again.
+        self._kernel: LeakageSearch | None = None
         self._pairs: PairSearch | None = None
         if problem.has_pairs:
             self._pairs = PairSearch(problem)
@@ -105,10 +106,10 @@ class AveragePricing:
 
     def _charged_kernel(self, multipliers: Array) -> LeakageSearch:
         """The search over all tangents, in which the leakages cost the multipliers."""
-        if self.kernel is None:
-            self.kernel = LeakageSearch(self._problem, self._tangents)
-        self.kernel.charge(multipliers)
-        return self.kernel
+        if self._kernel is None:
+            self._kernel = LeakageSearch(self._problem, self._tangents)
+        self._kernel.charge(multipliers)
+        return self._kernel
 
     def touch(self, points: Points, charge: Charge) -> None:
         """Add tangents of every leakage where they lie too low at these points."""
@@ -120,5 +121,5 @@ class AveragePricing:
             room = aim / max(multiplier, LEAST_MULTIPLIER)
             touched += tangents.touch(points, room)
         if touched:
-            # It is built of all tangents, and made again where it is needed.
-            self.kernel = None
+            self.touched += touched
+            self._kernel = None

@@ -47,7 +47,8 @@ LEAST_SECONDS = 0.1
 """Time that the last master program has although the limit is reached."""
 
 MOST_IDLE = 4
-"""Rounds in which nothing was added and no bound rose, after which doubles prove nothing more."""
+"""Rounds without a new column, a better bound or a new tangent, after which doubles prove nothing
+more."""
 
 
 def search_average(
@@ -102,7 +103,7 @@ class AverageSearch:
         )
         self._rounds = 0
         self._nodes = 0
-        # Rounds in a row without a new column or a better bound.
+        # Rounds in a row that changed nothing: see `MOST_IDLE`.
         self._idle = 0
 
     # ------------------------------------------------------------------ rounds
@@ -131,18 +132,16 @@ class AverageSearch:
     def _price(self, charge: Charge) -> None:
         """Local searches at the master's prices, and trees once these find little."""
         self._rounds += 1
+        bound = self._bound
+        touched = self._pricing.touched
         added = 0
         if self._pricing.has_descents:
             added = self._search_locally(charge)
         if added >= ENOUGH or self._left() <= 0.0:
             return
-        bound = self._bound
-        kernel = self._pricing.kernel
         added += self._search_trees(charge)
-        # New tangents are a gain, too: they took away the kernel of the old ones.
-        proved = self._bound != bound
-        touched = self._pricing.kernel is not kernel
-        if added or proved or touched:
+        # New tangents are a gain, too: the next search sees more of the leakages.
+        if added or self._bound != bound or self._pricing.touched > touched:
             self._idle = 0
         else:
             self._idle += 1
