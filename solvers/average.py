@@ -26,9 +26,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from solvers.average_goals import LeastLeakage, WithinBudgets
 from solvers.average_problem import AverageProblem, Measure
 from solvers.average_result import AverageOptimum
-from solvers.average_search import Goal, search_average
+from solvers.average_search import search_average
 from solvers.errors import InvalidOption
 from solvers.points import Array, Points
 from solvers.polytope import Polytope
@@ -93,13 +94,14 @@ def best_channel_within(
     for limit in limits.tolist():
         if not (math.isfinite(limit) and limit >= 0.0):
             raise InvalidOption(f"budget ({limit}) must be a finite number, 0 or more")
-    goal = Goal(budgets=limits, keep=None)
     if (limits > 0.0).all():
+        goal = WithinBudgets(problem, limits)
         return search_average(problem, goal, tolerance, time_limit, start, progress)
     if len(limits) > 1:
         raise InvalidOption("of several budgets each must be above 0")
     # All measures are zero together, and total variation alone has a finite multiplier there.
     linear = AverageProblem.of(joint, [Measure.TOTAL_VARIATION], inner, outer)
+    goal = WithinBudgets(linear, limits)
     optimum = search_average(linear, goal, tolerance, time_limit, start, progress)
     leakages = problem.leaks(optimum.points) @ optimum.weights
     return replace(optimum, leakages=leakages)
@@ -156,7 +158,7 @@ def least_leakage(
     problem = AverageProblem.of(joint, [measure], inner, outer)
     if not 0.0 <= keep <= 1.0:
         raise InvalidOption(f"keep ({keep}) must be between 0 and 1")
-    goal = Goal(budgets=None, keep=keep)
+    goal = LeastLeakage(problem, keep)
     return search_average(problem, goal, tolerance, time_limit, start, progress)
 
 

@@ -1,8 +1,9 @@
 """The lower convex envelope of the entropy over a set that is not convex, by convex sets that cover
 it.
 
-As `solvers.convex`, with one change. The set lies in a union of *regions*: a box of images A v, and
-in it cuts around a convex set (`CoveredSet.around`), which is the closer the smaller the box is.
+As `solvers.convex`, with another set around the members (`OuterRegions`): a union of *regions*. A
+region is a box of images A v, and in it cuts around a convex set (`CoveredSet.around`), which is
+the closer the smaller the box is.
 
 1. Prices y and a number m with H(v) - y.v >= m on every region give the bound y.p + m for all
    decompositions into members, because the weights of any one sum to one. So pricing searches the
@@ -25,18 +26,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from solvers.concave import ConcaveSearch, SearchCounts, SearchResult, SearchStatus
-from solvers.convex import EnvelopeSearch, removing, run_search
+from solvers.convex import convex_envelope
 from solvers.convex_set import ConvexSet, Cut
 from solvers.covered_set import CoveredSet, TermsBelow
 from solvers.cuts import Cuts
-from solvers.envelope import Incumbents
 from solvers.errors import EmptyPolytope
+from solvers.outer_polytope import removing
 from solvers.points import Array, Points
 from solvers.polytope import Polytope
-from solvers.results import Envelope, Pricer, Progress
+from solvers.results import Envelope, Pricer
 
 LOW = 0
 HIGH = 1
@@ -57,6 +57,15 @@ MOST_REGIONS = 2000
 
 MOST_DIVISIONS = 60
 """Columns that may divide regions in one round, those of most weight first."""
+
+
+def covered_envelope(covered: CoveredSet, point: Array, **options: Any) -> Envelope:
+    """Decompose `point` into members of the set at least entropy, with a proven bound.
+
+    Options and errors are those of `convex_envelope`; `outer` is given.
+    """
+    outer = OuterRegions(covered, point)
+    return convex_envelope(covered, point, outer=outer, **options)
 
 
 @dataclass(eq=False)
@@ -107,45 +116,19 @@ class _Region:
         )
 
 
-def covered_envelope(
-    covered: CoveredSet,
-    point: Array,
-    *,
-    margin: float = 0.0,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    workers: int = 1,
-    start: Points | None = None,
-    dual: ArrayLike | None = None,
-    incumbents: Incumbents = tuple,
-    progress: Callable[[Progress], None] | None = None,
-) -> Envelope:
-    """Decompose `point` into members of the set at least entropy, with a proven bound.
+class OuterRegions:
+    """The `OuterSet` of the regions, in which `convex_envelope` searches columns.
 
-    Parameters and errors are those of `convex_envelope`.
+    `pricer` searches all of them; `refine` cuts or divides those in which a column was found.
     """
-    return run_search(
-        _RegionSearch(covered, point, margin),
-        gap=gap,
-        time_limit=time_limit,
-        workers=workers,
-        start=start,
-        dual=dual,
-        incumbents=incumbents,
-        progress=progress,
-    )
 
-
-class _RegionSearch(EnvelopeSearch):
-    """`EnvelopeSearch` over regions that cover the set."""
-
-    def __init__(self, covered: CoveredSet, point: Array, margin: float) -> None:
+    def __init__(self, covered: CoveredSet, point: Array) -> None:
         self._covered = covered
+        self._center = (covered.matrix @ point)[:, None]
         around, below = covered.around(covered.low, covered.high)
         nothing = np.zeros((len(covered.low), 2), bool)
         whole = _Region(covered.low, covered.high, around, below, Cuts(around), nothing)
         self._regions = [whole]
-        super().__init__(covered, point, margin)
 
     def pricer(self, workers: int) -> Pricer:
         """The search over the union of all regions."""
@@ -162,7 +145,7 @@ class _RegionSearch(EnvelopeSearch):
                 searches.append(region.search)
         return _UnionPricer(searches).run
 
-    def _cut_at(self, images: Array) -> None:
+    def touch(self, images: Array) -> None:
         """Cuts of the regions that touch the set at these images."""
         for image in images:
             for region in self._regions:
@@ -179,7 +162,7 @@ class _RegionSearch(EnvelopeSearch):
                     added += self._cut_region(region, image)
         return added
 
-    def refined(self, outside: Points) -> bool:
+    def refine(self, outside: Points) -> bool:
         """Cuts, and divisions of the regions in whose convex sets the columns lie."""
         changed = len(self.cut(outside)) > 0
         fresh: list[_Region] = []

@@ -1,17 +1,23 @@
 """Directions of the first channels that are followed, where there are too many, and a bound on the
 rest.
 
-With three channels and more, the products u of the columns of all channels but the last may be
-millions. `prune_directions` follows only those that can come to most and bounds what the others can
-come to, by proposition 2 of docs/how-to/many-releases.md. The columns of the remaining channels
-multiply the entries of u by factors f(x), up to scale between 1 and r. With q(x) = P(x) u(x) and
-A(s, x) = P(s|x) / P(s) the lift of a completion is
+With three channels and more, the products u of the columns of all channels but the last (the
+directions) may be millions. `prune_directions` bounds what each of them can still come to, follows
+those that can come to most, and returns the largest bound of the others.
+
+The bound is proposition 2 of docs/how-to/many-releases.md. The columns of the remaining channels
+multiply the entries of u by factors f(x), up to scale between 1 and r (`_stretches`). With q(x) =
+P(x) u(x) and A(s, x) = P(s|x) / P(s) the lift of such a completion is
 
     sum over x of A(s, x) q(x) f(x) / sum over x of q(x) f(x),
 
 which is largest where f is r on the k symbols with the largest A(s, x) and 1 on the others, for
 some k = 0, .., n - 1 (k = n is k = 0 up to scale). So n candidates bound every completion, and the
-smallest lift alike.
+smallest lift alike (`_extreme_logs`).
+
+For example, two symbols have q = 1/2 each and the A(s, x) 1.5 and 0.5, so the lift of u itself is
+1. With r = 3 the largest lift of a completion is (3 * 1.5 + 0.5) / (3 + 1) = 1.25, and the smallest
+(1.5 + 3 * 0.5) / (1 + 3) = 0.75.
 
 All is in floating point; the bounds are rounded outwards far more than its error.
 """
@@ -56,26 +62,9 @@ def prune_directions(
     bounds : (3,) array
         eps_l, eps_u and eps_ldp of all completions of the directions that are left out, in nats.
     """
-    columns = dense_columns([column for column, _ in products], len(table.useful))
-    least = np.exp(-_stretches(columns > 0.0, rest))[:, None]  # 1 / r
-    masses = columns * table.p_x
-    # eps_l and eps_u of every direction: the largest over all secrets and sensitive symbols.
-    bounds = np.zeros((len(columns), 2))
-    for secret in table.secrets:
-        for lifts in secret.lift:
-            of_secret = [
-                _largest_log(masses, lifts, least, sign=1.0),
-                _largest_log(masses, lifts, least, sign=-1.0),
-            ]
-            bounds = np.maximum(bounds, np.column_stack(of_secret))
-    # A quotient of two lifts is at most the largest lift times the largest inverse.
-    limits = np.column_stack([bounds, bounds.sum(axis=1)])
-    limits = limits * OUTWARDS + (OUTWARDS - 1.0)
-    smallest_entry = 1.0
-    for (_, values), _ in products:
-        smallest_entry = min(smallest_entry, min(values) / max(values))
-    if smallest_entry * float(table.p_x.min()) < LEAST_PRODUCT:
-        limits[:] = math.inf  # entries are lost, or known too badly
+    limits = np.full((len(products), 3), math.inf)
+    if _is_precise(table, products):
+        limits = _limits(table, products, rest)
     # The best rank of a direction on any side decides whether it is followed.
     ranks = np.argsort(np.argsort(-limits, axis=0, kind="stable"), axis=0)
     order: NDArray[np.intp] = np.argsort(ranks.min(axis=1), kind="stable")
@@ -84,22 +73,58 @@ def prune_directions(
     return followed, limits[order[most:]].max(axis=0)
 
 
-def _largest_log(masses: Array, lifts: Array, least: Array, *, sign: float) -> Array:
-    """Of every direction the largest logarithm of a lift (sign -1), or of the inverse of one (sign
-    1).
-
-    `masses` has q(x) of every direction and `lifts` has A(s, x) of one s. Candidate j gives factor
-    1 to the first j symbols in the order of A and `least` = 1 / r to the others: up to scale, the
-    factors r and 1 of proposition 2.
+def _is_precise(table: Joint, products: list[Direction]) -> bool:
+    """Whether doubles hold all entries of the directions; else some are lost, or known too badly,
+    and nothing is known of any completion.
     """
-    order = np.argsort(sign * lifts)
-    below = masses[:, order]
-    top = _stretched_sums(below * lifts[order], least)
-    bottom = _stretched_sums(below, least)
+    smallest_entry = 1.0
+    for (_, values), _ in products:
+        smallest_entry = min(smallest_entry, min(values) / max(values))
+    return smallest_entry * float(table.p_x.min()) >= LEAST_PRODUCT
+
+
+def _limits(
+    table: Joint, products: list[Direction], rest: Sequence[Sequence[Entries]]
+) -> Array:
+    """eps_l, eps_u and eps_ldp of all completions of each direction at most, in nats; (k, 3)."""
+    columns = dense_columns([column for column, _ in products], len(table.useful))
+    least = np.exp(-_stretches(columns > 0.0, rest))[:, None]  # 1 / r
+    masses = columns * table.p_x
+    # eps_l and eps_u of every direction: the largest over all secrets and sensitive symbols.
+    bounds = np.zeros((len(columns), 2))
+    for secret in table.secrets:
+        for lifts in secret.lift:
+            bounds = np.maximum(bounds, _extreme_logs(masses, lifts, least))
+    # A quotient of two lifts is at most the largest lift times the largest inverse.
+    limits = np.column_stack([bounds, bounds.sum(axis=1)])
+    return limits * OUTWARDS + (OUTWARDS - 1.0)
+
+
+def _extreme_logs(masses: Array, lifts: Array, least: Array) -> Array:
+    """-log of the smallest and log of the largest lift of all completions, (k, 2).
+
+    `masses` (k, n) has q(x) of every direction, `lifts` (n,) has A(s, x) of one s, and `least`
+    (k, 1) is 1 / r. Up to scale the factors r and 1 of proposition 2 are 1 and 1 / r, and the large
+    ones belong to the symbols that come first here: those of small A(s, x) for the smallest lift.
+    """
+    smallest = _candidate_logs(masses, lifts, least, np.argsort(lifts)).min(axis=1)
+    largest = _candidate_logs(masses, lifts, least, np.argsort(-lifts)).max(axis=1)
+    return np.column_stack([-smallest, largest])
+
+
+def _candidate_logs(
+    masses: Array, lifts: Array, least: Array, order: NDArray[np.intp]
+) -> Array:
+    """Log lifts of the n candidates of every direction, (k, n).
+
+    Candidate j has the factor 1 on the first j + 1 symbols of the order, `least` on the others.
+    """
+    ordered = masses[:, order]
+    top = _stretched_sums(ordered * lifts[order], least)
+    bottom = _stretched_sums(ordered, least)
     # A symbol without mass makes no new candidate, and the first ones may make 0 / 0.
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = -sign * np.log(np.where(below > 0.0, top / bottom, 1.0))
-    return logs.max(axis=1)
+        return np.log(np.where(ordered > 0.0, top / bottom, 1.0))
 
 
 def _stretched_sums(parts: Array, least: Array) -> Array:
@@ -113,11 +138,15 @@ def _stretched_sums(parts: Array, least: Array) -> Array:
 
 
 def _stretches(support: NDArray[np.bool_], rest: Sequence[Sequence[Entries]]) -> Array:
-    """log r of every direction: of each channel the largest quotient of two entries of an output in
-    the support.
+    """log r of every direction, whose support is a row (k, n).
+
+    An output y of a channel multiplies the entries of x and x' by W(y|x) and W(y|x'). So log r is
+    the largest sum over the channels of log W(y|x) / W(y|x'), for any outputs and any two symbols
+    in the support.
     """
     n = support.shape[1]
-    total = np.zeros((n, n))
+    # Entry (x, x') is the largest log quotient of the two over all tuples of outputs.
+    quotients = np.zeros((n, n))
     for columns in rest:
         largest = np.full((n, n), -math.inf)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -125,7 +154,8 @@ def _stretches(support: NDArray[np.bool_], rest: Sequence[Sequence[Entries]]) ->
                 # log 0 - log 0 is no number: a symbol that neither gives does not matter, and fmax
                 # leaves it out.
                 largest = np.fmax(largest, logs[:, None] - logs)
-        total += largest
+        quotients += largest
+    # Directions share few supports, so the maximum is taken once for each of these.
     patterns, pattern_of = np.unique(support, axis=0, return_inverse=True)
-    stretches = [total[np.ix_(pattern, pattern)].max() for pattern in patterns]
+    stretches = [quotients[np.ix_(pattern, pattern)].max() for pattern in patterns]
     return np.array(stretches)[pattern_of.ravel()]

@@ -5,9 +5,17 @@ released row is which leaf it belongs to. The outputs of the constant levels bel
 of it, and hence every leaf is one whole released row.
 
 `row_law` takes N(s) of every prefix from `row_masses.PrefixMasses` and keeps the prefixes that are
-leaves. N(s) of a prefix of the length j is in units of 2^(-53 j). Here all leaves have the unit of
-the longest prefix, so that their integers can be added and compared: with k levels, N(s) of a leaf
-of the length j is multiplied by 2^(53 (k - j)).
+leaves: a prefix ends in a slot, and the tree knows the slots below which all nodes are constant.
+The released symbols of a leaf are the outputs on the way to its slot (`_paths_of_slots`), and those
+of the constant nodes below (`_constant_outputs`).
+
+N(s) of a prefix of the length j is in units of 2^(-53 j). Here all leaves have the unit of the
+longest prefix, so that their integers can be added and compared: with k levels, N(s) of a leaf of
+the length j is multiplied by 2^(53 (k - j)). Example with two levels, and integers that sum to 4 in
+place of 2^53: four records have s, and the root gives each of them the outputs y and z with 3/4 and
+1/4. Below y everything is constant, so (y, any) is a leaf with N(s) = 4 * 3 * 4. Below z a record
+gets u or v with 2/4 each: the leaves (z, u) and (z, v) have N(s) = 4 * 1 * 2. The sum of the three
+is 4 * 4^2, all records.
 """
 
 from __future__ import annotations
@@ -104,52 +112,89 @@ def row_law(channel: RowChannel, table: Any = None) -> RowLaw:
         rows = np.flatnonzero(prefix_masses.strata == stratum)
         prior_rows.append(records.sensitive_counts(rows))
     priors = np.array(prior_rows, dtype=object)
-    levels = len(channel.levels)
+
+    # Leaves that end at the root come first, then those of the levels, block by block.
+    parts = [_leaves_at_roots(channel, prefix_masses.strata, priors)]
     paths = _paths_of_slots(channel)
-    # Strata, outputs and masses of leaves, block by block; those that end at the root come first.
-    parts = [_leaves_without_levels(channel, prefix_masses.strata, priors)]
     for level, slots, masses in prefix_masses:
         is_leaf = channel.tree.ends(level)[slots]
-        leaves = slots[is_leaf]
-        # The levels below a leaf are certain: probability DENOMINATOR / DENOMINATOR each.
-        unit = DENOMINATOR ** (levels - level - 1)
-        below = _constants_below(channel, level, leaves)
-        outputs = np.column_stack([paths[level].outputs[leaves], below])
-        strata = paths[level].strata[leaves]
-        parts.append((strata, outputs, masses[is_leaf] * unit))
-    all_strata, all_outputs, all_masses = zip(*parts, strict=True)
+        parts.append(
+            _leaves_at_slots(channel, paths[level], slots[is_leaf], masses[is_leaf])
+        )
     return RowLaw(
         channel,
-        strata=np.concatenate(all_strata),
-        outputs=np.concatenate(all_outputs),
-        masses=np.concatenate(all_masses),
+        strata=np.concatenate([part.strata for part in parts]),
+        outputs=np.concatenate([part.outputs for part in parts]),
+        masses=np.concatenate([part.masses for part in parts]),
         priors=priors,
     )
 
 
 @dataclass(frozen=True, eq=False)
-class SlotPaths:
-    """Stratum (slots,) and outputs so far (slots, level + 1) of the slots of one level."""
+class _Leaves:
+    """Some of the leaves; the arrays are those of `RowLaw`."""
 
+    strata: Integers
+    outputs: Integers
+    masses: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _SlotPaths:
+    """How the slots of one level are reached: from the stratum (slots,), by the outputs so far
+    (slots, level + 1).
+    """
+
+    level: int
     strata: Integers
     outputs: Integers
 
 
-def _paths_of_slots(channel: RowChannel) -> list[SlotPaths]:
+def _leaves_at_roots(
+    channel: RowChannel, strata: Integers, priors: NDArray[Any]
+) -> _Leaves:
+    """Leaves of the strata of which nothing but the given columns is released: their roots are
+    constant.
+
+    `strata` are those of the records. N(s) of such a leaf is the number of records with s.
+    """
+    roots = channel.tree.roots
+    constant = np.flatnonzero(channel.tree.levels[0].constant[roots])
+    reached = constant[np.isin(constant, strata)]
+    unit = DENOMINATOR ** len(channel.levels)
+    outputs = _constant_outputs(channel, 0, roots[reached])
+    return _Leaves(reached, outputs, priors[reached] * unit)
+
+
+def _leaves_at_slots(
+    channel: RowChannel, paths: _SlotPaths, slots: Integers, masses: NDArray[Any]
+) -> _Leaves:
+    """The leaves that end in these slots of a level, whose N(s) are in the unit of the level."""
+    level = paths.level
+    children = channel.tree.levels[level].slot_children[slots]
+    below = _constant_outputs(channel, level + 1, children)
+    outputs = np.column_stack([paths.outputs[slots], below])
+    # The levels below a leaf are certain: probability DENOMINATOR / DENOMINATOR each.
+    unit = DENOMINATOR ** (len(channel.levels) - level - 1)
+    return _Leaves(paths.strata[slots], outputs, masses * unit)
+
+
+def _paths_of_slots(channel: RowChannel) -> list[_SlotPaths]:
     """How every slot of every level is reached; of slots of shared constant nodes any one way.
 
     From the roots down: a slot has the stratum of its node and one output more, and hands both to
     its child.
     """
     tree = channel.tree
+    # Stratum and outputs of the nodes of one level, here of the roots, which have no output yet.
     strata = np.zeros(tree.levels[0].nodes, dtype=np.int64)
     strata[tree.roots] = np.arange(len(tree.roots))
     before = np.zeros((tree.levels[0].nodes, 0), dtype=np.int64)
-    paths: list[SlotPaths] = []
+    paths: list[_SlotPaths] = []
     for level, table in enumerate(tree.levels):
         slot_strata = strata[table.slot_nodes]
         outputs = np.column_stack([before[table.slot_nodes], table.slot_outputs])
-        paths.append(SlotPaths(slot_strata, outputs))
+        paths.append(_SlotPaths(level, slot_strata, outputs))
         if level + 1 < len(tree.levels):
             nodes = tree.levels[level + 1].nodes
             strata = np.zeros(nodes, dtype=np.int64)
@@ -159,15 +204,8 @@ def _paths_of_slots(channel: RowChannel) -> list[SlotPaths]:
     return paths
 
 
-def _constants_below(channel: RowChannel, level: int, slots: Integers) -> Integers:
-    """(slots, levels below) outputs of the constant nodes that follow leaves of a level."""
-    tree = channel.tree
-    children = tree.levels[level].slot_children[slots]
-    return _constants(channel, level + 1, children)
-
-
-def _constants(channel: RowChannel, first: int, nodes: Integers) -> Integers:
-    """(nodes, levels left) outputs of chains of constant nodes from the level `first` on.
+def _constant_outputs(channel: RowChannel, first: int, nodes: Integers) -> Integers:
+    """(nodes, levels left) outputs below constant nodes of the level `first`, and of these.
 
     A constant node has one slot, so its output is certain, and its child is constant too.
     """
@@ -179,18 +217,3 @@ def _constants(channel: RowChannel, first: int, nodes: Integers) -> Integers:
     if not columns:
         return np.zeros((len(nodes), 0), dtype=np.int64)
     return np.column_stack(columns)
-
-
-def _leaves_without_levels(
-    channel: RowChannel, strata: Integers, priors: NDArray[Any]
-) -> tuple[Integers, Integers, NDArray[Any]]:
-    """Leaves of the strata of which nothing but the given columns is released: their roots are
-    constant.
-
-    Returns strata, outputs and masses; N(s) is the number of records with s.
-    """
-    roots = channel.tree.roots
-    constant = np.flatnonzero(channel.tree.levels[0].constant[roots])
-    reached = constant[np.isin(constant, strata)]
-    unit = DENOMINATOR ** len(channel.levels)
-    return reached, _constants(channel, 0, roots[reached]), priors[reached] * unit

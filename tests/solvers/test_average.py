@@ -30,7 +30,11 @@ from solvers.average import (
     funnel_measures,
     least_leakage,
 )
+from solvers.average_goals import Charge
 from solvers.average_master import Master
+from solvers.average_pricing import AveragePricing
+from solvers.average_tangents import Tangents
+from solvers.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.funnel_baselines import BaselineChannel, convex_concave, greedy_merging
 from solvers.results import EnvelopeStatus
 from tests.ending import ends_by_itself, processor_seconds
@@ -373,3 +377,27 @@ def test_budgets_of_several_measures():
         assert leaks <= most + 1e-9
         alone = best_channel_on_average(joint, measure, most, tolerance=1e-5)
         assert found.value <= alone.bound + 1e-9
+
+
+def test_rounds_that_only_add_tangents_are_not_idle(monkeypatch):
+    """Where local searches and the tree both add tangents, the next round sees more."""
+    joint = table(3, 5, 9)
+    units = Points.units(np.arange(5), 5)
+    rounds: list[Charge] = []
+
+    def search_tree(self, charge, seconds):
+        rounds.append(charge)
+        if len(rounds) == 20:
+            raise KeyboardInterrupt
+        return SearchResult(SearchStatus.DONE, -math.inf, units, SearchCounts())
+
+    monkeypatch.setattr(AveragePricing, "descend", lambda self, charge, seconds: units)
+    monkeypatch.setattr(AveragePricing, "search_tree", search_tree)
+    monkeypatch.setattr(Tangents, "touch", lambda self, points, room: 1)
+    found = best_channel_on_average(joint, "mi", 0.01, tolerance=1e-9)
+    assert found.status is EnvelopeStatus.INTERRUPTED
+    # Without new tangents the search gives up.
+    rounds.clear()
+    monkeypatch.setattr(Tangents, "touch", lambda self, points, room: 0)
+    found = best_channel_on_average(joint, "mi", 0.01, tolerance=1e-9)
+    assert found.status is EnvelopeStatus.STALLED

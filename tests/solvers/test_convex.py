@@ -20,7 +20,7 @@ from solvers import (
     Points,
     convex_envelope,
 )
-from solvers.convex import EnvelopeSearch
+from solvers.member_master import MemberMaster
 from tests.ending import ends_by_itself
 
 
@@ -174,7 +174,7 @@ def test_the_time_limit_is_kept():
 
 def test_a_master_program_that_meets_the_limit_has_not_failed(monkeypatch):
     convex, point = problem(2)
-    solve = EnvelopeSearch.solve_master
+    solve = MemberMaster.solve
     ends: list[float] = []
 
     def late(self, end):
@@ -185,7 +185,7 @@ def test_a_master_program_that_meets_the_limit_has_not_failed(monkeypatch):
         time.sleep(max(0.0, end - time.monotonic()))
         return False
 
-    monkeypatch.setattr(EnvelopeSearch, "solve_master", late)
+    monkeypatch.setattr(MemberMaster, "solve", late)
     found = convex_envelope(convex, point, gap=1e-12, time_limit=0.2)
     assert len(ends) > 1
     assert found.status is EnvelopeStatus.TIME_LIMIT
