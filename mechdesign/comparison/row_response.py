@@ -27,6 +27,7 @@ from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.rows import promise_demands
 from mechdesign.auditing.separate_columns import separate_law
 from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.row_channel import RELATIVE
 from mechdesign.comparison.level_channels import (
     LevelChannel,
     PromisedRows,
@@ -37,7 +38,6 @@ from mechdesign.comparison.level_channels import (
 )
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.row_tree import DENOMINATOR
-from mechdesign.mechanisms.row_budgets import RELATIVE
 from mechdesign.tables.variable import Variable, column_names
 
 RESPONSE = "randomised response"

@@ -74,7 +74,7 @@ class Ledger(LedgerFile):
     @staticmethod
     def releases(db: sqlite3.Connection) -> list[Entry]:
         """All releases in their order."""
-        # By number and not by time, which two processes may read from different clocks.
+        # By number, the order of the transactions: a run that began later may be entered first.
         rows = db.execute("SELECT entry FROM releases ORDER BY number")
         return [Entry.model_validate_json(text) for (text,) in rows]
 

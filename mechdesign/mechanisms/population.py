@@ -121,7 +121,8 @@ class PopulationRules(Rules):
             # nothing.
             most = math.inf
         # The slack is added to the entries of a row. Those of ratio g_t - h_s are at least -1, and
-        # those of g_s - least mean at least -2 least: with it they are not negative.
+        # those of g_s - least mean at least -least, since shares are at most 1: with it they are
+        # not negative. Half of 2 / factor is to spare.
         slack = 0.0
         if ratio < uncertain.ratio:
             slack = 1.0

@@ -22,9 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.auditing.demands import Demand, allowed_sides
+from mechdesign.channel.row_channel import RELATIVE
 from mechdesign.core.errors import MechdesignError
 from mechdesign.mechanisms.optimal import optimal
-from mechdesign.mechanisms.row_budgets import RELATIVE, Stratum, limits_of
+from mechdesign.mechanisms.row_budgets import Stratum, limits_of
 from mechdesign.mechanisms.row_entropy import entropy
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import allowed_sides
+from mechdesign.channel.row_channel import RELATIVE, TOTAL
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import about, quoted
@@ -41,8 +42,6 @@ from mechdesign.tables.records import Records
 from mechdesign.tables.variable import column_names
 from solvers import Array
 
-TOTAL = "total"
-RELATIVE = "relative"
 PROMISES = (TOTAL, RELATIVE)
 
 MARGIN = 1e-9

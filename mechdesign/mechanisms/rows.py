@@ -22,6 +22,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mechdesign.channel.row_channel import TOTAL
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Steps
@@ -29,7 +30,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
-from mechdesign.mechanisms.row_budgets import TOTAL, check_promise, limits_of
+from mechdesign.mechanisms.row_budgets import check_promise, limits_of
 from mechdesign.mechanisms.row_keeping import keeping_rows
 from mechdesign.mechanisms.row_node import INFORMATION, OBJECTIVES, TRUTH
 from mechdesign.mechanisms.row_request import GIVEN, TIME_LIMIT, RowRequest
