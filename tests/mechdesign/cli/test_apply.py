@@ -327,7 +327,10 @@ def test_parquet_with_two_forms_of_output(channel, people, run):
         ),
         (
             ("--identity", "town"),
-            ["the identifier belongs to records with different symbols of 'job'"],
+            [
+                "in.csv, line ",
+                "the identifier belongs to records with different symbols of 'job'",
+            ],
         ),
         (("--identity", "note"), ["line 3", "the column 'note' is empty"]),
         (("--add", "town"), ["another column 'town'"]),

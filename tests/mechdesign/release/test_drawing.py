@@ -207,7 +207,7 @@ def test_an_identifier_of_two_different_records_is_refused():
     assert len(drawn(SPREAD, list("aab"), Identifiers([["1", "1", "2"]]))[0]) == 3
     with pytest.raises(
         InputError,
-        match="the identifier belongs to records with different symbols of 'x'; name",
+        match="entry 1: the identifier belongs to records with different symbols of 'x'; name",
     ):
         drawn(SPREAD, list("abb"), Identifiers([["1", "1", "2"]]))
 
