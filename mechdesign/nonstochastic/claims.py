@@ -1,12 +1,16 @@
 """The guarantee in a mechanism file, compared with the one that follows from its thresholds.
 
-The outputs of one answer are counted again. The number of answers that one individual takes part
-in, and the sizes of their groups, depend on the data and cannot be recomputed from the file: they
-are checked for shape, and the total budget is recomputed from them.
+`verify_file` makes the guarantee anew and compares:
 
-`guarantee_record` is what a file has to state; a release writes it, and `verify_file` makes it anew
-from the counted thresholds and compares it key by key. For example, a file with 4 outputs of an
-answer and 3 answers of an individual must state a total of log2(4^3) = 6 bits.
+1. The outputs of one answer are counted again (`mechanism_file.loaded`).
+2. The number of answers that one individual takes part in, and the sizes of their groups, depend on
+   the data and cannot be recomputed from the file: they are checked for shape (`_answers_each`,
+   `_largest`).
+3. `guarantee_record` is what a file with these numbers has to state; a release writes it. Every
+   statement of the file is compared with it, key by key (`_record_differences`).
+
+All that differs is a sentence in `VerifiedMechanism.disagreements`. For example, a file with 4
+outputs of an answer and 3 answers of an individual must state a total of log2(4^3) = 6 bits.
 """
 
 from __future__ import annotations
@@ -79,6 +83,7 @@ def verify_file(path: PathLike) -> VerifiedMechanism:
     largest, faults = _largest(mechanism, claimed, answers_each)
     disagreements += faults
     disagreements += _shape(mechanism)
+    # A witness is part of the claim: it names a fibre that a reader can count by hand.
     for sized, entry in zip(mechanism.mechanisms, entries, strict=True):
         if sized.certificate.witness != entry.witness:
             disagreements.append(
@@ -246,6 +251,7 @@ def _record_differences(
             continue
         elif claimed[key] != value:
             faults += _differences(key, claimed[key], value)
+    # A statement that nothing checks would be believed like the others.
     for key in claimed.keys() - record:
         faults.append(f"the guarantee states {quoted(key)}, which is no part of it")
     return faults

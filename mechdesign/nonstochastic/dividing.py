@@ -1,12 +1,17 @@
 """A total budget divided among the answers of groups of unlike sizes.
 
-The numbers of outputs are those of least sum of largest errors (`outputs_program`). Their errors
-are known without laying out any thresholds (`worst_errors`); the thresholds follow, and are
-certified.
+The outputs of all answers of one individual multiply (Farokhi 2019, Theorem 6), and may be
+floor(2^total) together. `divided` takes three steps:
 
-For example, somebody is in a group of 10 records and in one of 1,000, and 8 outputs are allowed of
-both answers together. Equal shares are 2 outputs each. In a mean of 1,000 one individual moves the
-answer so little that 2 outputs are plenty, so the small group may get 4 of them.
+1. The largest error of an answer with K outputs is known without laying out any thresholds. Of a
+   query with range R and sensitivity S it is min(R / K, S / (K - 1)) / 2 (`worst_errors`).
+2. `outputs_program` chooses a number of outputs for each size of group, of least total error.
+3. The thresholds follow, and are certified (`sizes.sized_quantizer`).
+
+For example, somebody is in a group of 10 records and in one of 1,000, whose means are asked for,
+and 8 outputs are allowed of both answers together. Equal shares are 2 outputs each, with the errors
+0.05 and 0.0005 of the range. Of 1,000 records one individual moves the mean so little that 2
+outputs are plenty. So the small group gets 4 of them, and the errors are 0.017 and 0.0005.
 """
 
 from __future__ import annotations

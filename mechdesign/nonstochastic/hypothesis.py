@@ -1,13 +1,22 @@
-"""Hypothesis tests on uncertain variables, and privacy against them.
+"""Hypothesis tests on uncertain variables, and privacy against them (Farokhi 2020).
 
-Source: Farokhi 2020, Definitions 1 to 4, Theorems 1 to 3 and Proposition 1, corrected
-(docs/explanation/ranges-theory.md, 'Hypothesis testing'). Outputs are a finite set (a frozenset;
-counted, base 2, **bits**) or a region of real vectors with an exact `measure` and the operators of
-sets (Lebesgue measure, base e, **nats**).
+[[Y|p0]] and [[Y|p1]] are the outputs that are possible under two hypotheses. Outputs in both are
+ambiguous; those in one alone are telling, because they settle the hypothesis. With |.| for sizes:
+
+- a test is right at telling outputs alone, so its performance, the log of the size of the outputs
+  where it is right, is at most log |telling| (eq. (6) and (7), Theorems 1 and 2);
+- Priv = log |Y| - log |telling| (eq. (9) and (10));
+- a policy is epsilon-private if Priv >= log(1 + epsilon) (Definition 3), that is |ambiguous| >=
+  epsilon |telling|, because |Y| is the sum of both;
+- L0(Y;H) = max over the hypotheses of log(|Y| / |Y|p|) (eq. (5); Proposition 1, corrected).
 
 For example, with p0 the outputs a, b and c are possible, and with p1 the outputs b, c and d. Then a
 and d tell the hypothesis, and b and c are ambiguous. So Priv is log2(4 / 2) = 1 bit, the largest
 epsilon is 2 / 2 = 1, and the leakage is log2(4 / 3) = 0.415 bits.
+
+Outputs are a finite set (a frozenset; counted, base 2, **bits**) or a region of real vectors with
+an exact `measure` and the operators of sets (Lebesgue measure, base e, **nats**). Proofs are in
+docs/explanation/ranges-theory.md, 'Hypothesis testing'.
 """
 
 from __future__ import annotations
@@ -76,7 +85,7 @@ class TestingProblem(Generic[Region]):
 
     @property
     def performance_bound(self) -> float:
-        """The largest log size of the outputs at which a test is correct (Theorem 2, attained)."""
+        """log |telling|: no test has more (Theorem 2); consistent ones attain it (Theorem 1)."""
         return self._log(size(self.telling))
 
     @property
@@ -94,8 +103,7 @@ class TestingProblem(Generic[Region]):
     def epsilon(self) -> Fraction | None:
         """The largest epsilon of epsilon-privacy, |ambiguous| / |telling|; None if unlimited.
 
-        Definition 3, |Y| >= (1 + epsilon) |telling|, is Priv >= log(1 + epsilon) in any base,
-        because |Y| is the sum of both. At 0 the policy is private for no epsilon.
+        At 0 the policy is private for no epsilon, since Definition 3 asks for a positive one.
         """
         telling = size(self.telling)
         if not telling:

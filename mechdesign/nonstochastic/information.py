@@ -1,16 +1,24 @@
 """Entropy, information and leakage of ranges, and leakage against guessing (bits).
 
+|X| is the number of values of X, and |X|y| the number of those that are possible together with the
+output y. Every measure is a binary logarithm of such numbers:
+
+- H0(X) = log |X|, and H0(X|Y) = max over y of log |X|y| (Farokhi 2019, eq. (1) and (3));
+- I0(X;Y) = H0(X) - H0(X|Y) = min over y of log(|X| / |X|y|) (eq. (5));
+- L0(X;Y) = max over y of log(|X| / |X|y|), and L0s = min(L0(X;Y), L0(Y;X)) (eq. (6) and (8));
+- I*(X;Y) = log of the number of overlap classes (eq. (9), after Nair 2013; `overlap_partition`);
+- L*(X -> Y) = log(|X| - min over y of |X|y| + 1), the largest L0 of any feature of X (Farokhi and
+  Ding 2020, Definition 2 and Proposition 4).
+
+For example, output 1 occurs with a, b and c, and output 2 with d and e. H0(X) is log 5 = 2.32 and
+H0(X|Y) is log 3 = 1.58, so I0(X;Y) = 0.74. L0(X;Y) = log(5 / 2) = 1.32, and L0(Y;X) = L0s = 1. The
+outputs share no value, so there are two classes and I* = 1. L* = log(5 - 2 + 1) = 2: of the four
+values a, b, c and 'd or e' of a feature, output 2 leaves one.
+
 Every function counts symbols and measures X unless its docstring names another variable;
-``joint.reverse`` swaps X and Y.
-
-Sources: Farokhi 2020, eq. (1) to (5); Farokhi 2019, eq. (1) to (9); Nair 2013 for maximin
-information. Leakage against guessing is that of Farokhi and Ding 2020, whose numbers the docstrings
-give. Its Proposition 3(e) is false: L* of unrelated pairs is superadditive
+``joint.reverse`` swaps X and Y. Theorems in the docstrings about guessing are those of Farokhi and
+Ding 2020. Its Proposition 3(e) is false: L* of unrelated pairs is superadditive
 (docs/explanation/ranges-theory.md, 'Guessing').
-
-All measures are logarithms of numbers of symbols. For example, X is a or b, Y is 1 or 2, and only
-the pair (b, 1) cannot occur. At Y = 1 one of the two values of X is left, so L0(X;Y) is log2(2 / 1)
-= 1 bit. All four symbols are connected by pairs, so I*(X;Y) is log2(1) = 0 bits.
 """
 
 from __future__ import annotations
@@ -30,12 +38,12 @@ from mechdesign.nonstochastic.ranges import JointRange
 
 
 def range_leakage(joint: JointRange) -> float:
-    """L0(X;Y): the largest log(|X| / |X|y|) over all outputs y (bits)."""
+    """L0(X;Y) = max over y of log(|X| / |X|y|) (Farokhi 2019, eq. (6), bits)."""
     return joint.log(Fraction(joint.x_total) / joint.smallest_x)
 
 
 def symmetric_leakage(joint: JointRange) -> float:
-    """L0s(X;Y) = min(L0(X;Y), L0(Y;X)) (bits)."""
+    """L0s(X;Y) = min(L0(X;Y), L0(Y;X)) (Farokhi 2019, eq. (8), bits)."""
     return min(range_leakage(joint), range_leakage(joint.reverse))
 
 
@@ -54,7 +62,8 @@ def overlap_partition(joint: JointRange) -> tuple[int, NDArray[np.int64]]:
 
     n_x, n_y = joint.shape
     ones = np.ones(joint.n_pairs, dtype=np.int8)
-    # The nodes are all x, followed by all y.
+    # The nodes are all x, followed by all y. Two x with a common output are joined through it, so
+    # chains of overlapping conditional ranges are paths.
     nodes = n_x + n_y
     graph = csr_array((ones, (joint.rows, joint.columns + n_x)), shape=(nodes, nodes))
     n_classes, labels = connected_components(graph, directed=False)
@@ -63,12 +72,11 @@ def overlap_partition(joint: JointRange) -> tuple[int, NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class RangeReport:
-    """All measures of a joint range in bits: of X given Y, and `_reverse` of Y given X.
+    """The measures of a joint range in bits: of X given Y, and `_reverse` of Y given X.
 
-    H0(X) is the log of the number of values, H0(X|Y) that of the largest conditional range [[X|y]].
-    The information I0(X;Y) = H0(X) - H0(X|Y) is the least gain over the outputs. It is not
-    symmetric. The chain ``maximin <= symmetric_leakage <= leakage_reverse`` holds
-    (docs/explanation/ranges-theory.md, 'Measures of ranges').
+    They are H0(X) (`entropy`), H0(X|Y), I0(X;Y), L0(X;Y) (`leakage`), L0s, and the number of
+    overlap classes with its log, I*. The chain ``maximin <= symmetric_leakage <= leakage_reverse``
+    holds (docs/explanation/ranges-theory.md, 'Measures of ranges').
     """
 
     unit: str
@@ -137,6 +145,7 @@ class WorstAttribute:
 def worst_attribute(joint: JointRange) -> WorstAttribute:
     """The attribute that attains the maximal leakage (eq. (8))."""
     output = joint.y_symbols[int(joint.x_sizes.argmin())]
+    # One value for all that are possible at the output, and the others each on their own.
     n_values = joint.x_total - joint.smallest_x + 1
     return WorstAttribute(output, joint.x_given(output), n_values)
 

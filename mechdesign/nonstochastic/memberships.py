@@ -1,10 +1,17 @@
 """The individuals in groups of records: the answers of one individual, and kinds of individuals.
 
-Memory grows with the individuals. Their memberships may spill into a file (`SpilledArrays`).
-
 A membership is one integer, individual * groups + group. Sorted, these integers are ordered by
-individual, so the answers of one individual are a run. For example, with three groups the
-memberships 0, 2, 4 are those of individual 0 in the groups 0 and 2, and of individual 1 in group 1.
+individual, so the answers of one individual are a run:
+
+- `most_answers` is the length of the longest run, for a guarantee of all answers together.
+- `patterns` counts in each run the groups of each size. Individuals with equal counts are one kind,
+  and a budget that is divided by size of group needs the kinds alone (`dividing`).
+
+For example, Ann is in the groups 0 and 2 of three groups, and Bob in group 1; they have 10, 10 and
+40 records. Ann's memberships are 0 and 2, and Bob's is 4. One individual has at most 2 answers. The
+sizes are 10 and 40, and the kinds are (1, 1) for Ann and (1, 0) for Bob.
+
+Memory grows with the individuals. Their memberships may spill into a file (`SpilledArrays`).
 """
 
 from __future__ import annotations

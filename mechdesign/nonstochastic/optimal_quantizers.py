@@ -1,11 +1,13 @@
 """Quantisers of a finite query with optimal thresholds, and the proof of each.
 
-Whatever program has chosen the thresholds, their outputs are counted again on the query, by code
-that shares nothing with the programs.
+A program (`thresholds_by_levels`, `thresholds_by_error`) returns a `ThresholdChoice`: the gaps
+between answers that get a threshold, and the bound that it proves. `ThresholdChoice.counted` places
+each threshold half-way in its gap and counts the outputs on the query (`certify`), by code that
+shares nothing with the programs. It returns an `OptimalQuantizer`, or raises if the budget is not
+kept.
 
-A program returns a `ThresholdChoice`: the gaps between answers that get a threshold, and the bound
-that it proves. `counted` places each threshold half-way in its gap, counts the outputs (`certify`),
-and returns an `OptimalQuantizer`, or raises if the budget is not kept.
+For example, the answers 0, 1, 5 and 6 have the gaps 0, 1 and 2. The choice of gap 1 alone is the
+threshold (1 + 5) / 2 = 3, and two outputs are counted.
 """
 
 from __future__ import annotations

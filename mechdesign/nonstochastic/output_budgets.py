@@ -1,14 +1,23 @@
 """Budgets in bits, the numbers of outputs that they allow, and the promises that follow.
 
-Only K = floor(2^epsilon) matters (docs/explanation/ranges-theory.md, 'How many outputs one
-individual can bring about'); interval arithmetic computes it exactly. All promises follow from K,
-the most outputs on a fibre (Farokhi 2019, Theorems 1 to 5, corrected): the outputs that one
-individual can bring about while the others stay as they are. The promises hold for product ranges:
-any value of one individual is possible together with any values of the others.
+A mechanism keeps a budget of epsilon bits if no individual can bring about more than 2^epsilon
+outputs (Farokhi 2019, Definition 1). So only K = floor(2^epsilon) matters:
 
-For example, 1.6 bits allow K = 3 outputs, since 2^1.6 is 3.03. A total of 4 bits allows 16 outputs
-of all answers of one individual together; equal shares of three answers are 2 outputs each, for
-2^3 <= 16 < 3^3.
+- `outputs_allowed` computes K, exactly, by interval arithmetic;
+- `epsilon_for` goes back: log2 K, rounded upwards;
+- `share_of` divides a total equally: the largest K with K^answers <= 2^total (Theorem 6);
+- `smallest_cell` is the same budget for identifiable maps: ceil(n 2^-epsilon) of n symbols (Farokhi
+  and Ding 2020, Definition 3);
+- `promises` states what follows from K, the most outputs on a fibre (Farokhi 2019, Theorems 1 to 5,
+  corrected). Leakages, capacity and tests are at most log2 K bits, and an estimate of a value that
+  is uniform on a width w errs by w / (4 K) or more. All hold for product ranges: any value of one
+  individual is possible together with any values of the others. The proofs are in
+  docs/explanation/ranges-theory.md, 'What a number of outputs promises'.
+
+For example, 1.6 bits allow K = 3 outputs, since 2^1.6 is 3.03. They promise leakages of at most
+log2(3) = 1.58 bits, and errors of 10 / 12 or more on a width of 10. A total of 4 bits allows 16
+outputs of all answers of one individual together; equal shares of three answers are 2 outputs each,
+for 2^3 <= 16 < 3^3.
 """
 
 from __future__ import annotations
@@ -202,8 +211,7 @@ _IN_BITS = (
         "stochastic maximal leakage under any prior",
     ),
 )
-"""The promises in bits: name, theorem of Farokhi 2019, and meaning. The proofs are in
-docs/explanation/ranges-theory.md, 'What a number of outputs promises'."""
+"""The promises in bits: name, theorem of Farokhi 2019, and meaning."""
 
 
 def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:

@@ -1,15 +1,22 @@
 """Numbers of outputs of least total error within a total budget, by an integer program.
 
 The outputs of all answers of one individual multiply (Farokhi 2019, Theorem 6), so for every
-individual their product may be floor(2^total) at most. An integer program chooses one number of
-outputs for each size of group. Only few of the possible numbers enter the program at first. The
-prices p_i of its relaxation (of a bit of kind of individual i) bound every choice from below,
+individual their product may be floor(2^total) at most. `least_error` chooses one number of outputs
+for each size of group. The program begins small, and grows until its choice is proven:
 
-    error(k) >= sum_s min_k [error_s(k) + (sum_i p_i n_is) log2 k] - sum_i p_i log2 floor(2^total),
+1. `_first_program` has a grid of numbers for each size, and the budget of one individual as a row.
+2. The program is solved. If the product of an individual is over the total, its row is added
+   (`exclude`), and the program solved again. Products are compared in integers.
+3. All numbers that a better choice could have are added (`add_options`). If none is new, no choice
+   is better.
 
-with n_is the answers of individual i in groups of size s. A number of outputs whose priced error
-exceeds the least one by more than the gap is in no better choice, so all the others are added.
-Products are compared in integers.
+Which numbers these are, the prices p_i of the relaxation say (of a bit of kind of individual i).
+With n_is the answers of individual i in groups of size s, every choice k has
+
+    error(k) >= sum_s min_k [error_s(k) + (sum_i p_i n_is) log2 k] - sum_i p_i log2 floor(2^total).
+
+A number of outputs whose priced error [..] exceeds the least one by more than the gap to the best
+choice so far is in no better choice.
 
 For example, an individual has one answer of each of two sizes, whose errors with k outputs are 3/k
 and 1/k. A total of 3 bits allows a product of 8. Of (8, 1), (4, 2) and (2, 4) the errors are 1.375,

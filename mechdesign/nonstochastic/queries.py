@@ -1,13 +1,19 @@
 """Queries on a private dataset, described so that their fibres are known exactly.
 
 A fibre is the set of answers {f(x_i, x_-i) : x_i in its domain} that one individual can bring about
-while all the others stay as they are (Farokhi 2019, Definition 1). Its structure makes an
-exact certificate possible without enumerating all datasets.
+while all the others stay as they are; noiseless privacy limits the outputs on it (Farokhi 2019,
+Definition 1). Its structure makes an exact certificate possible without enumerating all datasets.
+There are two kinds of query:
 
-A linear query has its individuals in blocks of one weight and domain. For example, the mean of 4
-values in [0, 10] is one block of weight 1/4. If the other three contribute 5, the fibre is
-[5, 7.5]. Each order statistic has the largest fibre of a linear query (`largest_fibre`), so that
-`fibres` counts linear queries alone.
+- `LinearQuery`, f(x) = sum of w_i x_i. Individuals of one weight and domain are a block
+  (`Stratum`). A fibre of a block is {s + w x : x in its domain}, where s is what the others
+  contribute. The sensitivity, sup |f - f'| over two datasets that differ in one individual (Theorem
+  8), is the largest |w| (hi - lo) of a block.
+- `OrderStatistic`, the k-th smallest value, or the mean of the two in the middle. Its largest fibre
+  is one of a linear query (`largest_fibre`), so that `fibres` counts linear queries alone.
+
+For example, the mean of 4 values in [0, 10] is one block of weight 1/4, with the sensitivity 2.5.
+If the other three contribute 5, the fibre is [5, 7.5].
 """
 
 from __future__ import annotations
@@ -34,7 +40,7 @@ class Stratum:
         """Smallest and largest contribution of one individual of the block."""
         at_lower = self.weight * self.domain.lo
         at_upper = self.weight * self.domain.hi
-        # A negative weight exchanges them.
+        # A negative weight exchanges the ends of the domain.
         return min(at_lower, at_upper), max(at_lower, at_upper)
 
     @property
@@ -84,7 +90,7 @@ class LinearQuery:
 
     @property
     def sensitivity(self) -> Fraction:
-        """sup |f - f'| over two datasets that differ in one individual.
+        """The largest width of a block.
 
         It bounds the length of every fibre (docs/explanation/ranges-theory.md, 'How many outputs
         one individual can bring about').
@@ -137,7 +143,7 @@ class OrderStatistic:
 
     @property
     def sensitivity(self) -> Fraction:
-        """sup |f - f'| over two datasets that differ in one individual."""
+        """That of the linear query with the same largest fibre."""
         return self.largest_fibre[0].sensitivity
 
 
@@ -154,6 +160,7 @@ def linear_query(
     InputError
         If there are no weights, one is no number, or the number of domains differs.
     """
+    # `LinearQuery` merges individuals who are alike, so each is a block of its own at first.
     exact = [exact_number(f"weight {i + 1}", w) for i, w in enumerate(weights)]
     if isinstance(domains, Domain):
         domain_of = [domains] * len(exact)

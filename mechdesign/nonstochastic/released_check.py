@@ -1,8 +1,13 @@
 """A released file compared with the mechanism of its release.
 
-Every answer must be the released number of a cell, and no group may have two. With the data, the
-release is repeated and compared: answers of groups byte by byte, since nothing is drawn; single
-records by their sorted numbers, since their order and other columns may be others.
+`check_quantised` verifies the mechanism file (`claims.read_verified`). Then
+
+1. `_allowed_answers` lists what groups of each size can be answered: the released numbers of the
+   cells, as texts.
+2. `_faults` looks for every answer in this list, and for a second answer of a group.
+3. With the data, the release is repeated and compared. Answers of groups must be the same to the
+   byte, since nothing is drawn (`_same_groups`). Single records must have the same numbers in
+   sorted order, since their order and other columns may be others (`_same_records`).
 
 For example, a mechanism with the cells [0, 10) and [10, 20] releases 5.0 and 15.0. A file with the
 answer 7.0 cannot come from it.
@@ -112,6 +117,7 @@ def _faults(
     for batch in table.batches(encode=names):
         answers += batch.num_rows
         columns = [encode(batch.column(name), name) for name in names]
+        # A release has few different answers, so equal rows are judged together.
         for cells, times in _distinct_rows(columns):
             if identity:
                 fault = _answer_fault(cells[0], 1, allowed)
@@ -231,6 +237,7 @@ def _same_groups(
 ) -> bool:
     """Whether the answers of groups released again are the same file."""
     with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+        # Under the same name, whose ending decides how the file is compressed.
         again = Path(folder) / Path(released).name
         apply_mechanism(mechanism, data, again, column=column, equals=equals, text=text)
         return again.read_bytes() == Path(released).read_bytes()

@@ -1,11 +1,18 @@
 """Thresholds for groups of any size, by the rule of a mechanism, and the numbers of their cells.
 
-The rule is in the provenance of the mechanism: a layout of cells, listed thresholds, or optimal
-ones. The result is certified whatever the rule is.
+A mechanism file has thresholds for the sizes of groups that it has met, and in its provenance the
+rule that placed them. `sized_quantizer` follows it for any other size:
 
-For example, values lie in [0, 60] and their mean is asked for. One individual moves the mean of 12
-records by 5 at most, and that of 30 by 2. So the cells for groups of 30 may be narrower, and
-`sized_quantizer` lays them out anew for each size.
+1. The query of a group of this size has a range and a sensitivity of its own (`build_query`).
+2. The budget allows so many outputs; one of them may be that a value lies outside the range, and
+   the others are cells (`_allowed`, `_cells_allowed`).
+3. The rule places the thresholds: a layout of cells (`noiseless.lay_out`), the listed thresholds
+   within the range (`_listed`), or a program for finite domains (`_optimal`).
+4. The outputs are counted, whatever the rule is; too many are refused.
+
+For example, values lie in [0, 60], their mean is asked for, and one bit allows 2 outputs. One
+individual moves the mean of 12 records by 5 at most, and that of 30 by 2. So the widest layout has
+cells of width 5 for groups of 12, and of width 2 for groups of 30.
 """
 
 from __future__ import annotations

@@ -1,10 +1,17 @@
 """Measures of ranges on the columns of a file, as the records that commands print (bits).
 
-The ranges are those of the file: the pairs (x, y) that occur in its records.
+The ranges are those of the file: the pairs (x, y) that occur in its records. `read_text_columns`
+reads the columns as texts. There are three jobs:
 
-`read_text_columns` reads the columns as texts. `measure_table` crosses those of x and of y, and
-measures the pairs (`information`). `policy_table` and `partition_column` take the cells of columns
-as numbers, and return the reports or cells that a program chose for their distinct values.
+- `measure_table` crosses the columns of x and those of y, and measures the pairs (`information`);
+  on request it tests a hypothesis (`tested_hypothesis`), and bounds the zero-error capacity.
+- `policy_table` takes the distinct numbers of x as points, has each reported as one of them
+  (`reporting_policy`), and tests the hypothesis on the records as reported.
+- `partition_column` divides the distinct numbers of a column into cells (`identifiable_partition`).
+
+For example, age and band are (20, young), (30, young) and (30, old): three pairs. The band 'old'
+leaves one of two ages, so the leakage is log2(2 / 1) = 1 bit. Both ages occur with 'young', which
+makes one class of them: the maximin information is 0 bits.
 """
 
 from __future__ import annotations
@@ -222,7 +229,7 @@ def partition_column(
             }
         )
         start += size
-    # The cells may be larger than the budget demands.
+    # The cells may be larger than the budget demands: the smallest one decides.
     smallest = int(partition.sizes.min())
     return {
         "x": column,
@@ -319,7 +326,8 @@ def _feature(
     table: Columns, joint: JointRange, x: Sequence[str], names: Sequence[str]
 ) -> dict[str, Any]:
     """The leakage of a feature of X, which must be a function of it."""
-    # Brute-force guessing is of functions of X: U - X - Y is a Markov chain.
+    # Brute-force guessing is of functions of X: U - X - Y is a Markov chain (Farokhi and Ding 2020,
+    # Definition 1). Anything else would be a secret that x does not determine.
     feature_of: dict[Hashable, Hashable] = {}
     for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
         if feature_of.setdefault(private, value) != value:

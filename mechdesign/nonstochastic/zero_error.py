@@ -1,11 +1,22 @@
 """Zero-error communication through a channel that is known by its joint range alone (bits).
 
-Two inputs are confused if they share an output. The zero-error capacity C0 is the largest number of
-bits per use that arrive without any confusion, over codes of any number of uses. Lower bounds are
-codes: sets of words of which no two are confused. Upper bounds are a fractional cover of the inputs
-by outputs (Shannon 1956) and the theta number (Lovász 1979). Every bound is proven: codes are
-checked, covers are exact fractions, and the theta number is enclosed in balls. Proofs are in
-docs/explanation/ranges-theory.md.
+Two inputs are confused if they share an output. A code of k uses is a set of words of k inputs of
+which no two are confused in all places. The zero-error capacity is
+
+    C0 = limit for k -> infinity of log2(size of the largest code of k uses) / k
+
+(Farokhi 2019, eq. (13)). `capacity_bounds` encloses it; the later steps are for channels where the
+first two do not meet:
+
+1. Below: the largest code of one use, by integer program (`one_shot_code`).
+2. Above: log2 of the total of a fractional cover (`fractional_cover`), weights c_y >= 0 of outputs
+   whose sum over [[Y|x]] is 1 or more for every input x (Shannon 1956, Theorem 7).
+3. Above: log2 of the theta number (`theta_bound`; Lovász 1979, Theorems 1 and 3).
+4. Below: codes of two and three uses.
+
+Solvers propose, and every bound is proven without them: codes are checked, covers are exact
+fractions, and the theta number is enclosed in balls (docs/explanation/ranges-theory.md, 'Zero-error
+capacity').
 
 The pentagon shows all of them: five inputs, each confused with its two neighbours. One use has a
 code of 2 inputs, and the cover is 5/2. Two uses have a code of 5 words, and the theta number is the
