@@ -1,9 +1,16 @@
 """Exact sums of doubles by group, collected batch by batch.
 
-A double is an integer of 53 bits times a power of two. A group's sum is kept as digits of 26 bits
-at fixed binary places: one addition spreads a double over three neighbouring digits, and the digits
-of a batch are added up in doubles, which hold these sums without rounding. So the totals are exact,
-in any order of the records.
+Added as doubles, 1e16, 1 and -1e16 give 0. Here they give 1, in any order of the records:
+
+1. A double is an integer of 53 bits times a power of two (`as_integers`).
+2. `ExactSums.add` cuts it into digits of 26 bits at fixed binary places, three neighbouring ones. A
+   digit at place k counts units of 2^(26 k), and carries its sign.
+3. The digits of each place are added up by group, in doubles, which hold these sums without
+   rounding.
+4. `ExactSums.totals` puts the digits of a group together, as one integer of any size.
+
+For example, 0.75 is 50331648 units at place -1, that is times 2^-26, and -5 is -5 units at place 0.
+The total in units of 2^-26 is -5 * 2^26 + 50331648, which is -4.25.
 """
 
 from __future__ import annotations

@@ -1,8 +1,15 @@
 """Answers for the groups of a data frame of any kind; only the columns in use are collected.
 
-The table is wrapped as a source of batches (`_Table`), so that the answers are those of files,
-computed by the same code (`groups`). A lazy table is collected with the columns that the query and
-the groups use, and no others.
+`answer_groups` takes these steps:
+
+1. The frame is wrapped as a source of batches (`_Table`). A lazy one is collected, with the columns
+   that the query and the groups use; with a ledger all columns are needed.
+2. `Answering` answers it by the code that answers files, so that the answers are the same.
+3. The release is entered in the ledger if there is one (`charged`).
+4. The answers become a frame of the kind of the input (`_frame_like`).
+
+For example, a frame with the columns town, kwh and name, and a mechanism for the mean of kwh by
+town, give a frame with the columns town, records and mean_kwh.
 """
 
 from __future__ import annotations

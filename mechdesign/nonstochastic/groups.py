@@ -1,12 +1,15 @@
 """Groups of records, collected batch by batch: sizes, exact sums or order statistics, and members.
 
+1. `Groups.add` numbers the groups of a batch in the order of their appearance, counts their
+   records, and passes the values on: to `ExactSums`, or to `OrderedValues` for order statistics.
+2. After the last batch `totals` or `ranked` gives the exact answers, as integers of one unit.
+3. `most_answers` and `patterns` say how much a single individual takes part (`Memberships`).
+
+For example, the records (Ulm, 1.5), (Kiel, 2) and (Ulm, 3) are in the groups 0, 1 and 0. The `keys`
+are (Ulm,) and (Kiel,), the sizes 2 and 1, and the sums 4.5 and 2.
+
 Memory grows with the groups and the individuals, not with the records; the values that order
 statistics need, and the members of groups, spill into a file.
-
-`Groups.add` numbers the groups of a batch in the order of their appearance, and passes the values
-on: to `ExactSums`, or to `OrderedValues` for order statistics. After the last batch `totals` or
-`ranked` gives the exact answers, as integers of one unit. `most_answers` and `patterns` say how
-much a single individual takes part, which only `Memberships` knows.
 """
 
 from __future__ import annotations

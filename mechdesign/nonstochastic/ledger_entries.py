@@ -1,8 +1,13 @@
 """Releases of ranges in the ledger, which adds up the bits of all releases of the same records.
 
-The ledger keeps for each release a number of outputs and how many answers one individual takes part
-in; their power is a factor of the outputs of all releases together (Farokhi 2019, Theorem 6). A
-release in a way that is in the ledger already has the same answers, and adds nothing.
+`charged` enters for each release the outputs of one answer and how many answers one individual
+takes part in. Their power is a factor of the outputs of all releases together (Farokhi 2019,
+Theorem 6). A release in a way that is in the ledger already (`WAY`) has the same answers, and adds
+nothing.
+
+For example, means by town with 4 outputs and 3 answers of an individual have 4^3 = 64 outputs, 6
+bits. Means by street with 2 outputs and 1 answer make it 64 * 2 = 128, 7 bits. The means by town
+once more leave it at 7.
 """
 
 from __future__ import annotations

@@ -1,7 +1,18 @@
 """The mechanism file as it is written (JSON, version 1): quantisers and their guarantee.
 
-Thresholds are exact fractions; evenly spaced ones are written as a first one, a step and a number.
-`mechanism_file` reads and writes these documents.
+`mechanism_file` reads and writes these documents. For the mean of kWh by town with one bit, a file
+says, among other things:
+
+    "query": "mean", "column": "kwh", "group_by": ["town"], "range": ["0", "60"],
+    "epsilon": 1.0, "outputs_allowed": 2,
+    "mechanisms": [{"individuals": 2, "range": ["0", "60"], "thresholds": ["15", "45"],
+                    "outputs": 2, "witness": "an individual of weight 1/2, the others .."}, ..],
+    "guarantee": {"outputs": 2, "answers_each": null, "total_epsilon": 1.0, ..}
+
+There is an entry of `mechanisms` for each size of group (`individuals`), so a mean of two values is
+released as one of the cells [0, 15), [15, 45) and [45, 60]. Exact numbers are texts such as "-3/8"
+(`Exact`). Evenly spaced thresholds are written as {"first": .., "step": .., "number": ..}
+(`Spacing`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,17 @@
 """A mechanism for single records as a recipe: each number is replaced by the middle of its cell.
 
+A recipe tells the jobs of files and folders (`mechdesign.jobs`) what a release does:
+
+- `NumbersRecipe.plan` says what becomes of each column, and `drawer` replaces the numbers part by
+  part (`NumbersDrawer`).
+- `write_file` releases a file: numbers, checks of disclosure, the mechanism file beside it, the
+  ledger, and at last the name of the target.
+- `for_folder`, `split_warning` and `folder_result` join the files of a folder.
+- `release_table` releases a data frame, and enters it in the ledger.
+
 Nothing is drawn, so no key and no identity is needed. The promise of an answer assumes that the
-place of its record discloses nothing of the value: a file that is sorted by its numbers is refused.
+place of its record discloses nothing of the value: a file that is sorted by its numbers is refused,
+and a folder whose files have ranges of their own, such as 0 to 10 and 10 to 20, gets a warning.
 """
 
 from __future__ import annotations

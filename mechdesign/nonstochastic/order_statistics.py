@@ -1,8 +1,15 @@
 """Order statistics, such as medians, of groups whose values may be too many for memory.
 
-All values are kept, batch by batch, in a file if they are many (`SpilledArrays`). Each pass over
-them gathers the values of as many groups as fit into memory, and finds those at the ranks asked
-for. Means of two order statistics are exact: multiples of one power of two.
+1. `OrderedValues.add` keeps all values with their groups, in a file if they are many
+   (`SpilledArrays`).
+2. `OrderedValues.ranked` takes as many groups at a time as fit into memory. A pass over all values
+   gathers theirs, group by group (`_sorted_by_group`).
+3. Of each group the values at the two ranks asked for are selected, without sorting the others
+   (`_ranked_slice`).
+4. Their means are exact: integers of one unit, a power of two.
+
+For example, group 0 has the values 3, 1, 4 and 2.5, and group 1 has 7 and 8. Medians are the means
+of ranks 2 and 3, and of ranks 1 and 2: 2.75 and 7.5.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ With n_is the answers of individual i in groups of size s, every choice k has
 
     error(k) >= sum_s min_k [error_s(k) + (sum_i p_i n_is) log2 k] - sum_i p_i log2 floor(2^total).
 
-A number of outputs whose priced error [..] exceeds the least one by more than the gap to the best
-choice so far is in no better choice.
+The bracket is the priced error of k outputs for size s. Outputs whose priced error exceeds the
+least of their size by more than the gap, from this bound to the best choice so far, are in no
+better choice.
 
 For example, an individual has one answer of each of two sizes, whose errors with k outputs are 3/k
 and 1/k. A total of 3 bits allows a product of 8. Of (8, 1), (4, 2) and (2, 4) the errors are 1.375,

@@ -1,8 +1,12 @@
 """The options of a release by quantisation, and checks of them before any work.
 
-The class has the options as they were typed. Contradictions are found here, in one sentence each,
-before a file is opened; numbers become the doubles nearest to their texts, because the guarantee is
-about doubles.
+`QuantizeOptions` has the options as they were typed. `check_options` finds contradictions, in one
+sentence each, before a file is opened. `parse_range` and `nearest_double` make numbers of texts:
+the doubles nearest to them, because the guarantee is about doubles, as the values of a table are.
+
+For example, ``--query mean --group-by town --range 0,60 --epsilon 1`` is ``QuantizeOptions(
+column="kwh", query="mean", group_by=("town",), range_text="0,60", epsilon="1")``. With ``--query
+count`` the range is refused: a record counts as 0 or 1.
 """
 
 from __future__ import annotations

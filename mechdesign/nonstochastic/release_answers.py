@@ -1,12 +1,19 @@
 """The result of a release through a mechanism, and the sums behind it.
 
-`Tally` moves values into the range, holds the thresholds for every size of group, and adds up
-errors batch by batch. `RangeRelease` is the result, with the mechanism and its guarantee.
+A release makes one `Tally`, and
 
-A release makes one `Tally`. Of each batch it moves the values into the range (`inside`). For each
-size of group it asks for the thresholds (`quantizer`), and adds the errors of the answers
-(`add_errors`). At the end `result` states the guarantee of the thresholds that were in use. The
-tallies of the files of a folder are joined (`add`).
+1. moves the values of each batch into the range (`Tally.inside`);
+2. asks for the thresholds for each size of group (`Tally.quantizer`), which are laid out if the
+   mechanism has none;
+3. adds the errors of the answers (`Tally.add_errors`);
+4. at the end has a `RangeRelease`, with the guarantee of the thresholds that were in use
+   (`Tally.result`).
+
+The tallies of the files of a folder are joined (`Tally.add`).
+
+For example, the range is [0, 60], and values outside are clipped: 72 becomes 60, and one value
+counts as outside. Exact means of 20, 35 and 5 are released as 30, 30 and 15. The errors 10, 5 and
+10 make a mean error of 8.33, a largest error of 10, and a relative error of 25 / 60 = 0.42.
 """
 
 from __future__ import annotations

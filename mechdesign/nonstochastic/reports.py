@@ -1,7 +1,15 @@
 """What the commands of ranges print: texts for people, records for --json, and CSV.
 
-The texts are macros of ``reports.txt.jinja``. All forms of an answer are made from the same object:
-a release (`RangeRelease`), or a mechanism file whose claims were recomputed (`VerifiedMechanism`).
+All forms of an answer are made from the same object: a release (`RangeRelease`), or a mechanism
+file whose claims were recomputed (`VerifiedMechanism`). Texts are macros of ``reports.txt.jinja``,
+which gets the object itself (`text_of`). The functions named ``.._record`` and ``.._rows`` give
+dictionaries for --json and for reports, and those named ``.._csv`` give lines:
+
+    individuals,cell,lower,upper,released
+    2,1,0,15,7.5
+    2,2,15,45,30.0
+
+says that a mean of two values from 15 up to 45 is released as 30.
 """
 
 from __future__ import annotations
@@ -125,6 +133,7 @@ def verdict_record(verified: VerifiedMechanism) -> dict[str, Any]:
 def applied_record(release: RangeRelease, target: str) -> dict[str, Any]:
     """The record of `apply MECHANISM --json`."""
     record = asdict(release)
+    # The mechanism has a file of its own; of it, the guarantee belongs to the result.
     del record["mechanism"]
     guarantee = dict(release.mechanism.guarantee)
     return {"output": target, **record, "guarantee": guarantee}
@@ -143,6 +152,7 @@ def cells(
 
 def cells_csv(verified: VerifiedMechanism) -> str:
     """All cells with exact ends (fractions), a line each."""
+    # Fractions and the shortest texts of doubles lose nothing, so a program has the exact cells.
     lines = ["individuals,cell,lower,upper,released"]
     for sized in verified.mechanism.mechanisms:
         for k, (lower, upper, value) in enumerate(cells(verified, sized), start=1):

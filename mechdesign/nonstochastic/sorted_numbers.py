@@ -1,8 +1,12 @@
 """Whether the numbers of a table come in order, and whether that can be chance.
 
-In a table that is sorted by its numbers, the place of a record discloses its number. Few records
-may be in order by chance: of three different numbers two of the 6 arrangements are sorted, so the
-e-value against a random order is 3. Of ten, it is 10! / 2 = 1,814,400.
+In a table that is sorted by its numbers, the place of a record discloses its number. `Sorted.add`
+sees the numbers batch by batch, and keeps whether all steps so far went up, or all down; of the
+numbers it keeps the last one, and how often each occurs while an order is still possible.
+
+Few records may be in order by chance (`Sorted.evidence`): of three different numbers two of the 6
+arrangements are sorted, so the e-value against a random order is 3. Of ten, it is 10! / 2 =
+1,814,400.
 """
 
 from __future__ import annotations
