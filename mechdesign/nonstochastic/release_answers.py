@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.documents import versions
 from mechdesign.nonstochastic.claims import guarantee_record
 from mechdesign.nonstochastic.domains import FiniteDomain
@@ -125,8 +126,11 @@ class Tally:
         self.mechanism = mechanism
         self.column = column
         domain = mechanism.domain
-        self._lo = float(domain.lo)
-        self._hi = float(domain.hi)
+        # Rounded inwards where an end is no double: the certificate holds within the exact range,
+        # and a value beyond it, by less than a rounding, could bring about one more output. For an
+        # end of 0 a minus sign would give -0.0.
+        self._lo = quotient_above(*domain.lo.as_integer_ratio())
+        self._hi = 0.0 - quotient_above(*(-domain.hi).as_integer_ratio())
         self._members: NDArray[np.float64] | None = None
         if isinstance(domain, FiniteDomain):
             self._members = np.array([float(value) for value in domain.values])

@@ -4,6 +4,10 @@ hash that fits.
 
 from __future__ import annotations
 
+import csv
+import math
+from dataclasses import replace
+
 import pytest
 
 from mechdesign.core.errors import InputError
@@ -14,10 +18,16 @@ from mechdesign.nonstochastic import (
     interval,
     uniform_quantizer,
 )
-from mechdesign.nonstochastic.claims import read_verified, verify_file
+from mechdesign.nonstochastic.claims import (
+    guarantee_record,
+    read_verified,
+    verify_file,
+)
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer
+from mechdesign.nonstochastic.mechanism_jobs import apply_mechanism
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 from mechdesign.nonstochastic.quantize_table import quantise_table
+from mechdesign.nonstochastic.sizes import sized_quantizer
 from tests.cases.documents import rewrite
 
 ROWS = "house,day,kwh\n" + "".join(
@@ -138,3 +148,34 @@ def test_an_identity_of_a_crowd_and_a_count_of_anything(tmp_path):
     made.save(tmp_path / "c.json")
     with pytest.raises(InputError, match="a record counts as 0 or 1"):
         read_verified(tmp_path / "c.json")
+
+
+def test_a_range_that_ends_between_doubles(tmp_path):
+    """The double nearest to 1/10 is above it: taken as inside, it brought about a third output."""
+    plan = MechanismFile(
+        query="sum",
+        column="v",
+        group_by=("dataset",),
+        domain=interval(0, "0.1"),
+        epsilon=1.0,
+        mechanisms=(),
+        provenance={"layout": "widest"},
+    )
+    mechanism = replace(plan, mechanisms=(sized_quantizer(plan, 2),))
+    guarantee, _, _ = guarantee_record(mechanism, None)
+    replace(mechanism, guarantee=guarantee).save(tmp_path / "m.json")
+    assert verify_file(tmp_path / "m.json").outputs == 2
+    # One individual varies, and the other has the largest double below a threshold.
+    other = math.nextafter(0.05, 0.0)
+    lines = ["dataset,v"]
+    for dataset, value in enumerate((0.0, 0.05, 0.1)):
+        lines += [f"{dataset},{other!r}", f"{dataset},{value!r}"]
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="lies outside the range"):
+        apply_mechanism(tmp_path / "m.json", tmp_path / "in.csv", tmp_path / "out.csv")
+    apply_mechanism(
+        tmp_path / "m.json", tmp_path / "in.csv", tmp_path / "out.csv", outside="clip"
+    )
+    with open(tmp_path / "out.csv", encoding="utf-8", newline="") as stream:
+        answers = {row["sum_v"] for row in csv.DictReader(stream)}
+    assert len(answers) == 2
