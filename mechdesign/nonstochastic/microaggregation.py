@@ -6,7 +6,10 @@ values, and its mean is released. The budget demands at least k = ceil(n 2^-epsi
 in every cell. A cell of 2k or more can be split without loss, so a cell has k to 2k - 1 values, and
 the best partition of the first j values ends with a cell that starts at i in (j - 2k, j - k]:
 
-    best(j) = min over i of best(i) + cost(i, j).
+    best(j) = min over i of best(i) + cost(i, j),
+
+with cost(i, j) the squared error of the cell [i, j) around its mean (`squared_errors`).
+`identifiable_partition` sorts the values, and `best_edges` solves the recurrence.
 
 For example, of the values 0, 1, 5, 6 a budget of one bit demands two in every cell: the best cells
 are {0, 1} and {5, 6}, with the means 0.5 and 5.5 and a mean squared error of 0.25.

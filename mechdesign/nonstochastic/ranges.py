@@ -2,11 +2,14 @@
 
 An uncertain variable is a mapping without any probability (Farokhi and Ding 2020, section II, after
 Nair 2013). A discrete pair (X, Y) is described by its joint range [[X, Y]]: the pairs (x, y) that
-can occur together.
+can occur together. The marginal range [[X]] is the set of the x in them, and the conditional range
+[[X|y]] the set of the x that occur together with y.
 
 For example, of the pairs (a, 1), (a, 2) and (b, 2) the conditional range [[Y|a]] is {1, 2}, and
 [[X|2]] is {a, b}. `JointRange` keeps pairs as places in the marginal ranges: the rows are 0, 0, 1
-and the columns 0, 1, 1, as in a sparse matrix. All measures (`information`) count these places.
+and the columns 0, 1, 1, as in a sparse matrix (`from_pairs` numbers the symbols, `from_codes` sorts
+the pairs and drops repetitions). The sizes |[[X|y]]|, here 1 and 2, are counts of columns
+(`x_sizes`); all measures (`information`) follow from such counts.
 """
 
 from __future__ import annotations

@@ -38,7 +38,6 @@ from mechdesign.nonstochastic.table_answers import RECORDS
 LONGEST_SIZE = 15
 """Most digits of the size of a group. No file has more records."""
 
-
 RELEASED_AGAIN = "released again"
 """The name of the column of repeated answers, which is not in any file."""
 
@@ -142,6 +141,7 @@ def _allowed_answers(mechanism: MechanismFile) -> dict[int, set[str]]:
             number = released_number(mechanism.query, sized.quantizer, cell)
             # As a release writes it.
             answers.add(repr(float(number)))
+        # A group with a value outside the range is marked by an empty answer.
         if mechanism.outside == "mark":
             answers.add("")
         allowed[sized.individuals] = answers
@@ -181,6 +181,7 @@ def _repetition_fault(
 
 def _size(text: str) -> int:
     """The size of a group; -1 for a text that is none."""
+    # `int` alone would accept '+3', ' 3' and the digits of other scripts, which no release writes.
     if text.isascii() and text.isdigit() and len(text) <= LONGEST_SIZE:
         return int(text)
     return -1

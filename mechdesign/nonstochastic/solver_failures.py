@@ -1,4 +1,8 @@
-"""Errors of the solvers as errors of this package."""
+"""Errors of the solvers as errors of this package.
+
+``with solver_failures(): solve_program(..)`` raises the `BackendFailure` of a solver, which knows
+nothing of this package, as the `SolverFailure` that callers of the package expect.
+"""
 
 from __future__ import annotations
 

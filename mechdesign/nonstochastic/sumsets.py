@@ -1,12 +1,16 @@
 """Sums of independent members of finite sets of integers.
 
-A set is kept as runs of consecutive integers: even many sums consist of few runs. For example, the
-sums of two members of {0, 3} and one of {0, 1} are 0, 1, 3, 4, 6, 7: the runs [0, 1], [3, 4] and
-[6, 7].
+`sumset` lists the sums of count_k members of each set k. A set is kept as runs of consecutive
+integers, because even many sums consist of few runs:
 
-The sums of n members of one set are put together from those of 1, 2, 4, .. members, by doubling:
-13 members are 8 and 4 and 1. Two sets are added run by run, or by a convolution where they have too
-many runs.
+1. Every set is moved to start at 0, and divided by the common unit of all.
+2. The sums of n members of one set are put together from those of 1, 2, 4, .. members, by doubling
+   (`doublings`, `with_members`): 13 members are 8 and 4 and 1.
+3. Two sets are added run by run, [p, q] + [r, s] = [p + r, q + s], or by a convolution where they
+   have too many runs (`added`).
+
+For example, the sums of two members of {0, 3} and one of {0, 1} are 0, 1, 3, 4, 6, 7: the runs [0,
+1], [3, 4] and [6, 7].
 """
 
 from __future__ import annotations
@@ -97,7 +101,7 @@ class _Sums:
             return None
         if not self._narrow:
             self._room -= pairs
-        # Runs add like intervals of integers: [p, q] + [r, s] = [p + r, q + s].
+        # All pairs of runs; the sums of integers of two runs have no gaps.
         first = np.add.outer(a[0], b[0]).ravel()
         last = np.add.outer(a[1], b[1]).ravel()
         return _merged(first, last)

@@ -1,12 +1,20 @@
 """Thresholds of a finite query with the most levels within a noiseless budget.
 
-Farokhi 2019 offers equal cells only; docs/explanation/ranges-theory.md, 'Programs for thresholds',
-has the programs. Where every fibre is a run of consecutive answers, the thresholds are placed from
-left to right, each as low as it can be; else by integer programming.
+The budget allows K = floor(2^epsilon) outputs on every fibre, the answers that one individual can
+bring about. Farokhi 2019 offers equal cells only. `most_levels` has two ways to place thresholds
+into the gaps between answers:
+
+- Where every fibre is a run of consecutive answers, a fibre may contain K - 1 thresholds. They are
+  placed from left to right, each as low as it can be (`earliest`); none could be lower, so they are
+  the most.
+- Else thresholds that separate no two answers of a fibre do not count, and an integer program
+  (`threshold_program`) finds the most.
 
 For example, the answers are 0, 1, 2, 3, the fibres {0, 1, 2} and {1, 2, 3}, and two outputs are
 allowed, so a fibre may contain one threshold. The first one goes between 0 and 1. The next must lie
 beyond all fibres that contain it, so it goes between 2 and 3: three levels.
+
+The proofs are in docs/explanation/ranges-theory.md, 'Programs for thresholds'.
 """
 
 from __future__ import annotations
