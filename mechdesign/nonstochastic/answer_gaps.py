@@ -3,7 +3,8 @@
 A threshold separates two consecutive answers, so a quantiser of a finite query is a set of gaps:
 gap g lies between values[g] and values[g + 1] (docs/explanation/ranges-theory.md, 'Programs for
 thresholds'). A fibre is the set of answers that one individual can bring about while all others
-stay as they are (Farokhi 2019, Definition 1); it is kept as places of answers.
+stay as they are (Farokhi 2019, Definition 1); it is kept as places of answers. `gap_problem` lists
+all answers and fibres, in whole multiples of a common unit.
 
 For example, two individuals have 0 or 1 each, and their sum is asked for. The answers are 0, 1, 2,
 with the gaps 0 and 1. The fibres are {0, 1} and {1, 2}, kept as the rows (0, 1) and (1, 2).

@@ -7,9 +7,9 @@ Every individual ranges over its own domain independently of the others (a produ
 guarantees of noiseless privacy ask (docs/explanation/ranges-theory.md, 'What a number of outputs
 promises').
 
-Ends and values are exact rationals: a float has the value of its bits, and a text such as "0.1" is
-the decimal. A domain is public. It must hold all values that anybody could have, not only those in
-the data.
+Ends and values become exact rationals when a domain is made: a float has the value of its bits, and
+a text such as "0.1" is the decimal. A domain is public. It must hold all values that anybody could
+have, not only those in the data.
 
 The types come first, then the functions that make them, and last those that read numbers from
 outside (`exact_number`, `check_whole`, `doubles`), which the rest of noiseless privacy uses too.

@@ -8,8 +8,8 @@ about, and telling if only one can. The policy is epsilon-private if |ambiguous|
 
 For example, the value 1 occurs only without the hypothesis, and 2 only with it. Reported as they
 are, both are telling. Reported as 1, both share an ambiguous report, which discloses nothing. The
-program has a binary for every pair of a value and a report; linear rows count from these pairs
-which reports are in use, and which are ambiguous (`_Arcs`).
+program has a binary for every pair of a value and a report, which costs their squared distance;
+linear rows count from these pairs which reports are in use, and which are ambiguous (`_Arcs`).
 """
 
 from __future__ import annotations

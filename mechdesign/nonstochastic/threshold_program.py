@@ -8,6 +8,9 @@ floor(2^epsilon) (docs/explanation/ranges-theory.md, 'Programs for thresholds').
 For example, a fibre has the answers number 0, 1 and 3, and K is 2. Its first pair has gap 0 alone,
 so z_01 is t_0; the second has gaps 1 and 2, so z_13 is at least t_1 and t_2. The budget is the row
 t_0 + z_13 <= 1.
+
+`budget_model` makes these rows for all fibres that could break the budget. A search adds costs, and
+rows of its own, to the `Separation` that it returns.
 """
 
 from __future__ import annotations

@@ -6,14 +6,17 @@ cell is released as its weighted mean, so its loss is the weighted squared error
 that one individual can bring about. For example, the answers 0, 1, 5, 6 of one individual with K =
 2 are cut into {0, 1} and {5, 6}, which release 0.5 and 5.5: the mean squared error is 0.25.
 
-Two programs find the cells of least total loss:
+`least_distortion` has two programs for the cells of least total loss:
 
-- all answers on one fibre: at most K cells, by dynamic programming (`microaggregation.best_cells`);
-- else: a shortest path from 0 to the number of answers, whose arcs (a, b) are cells with their
-  losses as lengths. It may turn only where a threshold is, and `threshold_program` has the rows
-  that limit thresholds on every fibre. Together they are an integer program.
+- All answers on one fibre (`_distortion_on_a_line`): at most K cells, by dynamic programming
+  (`microaggregation.best_cells`).
+- Else (`_distortion_by_milp`): a shortest path from 0 to the number of answers, whose arcs (a, b)
+  are cells with their losses as lengths. It may turn only where a threshold is (`_add_path`), and
+  `threshold_program` has the rows that limit thresholds on every fibre. Together they are an
+  integer program.
 
-docs/explanation/ranges-theory.md, 'Programs for thresholds', has both in full.
+`thresholds_for` weighs the answers by probabilities of the values of one individual, convolved.
+docs/explanation/ranges-theory.md, 'Programs for thresholds', has both programs in full.
 """
 
 from __future__ import annotations
