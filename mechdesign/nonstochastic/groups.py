@@ -61,6 +61,7 @@ class Groups:
     @property
     def sizes(self) -> list[int]:
         """Records of each group."""
+        # The array has room for further groups.
         return self._sizes[: len(self)].tolist()
 
     def add(

@@ -148,12 +148,14 @@ class _Individuals:
         """The number of the individual of each record; a missing cell is the empty text."""
         # The code -1 of a missing cell leads to the empty text at the end.
         texts = arrow_texts((*person.texts, ""))
+        # Each distinct text of the batch is hashed once, however many records have it.
         hashes = self._hasher.identifiers([texts])
         places = np.zeros(len(hashes), np.int64)
         is_new, places = self._numbers.find(hashes, places)
         distinct, at, inverse = np.unique(
             hashes[is_new], return_index=True, return_inverse=True
         )
+        # `distinct` is sorted by hash, and numbers follow the places `at`, where each came first.
         # Texts that no record has may be numbered, too: gaps do no harm.
         numbers = np.empty(len(distinct), np.int64)
         numbers[np.argsort(at)] = np.arange(self._size, self._size + len(distinct))

@@ -1,13 +1,14 @@
 """Noiseless privacy (Farokhi 2019): exact certificates, and quantisers for a budget.
 
 A mechanism is epsilon-noiselessly private if its output takes at most 2^epsilon values as the data
-of any one individual vary, for all data of the others (Definitions 1 and 2). A certificate is that
-number of values: counted, attained by a witness where it is exact, and never taken from a theorem
-that only bounds it. In signs, with x_-i the data of all individuals but i,
+of any one individual vary, for all data of the others (Definitions 1 and 2). With x_-i the data of
+all individuals but i:
 
-    |[[Y | x_-i]]| <= 2^epsilon for every i and every x_-i        (eq. (16)).
+    |[[Y | x_-i]]| <= 2^epsilon for every i and every x_-i        (eq. (16))
 
-The outputs of several mechanisms on one fibre are at most the product of their numbers (Theorem 6).
+A certificate is the largest of these numbers: counted, attained by a witness where it is exact, and
+never taken from a theorem that only bounds it. The outputs of several mechanisms on one fibre are
+at most the product of their numbers (Theorem 6).
 
 Quantisers are designed from two numbers, the query's range R and its sensitivity S: every fibre
 lies in an interval of length at most S, which meets at most min(q, ceil(q S / R) + 1) of q equal

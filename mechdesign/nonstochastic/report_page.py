@@ -79,7 +79,7 @@ class _Page:
 
     @property
     def largest(self) -> SizedQuantizer:
-        """The quantiser of the largest groups, whose cells and errors are listed."""
+        """The quantiser of the largest groups, written last, whose cells and errors are listed."""
         return self.verified.mechanism.mechanisms[-1]
 
     @property
