@@ -10,8 +10,8 @@ for each size of group. The program begins small, and grows until its choice is 
 3. All numbers that a better choice could have are added (`add_options`). If none is new, no choice
    is better.
 
-Which numbers these are, the prices p_i of the relaxation say (of a bit of kind of individual i).
-With n_is the answers of individual i in groups of size s, every choice k has
+The prices of the relaxation say which numbers these are. Let p_i be the price of a bit of
+individuals of kind i, and n_is their answers in groups of size s. Every choice k has
 
     error(k) >= sum_s min_k [error_s(k) + (sum_i p_i n_is) log2 k] - sum_i p_i log2 floor(2^total).
 

@@ -1,10 +1,10 @@
 """Quantisers: piecewise constant mechanisms with exact thresholds (Farokhi 2019, Definition 3).
 
-A quantiser cuts [lo, hi] at thresholds t_1 < t_2 < ... into cells [lo, t_1), [t_1, t_2), .., [t_m,
-hi] and releases which cell the answer lies in: Q(x) = b_k for x in the k-th cell, where b_k is the
-middle of the cell unless another number is given. The paper has equal cells (`uniform_quantizer`);
-here they may have any widths. Thresholds are exact rationals, and no answer is rounded before it
-has its cell:
+A quantiser cuts [lo, hi] at thresholds t_1 < t_2 < ... into cells [lo, t_1), [t_1, t_2), ..,
+[t_m, hi] and releases which cell the answer lies in: Q(x) = b_k for x in the k-th cell, where b_k
+is the middle of the cell unless another number is given. The paper has equal cells
+(`uniform_quantizer`); here they may have any widths. Thresholds are exact rationals, and no answer
+is rounded before it has its cell:
 
 - a double is compared with the smallest double at or above each threshold (`Quantizer.cells`);
 - an exact answer is a number of units, compared in whole numbers (`Quantizer.placing`).

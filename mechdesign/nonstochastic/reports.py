@@ -9,7 +9,7 @@ dictionaries for --json and for reports, and those named ``.._csv`` give lines:
     2,1,0,15,7.5
     2,2,15,45,30.0
 
-says that a mean of two values from 15 up to 45 is released as 30.
+The last line says that a mean of two values is released as 30 if it is at least 15 and below 45.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A mechanism file has thresholds for the sizes of groups that it has met, and in 
 rule that placed them. `sized_quantizer` follows it for any other size:
 
 1. The query of a group of this size has a range and a sensitivity of its own (`build_query`).
-2. The budget allows so many outputs; one of them may be that a value lies outside the range, and
-   the others are cells (`_allowed`, `_cells_allowed`).
+2. The budget allows floor(2^epsilon) outputs (`_allowed`). One of them may be that a value lies
+   outside the range; the others are cells (`_cells_allowed`).
 3. The rule places the thresholds: a layout of cells (`noiseless.lay_out`), the listed thresholds
    within the range (`_listed`), or a program for finite domains (`_optimal`).
 4. The outputs are counted, whatever the rule is; too many are refused.

@@ -9,8 +9,8 @@ integers, because even many sums consist of few runs:
 3. Two sets are added run by run, [p, q] + [r, s] = [p + r, q + s], or by a convolution where they
    have too many runs (`added`).
 
-For example, the sums of two members of {0, 3} and one of {0, 1} are 0, 1, 3, 4, 6, 7: the runs [0,
-1], [3, 4] and [6, 7].
+For example, the sums of two members of {0, 3} and one of {0, 1} are 0, 1, 3, 4, 6, 7: the runs
+[0, 1], [3, 4] and [6, 7].
 """
 
 from __future__ import annotations

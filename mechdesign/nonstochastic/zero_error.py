@@ -1,7 +1,7 @@
 """Zero-error communication through a channel that is known by its joint range alone (bits).
 
 Two inputs are confused if they share an output. A code of k uses is a set of words of k inputs of
-which no two are confused in all places. The zero-error capacity is
+which no two are equal or confused in every place. The zero-error capacity is
 
     C0 = limit for k -> infinity of log2(size of the largest code of k uses) / k
 
@@ -14,7 +14,7 @@ first two do not meet:
 3. Above: log2 of the theta number (`theta_bound`; Lovász 1979, Theorems 1 and 3).
 4. Below: codes of two and three uses.
 
-Solvers propose, and every bound is proven without them: codes are checked, covers are exact
+Solvers propose, and every bound of C0 is proven without them: codes are checked, covers are exact
 fractions, and the theta number is enclosed in balls (docs/explanation/ranges-theory.md, 'Zero-error
 capacity').
 
