@@ -157,6 +157,7 @@ def _on_lattice(
 
 
 def _too_large() -> InputError:
+    """The error for answers or fibres that are too many to list, or too long for 64 bits."""
     return InputError(
         f"the query has more than {LARGEST_FIBRES:,} answers on its fibres, or answers of more "
         "than 18 digits in their common unit, too many to list; coarser values (a common unit "

@@ -122,6 +122,7 @@ class TestingProblem(Generic[Region]):
         return self._log(size(self.outputs) / smaller)
 
     def _log(self, ratio: Fraction) -> float:
+        """The logarithm in the unit of the outputs."""
         return log_ratio(ratio, self.unit)
 
 

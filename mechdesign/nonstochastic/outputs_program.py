@@ -233,6 +233,7 @@ class _OutputsProgram:
         size, outputs = np.divmod(self.options, WIDE)
         matrix = SparseRows()
 
+        # A row has a coefficient for every option, most of them zero.
         def add_row(coefficients: NDArray[Any], lower: float, upper: float) -> None:
             used = np.flatnonzero(coefficients)
             matrix.add(used.tolist(), coefficients[used].tolist(), lower, upper)

@@ -148,10 +148,12 @@ class _Arcs:
 
     @property
     def _ambiguous(self) -> int:
+        """The first column of ambiguous reports."""
         return self._used + 2 * self.size
 
     @property
     def _slack(self) -> int:
+        """The column of the slack, the last one."""
         return self._ambiguous + self.size
 
     def program(

@@ -9,7 +9,7 @@ For example, of the pairs (a, 1), (a, 2) and (b, 2) the conditional range [[Y|a]
 [[X|2]] is {a, b}. `JointRange` keeps pairs as places in the marginal ranges: the rows are 0, 0, 1
 and the columns 0, 1, 1, as in a sparse matrix (`from_pairs` numbers the symbols, `from_codes` sorts
 the pairs and drops repetitions). The sizes |[[X|y]]|, here 1 and 2, are counts of columns
-(`x_sizes`); all measures (`information`) follow from such counts.
+(`x_sizes`); the measures (`information`) count places alone.
 """
 
 from __future__ import annotations

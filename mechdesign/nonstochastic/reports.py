@@ -40,6 +40,7 @@ def text_of(macro: str, *facts: Any, **options: Any) -> str:
 
 @cache
 def _macros() -> Any:
+    """The macros of the texts, compiled once, with the filters and functions that they call."""
     filters: dict[str, Callable[[Any], Any]] = {
         "promises": _promises,
         "allowed": outputs_allowed,
