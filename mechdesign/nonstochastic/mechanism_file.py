@@ -154,6 +154,7 @@ class MechanismFile:
                 f"a record counts as 0 or 1: there is nothing outside to {outside}"
             )
         changed = replace(self, outside=outside)
+        # The numbers of outputs change with the treatment, the cells do not.
         certified: list[SizedQuantizer] = []
         for sized in self.mechanisms:
             certified.append(changed.certified(sized.individuals, sized.quantizer))
@@ -175,7 +176,7 @@ class MechanismFile:
         values: tuple[Fraction, ...] = ()
         if isinstance(self.domain, FiniteDomain):
             values = self.domain.values
-        # Without validation: the numbers are exact already.
+        # Without validation: the numbers are exact already, and validation wants texts.
         return MechanismDocument.model_construct(
             query=self.query,
             column=self.column,

@@ -133,6 +133,7 @@ def _check_split(options: QuantizeOptions) -> None:
 
 def _check_columns(options: QuantizeOptions) -> None:
     """Raise InputError if a column has two roles, or the name of a column of the output."""
+    # The column of numbers would be disclosed whole as the name of a group.
     other_columns = list(options.group_by)
     if options.individual:
         other_columns.append(options.individual)

@@ -185,6 +185,7 @@ class _Page:
 
     def _sizes_table(self) -> list[b.Block]:
         """A row for each size of group."""
+        # Bits and errors are rounded upwards, so that no promise is stated too well.
         header = ("individuals", "levels", "outputs", "bits", "worst error")
         rows: list[tuple[b.Cell, ...]] = []
         for size in reports.budget_rows(self.verified):

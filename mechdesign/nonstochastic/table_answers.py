@@ -262,6 +262,7 @@ class _SizedCells:
 
     def double(self, multiple: int) -> float:
         """The double nearest to an answer."""
+        # The product is exact, and Python rounds the quotient of two integers once.
         return multiple * self._numerator / self._denominator
 
     def released(self, multiple: int) -> float:

@@ -126,6 +126,7 @@ def tested_hypothesis(
         compatible[held].add(_text(output))
     without, under = compatible
     problem = TestingProblem(frozenset(under), frozenset(without))
+    # As text, because JSON has no infinity.
     epsilon: float | str = "inf"
     if problem.epsilon is not None:
         epsilon = float(problem.epsilon)
@@ -172,6 +173,7 @@ def policy_table(
     cells, resolved = read_text_columns(path, roles, missing, text=text)
 
     # The distinct values, and whether each occurs without the hypothesis and with it.
+    # Equal points are one value, which has one report.
     columns = [_numbers(path, cells[name], name) for name in resolved["x"]]
     points, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     holds = np.zeros((len(points), 2), dtype=np.bool_)
@@ -272,6 +274,7 @@ def read_text_columns(
         for names in resolved.values():
             distinct.update(dict.fromkeys(names))
         columns_read = list(distinct)
+        # While the file is read, each distinct text is kept once, and its number for each record.
         numberings = {name: Numbering() for name in columns_read}
         parts: dict[str, list[Indices]] = {name: [] for name in columns_read}
         for _, _, columns in usable_records(source, columns_read, missing):
