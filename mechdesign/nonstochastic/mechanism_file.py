@@ -154,7 +154,6 @@ class MechanismFile:
                 f"a record counts as 0 or 1: there is nothing outside to {outside}"
             )
         changed = replace(self, outside=outside)
-        # The numbers of outputs change with the treatment, the cells do not.
         certified: list[SizedQuantizer] = []
         for sized in self.mechanisms:
             certified.append(changed.certified(sized.individuals, sized.quantizer))
