@@ -245,10 +245,9 @@ def fractional_cover(joint: JointRange) -> Fraction:
 def theta_bound(joint: JointRange) -> float:
     """A proven upper bound on the theta number of the confusability graph of a channel.
 
-    Theta is the least of the largest eigenvalues of the symmetric matrices that are one on the
-    diagonal and wherever two inputs are not confused (`solvers.programs.theta`). So any such matrix
-    proves a bound, and Clarabel proposes one, M. Its eigenvalues in doubles prove nothing. But
-    whatever t and F are, M = t I - F F' - R has no eigenvalue above t + |R|, for F F' has none
+    Any matrix of the kind that the module describes proves a bound by its largest eigenvalue, and
+    Clarabel proposes one, M (`solvers.programs.theta`). Its eigenvalues in doubles prove nothing.
+    But whatever t and F are, M = t I - F F' - R has no eigenvalue above t + |R|, for F F' has none
     below 0. The Frobenius norm |R| is enclosed in balls.
 
     Raises
