@@ -35,10 +35,8 @@ from solvers.concave import (
     FEWEST_BOXES,
     MEMORY_LIMIT,
     ConcaveSearch,
-    KernelRows,
-    identical_columns,
-    kernel_rows,
 )
+from solvers.kernel_rows import KernelRows, identical_columns, kernel_rows
 from solvers.points import Array, Points
 
 FIRST_TANGENTS = (

@@ -11,9 +11,9 @@ from solvers.concave import (
     MEMORY_LIMIT,
     ConcaveSearch,
     check_limits,
-    identical_columns,
     thread_pool,
 )
+from solvers.kernel_rows import identical_columns
 from solvers.polytope import Polytope
 
 ROUNDING = 8.0 * np.finfo(np.float64).eps
