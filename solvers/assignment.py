@@ -128,6 +128,7 @@ class Assignment:
 
         As sum v = 1, the offset can be taken from every entry of the row.
         """
+        # The polytope has them as rows v + auxiliary r <= bounds.
         rows, auxiliary, bounds = self.columns.one_sided
         return -rows, -bounds, -auxiliary
 
@@ -136,7 +137,10 @@ class Assignment:
         return math.fsum((self.masses * (shares * self.cost).sum(axis=1)).tolist())
 
     def spread(self) -> float:
-        """Cost of columns that are all multiples of p: the unit of relative gaps."""
+        """Cost of columns that are all multiples of p: the unit of relative gaps.
+
+        In the example of the module this is 1/2.
+        """
         return float(self.masses @ self.cost @ self.masses)
 
 
@@ -210,6 +214,8 @@ def lower_bound(
     if reduced is None:
         reduced = reduced_costs(problem, multipliers)
     f = _mass_prices(problem, multipliers)
+    # Of each mass the floor pays E(x, x), and what is above it at least the cheapest pair of its
+    # row: no other equation is used.
     at_floor = problem.floors * np.diagonal(reduced)
     cheapest = np.where(problem.open, reduced, np.inf).min(axis=1)
     above_floor = (1.0 - problem.floors) * cheapest

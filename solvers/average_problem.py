@@ -169,6 +169,7 @@ class AverageProblem:
         if abs(float(table.sum()) - 1.0) > WORST_SUM:
             raise InvalidOption(f"joint sums to {float(table.sum())}, not to 1")
         leakages = tuple(Leakage(measure_of(name), secrets) for name in measures)
+        # Without a relaxation the bound holds for the set of the posteriors itself.
         if outer is None:
             outer = inner
         if inner is None and outer is not None:
@@ -179,6 +180,7 @@ class AverageProblem:
                 raise InvalidPolytope(
                     f"the polytope has {inner.n} coordinates and joint {len(point)} columns"
                 )
+            # The first column of every search is P(x): without it there may be no channel at all.
             if inner.excess(point)[0] > 0.0:
                 raise EmptyPolytope("the marginal of X is not a member of the polytope")
         # Divided one after the other: the product of two rare marginals could vanish.
@@ -229,6 +231,7 @@ class AverageProblem:
         t, v_x becomes v_x exp(-t (dg/dv_x - mean)) up to a factor, so entries stay positive and sum
         to one. A step that does not lower the cost is taken back and the next one is shorter.
         """
+        # At a kink the slope is no guide, and a step could leave a polytope.
         if not (self.is_smooth and self.inner is None and len(points)):
             return points
         moved = points.toarray()

@@ -292,6 +292,7 @@ class ConcaveSearch:
         parts = len(self._kernels)
         starts: list[tuple[Any, ...]] = []
         for part in range(parts):
+            # Each kernel has every `parts`-th child of the root, so together they have all.
             limits = (cutoff, tolerance, slack, column_cutoff)
             capacity = (MAX_COLUMNS, self._box_limit)
             place = (part, parts, self._auxiliary_costs)
@@ -332,7 +333,7 @@ class ConcaveSearch:
 
     def _in_slices(
         self,
-        search: str,
+        method: str,
         arguments: tuple[Any, ...],
         count: int,
         first: int,
@@ -343,6 +344,7 @@ class ConcaveSearch:
 
         The starts are dealt out to the kernels in turn; `end` stops all of them.
         """
+        # A kernel returns the start that it would take next, for its slice may end before the last.
         parts = len(self._kernels)
         following = [part + first for part in range(parts)]
         while min(following) < count:
@@ -350,12 +352,12 @@ class ConcaveSearch:
             if seconds <= 0.0:
                 return
             calls = [(*arguments, at, parts * step, seconds) for at in following]
-            following = self._together(search, calls)
+            following = self._together(method, calls)
 
     # --------------------------------------------------------------- the tree
 
     def _tighten(self, seconds: float) -> Array:
-        """Upper bound of every coordinate, as far as the time goes."""
+        """Upper bounds of all variables, smaller ones of coordinates as far as the time goes."""
         end = time.monotonic() + seconds
         following = 0
         while True:
