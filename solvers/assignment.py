@@ -16,7 +16,16 @@ q costs at least
 
 whatever nu and f are: the rows and the masses contribute nothing positive, and row x of q spreads
 p_x over the columns. It is evaluated with its own rounding subtracted, so a solver's duals need not
-be feasible, nor precise.
+be feasible, nor precise (`reduced_costs`, `lower_bound`).
+
+For example, let p = (1/2, 1/2), let a mass cost 0 in its own column and 1 in the other, and let the
+polytope be v_0 <= 3/4, v_1 <= 3/4. For unit mass its rows are
+
+    3/4 - v_0 = -v_0 / 4 + 3 v_1 / 4 >= 0,     3/4 - v_1 = 3 v_0 / 4 - v_1 / 4 >= 0.
+
+With nu = 1 for the first row in column 0, and for the second one in column 1, every E is 1/4: E(0,
+0) = 0 + 1/4 and E(1, 0) = 1 - 3/4. So the bound is 1/4, and q = [[3/8, 1/8], [1/8, 3/8]], whose
+columns are multiples of (3/4, 1/4) and (1/4, 3/4), costs as much.
 """
 
 from __future__ import annotations
@@ -119,6 +128,7 @@ class Assignment:
 
         As sum v = 1, the offset can be taken from every entry of the row.
         """
+        # The polytope has them as rows v + auxiliary r <= bounds.
         rows, auxiliary, bounds = self.columns.one_sided
         return -rows, -bounds, -auxiliary
 
@@ -127,7 +137,10 @@ class Assignment:
         return math.fsum((self.masses * (shares * self.cost).sum(axis=1)).tolist())
 
     def spread(self) -> float:
-        """Cost of columns that are all multiples of p: the unit of relative gaps."""
+        """Cost of columns that are all multiples of p: the unit of relative gaps.
+
+        In the example of the module this is 1/2.
+        """
         return float(self.masses @ self.cost @ self.masses)
 
 
@@ -201,6 +214,8 @@ def lower_bound(
     if reduced is None:
         reduced = reduced_costs(problem, multipliers)
     f = _mass_prices(problem, multipliers)
+    # Of each mass the floor pays E(x, x), and what is above it at least the cheapest pair of its
+    # row: no other equation is used.
     at_floor = problem.floors * np.diagonal(reduced)
     cheapest = np.where(problem.open, reduced, np.inf).min(axis=1)
     above_floor = (1.0 - problem.floors) * cheapest

@@ -1,8 +1,20 @@
 """Vertices of `Assignment` problems by the simplex method of HiGHS, over the pairs that may matter.
 
-Pairs with a negative reduced cost are added until the bound of the duals, which holds for all
-pairs, closes the gap. Variables are shares q(x, y) / p_x and rows are divided by p_y, so that
-tolerances are relative to the masses.
+`Program` is the linear program in the shares r(x, y) = q(x, y) / p_x of some pairs:
+
+    minimise    sum_xy p_x c(x, y) r(x, y)
+    subject to  sum_y r(x, y) = 1                                for every mass x
+                sum_x (p_x / p_y) r(x, y) = 1                    for every column y of kept mass
+                sum_x (p_x / p_y) t_i(x) r(x, y) + a_i.s_y >= 0  for every row i and column y
+
+with r(x, x) at least the floor, and s_y >= 0 the auxiliary variables of column y over p_y. Shares
+and rows divided by p_y make the tolerances of HiGHS, which are absolute, relative to the masses.
+
+`vertex` solves it, prices all pairs with the duals, and adds those of negative reduced cost, until
+the bound of the duals, which holds for all pairs (`solvers.assignment`), closes the gap.
+
+For example, with p = (1/2, 1/2) and the row v_0 <= 3/4, that is -v_0 / 4 + 3 v_1 / 4 >= 0, column 0
+has -r(0, 0) / 4 + 3 r(1, 0) / 4 >= 0.
 """
 
 from __future__ import annotations
@@ -66,12 +78,13 @@ def vertex(
         bound = max(bound, assignment.lower_bound(proof, multipliers))
         cost = problem.cost_of(shares)
         # Reduced costs of all pairs, also of those that are no variables yet.
-        prices = assignment.reduced_costs(problem, multipliers) - program.rows[:, None]
-        gains = np.where(used | ~problem.open, np.inf, prices)
-        order = np.argsort(gains, axis=0)[:MOST_NEW]
+        charged = assignment.reduced_costs(problem, multipliers)
+        reduced = charged - program.rows[:, None]
+        waiting = np.where(used | ~problem.open, np.inf, reduced)
+        order = np.argsort(waiting, axis=0)[:MOST_NEW]
         xs = order.ravel()
         ys = np.tile(np.arange(problem.n), len(order))
-        new = gains[xs, ys] < 0.0
+        new = waiting[xs, ys] < 0.0
         late = rounds == MOST_ROUNDS - 1 or time.monotonic() >= end
         if cost - bound <= aim or late or not new.any():
             return Assigned(shares, cost, bound, multipliers, "simplex")
@@ -266,6 +279,7 @@ class Program:
         n = self.problem.n
         p = self.problem.masses
         dual = np.array(solution.row_dual)
+        # Row x sums shares: a dual of the masses q is that of the shares over p_x.
         self.rows = dual[:n] / p
         masses = np.zeros(n)
         if self.problem.keep:

@@ -1,9 +1,20 @@
 """Least-cost assignments whose columns keep the inequalities of an uncertain set.
 
 Each choice of coefficients of the set gives a row a.w >= 0 for the columns w_y(x) = q(x, y) / p_x.
-The program over the rows so far is a relaxation, and sorting finds the rows that its columns break
-most (docs/explanation/optimum-theory.md, 'Uncertain sets, with rows found by sorting'). Any
-multipliers of these rows, as they are without a margin, prove a bound as in `solvers.assignment`.
+There are too many to list, so rounds find those that matter:
+
+1. The program over the rows so far (`_CutProgram`) is a relaxation; it gives shares and multipliers
+   nu.
+2. Any nu >= 0 prove a bound as in `solvers.assignment`, with the costs c(x, y) - sum_i nu_i a_i(x)
+   / p_x over the rows i of column y (`priced`). The rows count as they are without a margin.
+3. Sorting finds the rows that each column breaks most (`separated`;
+   docs/explanation/optimum-theory.md, 'Uncertain sets, with rows found by sorting'); they join the
+   program. Where all columns are members, the solution is optimal.
+
+For example, let h_s <= 2 g_t be asked of the rows P(X | s) between (0.6, 0.3) and (0.7, 0.4), and
+P(X | t) between (0.3, 0.6) and (0.4, 0.7). At w = (1, 0) the worst rows are (0.7, 0.3) and (0.3,
+0.7): h_s = 0.7 is more than 2 g_t = 0.6. The new row is a = 2 (0.3, 0.7) - (0.7, 0.3) = (-0.1,
+1.1), so that w_2 must be at least w_1 / 11.
 """
 
 from __future__ import annotations
@@ -130,12 +141,13 @@ def _cheaper(
 def separated(
     problem: Assignment, uncertain: UncertainSet, shares: Array, margin: float
 ) -> tuple[float, Array, list[tuple[int, Array]]]:
-    """Separate the columns of the shares from the set.
+    """Find the rows that columns of the shares (n, n) break, and pull the columns into the set.
 
     Returns
     -------
     worst : float
-        Share of columns that tell nothing to mix in, so that all columns are members.
+        Share of columns that tell nothing to mix in, so that all columns are members; 0 if they
+        are already.
     pulled : (n, n) array
         The shares with so much mixed in.
     broken : list of (column, rows)

@@ -3,19 +3,25 @@
     minimise    sum_k w_k H(v_k)
     subject to  sum_k w_k v_k = p,  sum_k w_k L_j(v_k) <= budget_j for every j,  w >= 0,
 
-over posteriors v_k in a polytope, where L(v) = sum_s P(s) f(w_s) is what the output leaks, w = A v
-are its lifts and A[s, x] = P(s, x) / (P(s) P(x)). Exchanging cost and row gives the least leakage
-at a given utility (Makhdoumi et al. 2014 call this the privacy funnel).
+over posteriors v_k in a polytope, where L(v) = sum_s P(s) f(w_s) (or max_s w_s - 1) is what the
+output leaks, w = A v are its lifts and A[s, x] = P(s, x) / (P(s) P(x)). Exchanging cost and row
+gives the least leakage at a given utility (Makhdoumi et al. 2014 call this the privacy funnel).
 
-A master program over the posteriors so far is priced by branch and bound: for prices y and
-multipliers beta_j, the least H(v) + sum_j beta_j L_j(v) - y.v. Chords lie below the concave H,
-tangents below the convex f (`solvers.average_tangents`); two secrets have a pricing of their own
-(`solvers.average_pairs`).
+Here are the entry points. Each checks its arguments (`AverageProblem.of`), chooses what is
+minimised and what is bounded (`average_goals`), and starts the rounds of `search_average`: a master
+program finds the best weights w of the posteriors so far and gives prices y and multipliers
+beta_j, and pricing (`average_pricing`) looks for the least H(v) + sum_j beta_j L_j(v) - y.v.
 
 Invariants: every column is a member of the inner polytope and is charged its true H and L. For any
 y and beta >= 0 with H(v) + sum_j beta_j L_j(v) - y.v >= m on the outer polytope, every channel has
 H(X|Y) + sum_j beta_j E L_j >= y.p + m (docs/explanation/averages-theory.md, 'Several average
 budgets'); such supports prove the bounds, and are rounded down.
+
+For example, P(s, x) = [[0.4, 0.1], [0.1, 0.4]] has p = (1/2, 1/2) and A = [[1.6, 0.4], [0.4, 1.6]].
+By total variation the posterior p leaks 0, and (1, 0) and (0, 1) leak 0.3. A budget of 0.15 is kept
+by w = 1/2, 1/4, 1/4 for these three: half of the time X is released as it is. It keeps 0.347 of
+the 0.693 nats; y = (0.693, 0.693), beta = 0.693 / 0.3 = 2.31 and m = 0 prove that no channel keeps
+more.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ def first_columns(problem: AverageProblem, start: Points | None, end: float) -> 
     on the clock of `time.monotonic`.
     """
     units = Points.units(np.arange(len(problem.point)), len(problem.point))
+    # This order counts: the first channels of both goals (`average_goals`) rely on it.
     parts = [Points.from_dense(problem.point), problem.members(units)]
     parts.append(problem.members(_quiet_pairs(problem)))
     if start is not None:
@@ -54,18 +55,19 @@ def _quiet_pairs(problem: AverageProblem) -> Points:
     """
     first, second = np.triu_indices(len(problem.point), 1)
     if len(first) > MOST_FIRST_PAIRS:
+        # A fixed seed: equal problems begin with equal columns.
         random = np.random.default_rng(0)
         chosen = random.choice(len(first), MOST_FIRST_PAIRS, replace=False)
         first = first[chosen]
         second = second[chosen]
-    weight = problem.secrets[:, None]
-    start = problem.matrix[:, first]
-    way = problem.matrix[:, second] - start
-    length = (weight * way**2).sum(axis=0)
-    along = (weight * (1.0 - start) * way).sum(axis=0)
-    # Symbols with the same lifts have no way between them, and no mixture here.
+    secrets = problem.secrets[:, None]
+    lifts = problem.matrix[:, first]
+    differences = problem.matrix[:, second] - lifts
+    numerator = (secrets * (1.0 - lifts) * differences).sum(axis=0)
+    denominator = (secrets * differences**2).sum(axis=0)
+    # Symbols with the same lifts have no difference: 0 / 0 is NaN, and no proper share below.
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = along / length
+        share = numerator / denominator
     proper = (share > LEAST_SHARE) & (share < 1.0 - LEAST_SHARE)
     mixed = share[proper]
     indices = np.column_stack([first[proper], second[proper]]).ravel()

@@ -101,7 +101,7 @@ class WithinBudgets:
         self._entropy = problem.entropy
         self._highest = highest_entropy(problem)
         self.limits = budgets
-        # Nothing is known but I(X;Y) <= H(X).
+        # Without a support nothing is known but I(X;Y) <= H(X).
         self.first_bound = self._highest
 
     def costs_and_loads(self, entropies: Array, leaks: Array) -> tuple[Array, Array]:
@@ -129,6 +129,7 @@ class WithinBudgets:
     def bound(self, support: float, multipliers: Array) -> float:
         """H(X) - (y.p + m - sum_j beta_j e_j), rounded up."""
         charged = math.fsum((multipliers * self.limits).tolist())
+        # The least H(X|Y) of the support, rounded down.
         least = support - charged - FEW_ULP * (abs(support) + charged)
         return self._highest - least
 
@@ -172,6 +173,7 @@ class LeastLeakage:
 
     def charge(self, solution: Solution, tolerance: float) -> Charge:
         """The master's multiplier is leakage per nat: supports count nats per leakage."""
+        # Where H(X|Y) is below its limit the multiplier is 0. Any positive one proves a bound.
         multipliers = 1.0 / np.maximum(solution.multipliers, LEAST_MULTIPLIER)
         prices = solution.prices * multipliers[0]
         return Charge(prices, multipliers, tolerance * float(multipliers[0]))
@@ -181,6 +183,7 @@ class LeastLeakage:
         limit = float(self.limits[0])
         excess = support - limit
         excess -= FEW_ULP * (abs(support) + limit)
+        # A bound below 0 is rounded towards 0 here, but `first_bound` is sharper than any such.
         return excess / float(multipliers[0]) * (1.0 - FEW_ULP)
 
     def is_sharper(self, bound: float, other: float) -> bool:

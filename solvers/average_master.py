@@ -5,7 +5,7 @@
 
 Column k is an output with the probability w_k and the posterior v_k. Within budgets its cost is its
 entropy, and its loads are what it leaks by every measure; for the least leakage it is the reverse
-(`average_search`). The duals are the prices y of the equations and the multipliers beta >= 0 of the
+(`average_goals`). The duals are the prices y of the equations and the multipliers beta >= 0 of the
 budgets. A new column gains exactly if cost + beta.load < y.v, which is what the search looks for.
 
 The program is solved again whenever the search has added columns, from the basis of the last

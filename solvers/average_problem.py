@@ -1,8 +1,17 @@
 """What a search for averages knows: the table, what is measured, and where posteriors may lie.
 
-Everything that a search needs to evaluate is here: the entropy of a posterior v, the leakage L_j(v)
-of each measure with a subgradient, and membership in the polytopes. The searches (`average_pairs`,
-`average_tangents`, `average_search`) add no formula of their own.
+Everything that a search needs to evaluate is here: H(X), the leakage L_j(v) of a posterior v by
+each measure with a subgradient, and membership in the polytopes. With the lifts w = A v, where
+A[s, x] = P(s, x) / (P(s) P(x)), the leakages are
+
+    mi                sum_s P(s) w_s log w_s        nats
+    tv                sum_s P(s) |w_s - 1| / 2
+    chi2              sum_s P(s) (w_s - 1)^2
+    maximal-leakage   max_s w_s - 1
+
+For example, P(s, x) = [[0.4, 0.1], [0.1, 0.4]] has P(s) = P(x) = (1/2, 1/2) and A = [[1.6, 0.4],
+[0.4, 1.6]]. The posterior (1, 0) has the lifts (1.6, 0.4), and leaks 0.193 nats of mi, 0.3 by tv,
+0.36 by chi2 and 0.6 by maximal leakage.
 """
 
 from __future__ import annotations
@@ -61,7 +70,10 @@ def measure_of(name: Measure | str) -> Measure:
 
 @dataclass(frozen=True, eq=False)
 class Leakage:
-    """L(v) = sum_s P(s) f(w_s) of one measure, or max_s w_s - 1; w are the lifts of v."""
+    """L(v) = sum_s P(s) f(w_s) of one measure, or max_s w_s - 1; w are the lifts of v.
+
+    `secrets` is P(s), (m,).
+    """
 
     measure: Measure
     secrets: Array
@@ -80,9 +92,13 @@ class Leakage:
         return self.term(lifts) @ self.secrets
 
     def term(self, lifts: Array) -> Array:
-        """f of a smooth measure, the version that is never negative: linear terms sum to zero."""
+        """f of a smooth measure, never negative: (w - 1)^2, or w log w + 1 - w.
+
+        The 1 - w adds nothing to L, because sum_s P(s) w_s = 1.
+        """
         if self.measure is Measure.CHI_SQUARE:
             return (lifts - 1.0) ** 2
+        # entropy_terms(w) is -w log w.
         return 1.0 - lifts - entropy_terms(lifts)
 
     def slope(self, lifts: Array) -> Array:
@@ -92,8 +108,9 @@ class Leakage:
         return np.log(lifts)
 
     def slopes(self, lifts: Array) -> tuple[Array, Array]:
-        """L at lifts (m, k), and a subgradient of it, (m, k)."""
+        """L (k,) of points with lifts (m, k), and a subgradient in the lifts, (m, k)."""
         if self.measure is Measure.MAXIMAL_LEAKAGE:
+            # The maximum is the lift of one secret; where several have it, that of any is one.
             largest = lifts.argmax(axis=0)
             slope = np.zeros_like(lifts)
             slope[largest, np.arange(lifts.shape[1])] = 1.0
@@ -111,7 +128,9 @@ class Leakage:
 class AverageProblem:
     """The table, the leakages that are bounded or minimised, and the polytopes of posteriors.
 
-    `point` is P(x), `secrets` is P(s), and `matrix` maps posteriors to lifts.
+    `point` is P(x), (n,), `secrets` is P(s), (m,), and `matrix` is A, (m, n), which maps posteriors
+    to lifts. `inner` holds the posteriors; bounds hold for `outer`. Both are None where every
+    posterior is allowed.
     """
 
     point: Array
@@ -129,7 +148,15 @@ class AverageProblem:
         inner: Polytope | None,
         outer: Polytope | None,
     ) -> AverageProblem:
-        """Check the arguments; InvalidOption where one is out of range."""
+        """Check the arguments, and compute what the search needs of the table P(s, x), (m, n).
+
+        Raises
+        ------
+        InvalidOption, InvalidPolytope
+            Where an argument is out of range, or the polytopes do not fit the table or each other.
+        EmptyPolytope
+            If P(x) is not in the inner polytope.
+        """
         table = np.ascontiguousarray(joint, dtype=np.float64)
         if table.ndim != 2 or not np.isfinite(table).all() or (table < 0.0).any():
             raise InvalidOption(
@@ -142,6 +169,7 @@ class AverageProblem:
         if abs(float(table.sum()) - 1.0) > WORST_SUM:
             raise InvalidOption(f"joint sums to {float(table.sum())}, not to 1")
         leakages = tuple(Leakage(measure_of(name), secrets) for name in measures)
+        # Without a relaxation the bound holds for the set of the posteriors itself.
         if outer is None:
             outer = inner
         if inner is None and outer is not None:
@@ -152,6 +180,7 @@ class AverageProblem:
                 raise InvalidPolytope(
                     f"the polytope has {inner.n} coordinates and joint {len(point)} columns"
                 )
+            # The first column of every search is P(x): without it there may be no channel at all.
             if inner.excess(point)[0] > 0.0:
                 raise EmptyPolytope("the marginal of X is not a member of the polytope")
         # Divided one after the other: the product of two rare marginals could vanish.
@@ -169,7 +198,7 @@ class AverageProblem:
         return np.array([leakage.of_lifts(lifts) for leakage in self.leakages])
 
     def charged(self, lifts: Array, multipliers: Array) -> tuple[Array, Array]:
-        """sum_j beta_j L_j at lifts (m, k), and a subgradient of it, (m, k)."""
+        """sum_j beta_j L_j (k,) at lifts (m, k), and a subgradient in the lifts, (m, k)."""
         total = np.zeros(lifts.shape[1])
         slopes = np.zeros_like(lifts)
         for multiplier, leakage in zip(multipliers, self.leakages, strict=True):
@@ -190,7 +219,7 @@ class AverageProblem:
         return all(leakage.is_smooth for leakage in self.leakages)
 
     def members(self, points: Points) -> Points:
-        """Those of the points that lie in the inner polytope."""
+        """Those of the points that lie in the inner polytope, without any tolerance."""
         if self.inner is None or not len(points):
             return points
         return points.take(self.inner.excess(points.toarray()) <= 0.0)
@@ -198,9 +227,11 @@ class AverageProblem:
     def polished(self, points: Points, prices: Array, multipliers: Array) -> Points:
         """Points moved downhill on their own supports: the leakage bends where tangents do not.
 
-        Exponentiated gradient on each point by itself; a step that does not lower the cost is taken
-        back and the next one is shorter.
+        Exponentiated gradient on each point by itself, for the reduced cost g: with the step length
+        t, v_x becomes v_x exp(-t (dg/dv_x - mean)) up to a factor, so entries stay positive and sum
+        to one. A step that does not lower the cost is taken back and the next one is shorter.
         """
+        # At a kink the slope is no guide, and a step could leave a polytope.
         if not (self.is_smooth and self.inner is None and len(points)):
             return points
         moved = points.toarray()
@@ -209,16 +240,17 @@ class AverageProblem:
         steps = np.full((len(moved), 1), FIRST_STEP)
         for _ in range(POLISHING_STEPS):
             mean = (moved * slope).sum(axis=1, keepdims=True)
-            way = np.where(support, slope - mean, 0.0)
-            trial = moved * np.exp(-np.clip(steps * way, -1.0, 1.0))
+            ascent = np.where(support, slope - mean, 0.0)
+            # No entry changes by more than a factor of e: near zero the slope knows no bounds.
+            trial = moved * np.exp(-np.clip(steps * ascent, -1.0, 1.0))
             trial /= trial.sum(axis=1, keepdims=True)
             trial[trial < SMALLEST_ENTRY] = 0.0
             trial /= trial.sum(axis=1, keepdims=True)
-            lower, other = self._reduced(trial, support, prices, multipliers)
-            falls = lower < cost
-            cost = np.where(falls, lower, cost)
+            trial_cost, trial_slope = self._reduced(trial, support, prices, multipliers)
+            falls = trial_cost < cost
+            cost = np.where(falls, trial_cost, cost)
             moved = np.where(falls[:, None], trial, moved)
-            slope = np.where(falls[:, None], other, slope)
+            slope = np.where(falls[:, None], trial_slope, slope)
             steps *= np.where(falls, 1.5, 0.25)[:, None]
         return Points.from_dense(moved)
 
@@ -233,6 +265,8 @@ class AverageProblem:
         lifts = np.maximum(dense @ self.matrix.T, LEAST_TANGENT)
         charge, slopes = self.charged(lifts.T, multipliers)
         cost = entropy_terms(dense).sum(axis=1) - dense @ prices + charge
+        # log 0 is kept out; off the support, where the gradient is not used, the logarithm is 0.
         positive = np.where(support, np.maximum(dense, SMALLEST_ENTRY), 1.0)
+        # The derivative of -v log v is -log v - 1; the 1 moves no point that sums to one.
         gradient = slopes.T @ self.matrix - np.log(positive) - prices
         return cost, gradient

@@ -1,4 +1,13 @@
-"""The channel of a search for averages, with what is proven about it."""
+"""The channel of a search for averages, with what is proven about it.
+
+The channel is kept as outputs y with probabilities P(y) and posteriors P(x | y), which average to
+P(x); `channel` makes P(y | x) = P(y) P(x | y) / P(x) of them. For example, with P(x) = (1/2, 1/2),
+
+    weights       1/2          1/4      1/4
+    points        (1/2, 1/2)   (1, 0)   (0, 1)
+    P(y | x=0)    1/2          1/2      0
+    P(y | x=1)    1/2          0        1/2
+"""
 
 from __future__ import annotations
 
@@ -10,11 +19,12 @@ from solvers.results import EnvelopeStatus
 
 @dataclass(frozen=True, eq=False)
 class AverageOptimum:
-    """A channel as posteriors with weights, and what is proven about it.
+    """A channel as posteriors with weights, its figures, the proof of its bound, and the effort.
 
     Attributes
     ----------
     status : EnvelopeStatus
+        Why the search ended; value and bound are valid whichever it is.
     weights : (k,) array
         P(y), positive, summing to one up to rounding.
     points : Points, (k, n)
@@ -32,6 +42,10 @@ class AverageOptimum:
         beta, nats of information per unit of each leakage, of the support that proves the bound.
     prices : (n,) array
         Its y.
+    rounds, columns, nodes : int
+        Rounds of pricing, columns of the last master program, and nodes of branch and bound.
+    seconds : float
+        Of the clock, from start to end.
     """
 
     status: EnvelopeStatus

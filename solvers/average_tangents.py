@@ -1,7 +1,20 @@
 """Averages priced by branch and bound: chords lie below the entropy, tangents below the leakage.
 
-Each term of a leakage is an auxiliary variable above its tangents, so a box is a linear program of
-the kernel. Tangents touch where columns were found, and stay for all later rounds.
+The kernel of `ConcaveSearch` minimises a concave function over a polytope, but a leakage L(v) =
+sum_s P(s) f(w_s) is convex. So L becomes sum_i r_i, with auxiliary variables r_i >= 0 that cost the
+multiplier of L and lie above tangents, rows that are linear in the lifts w = A v:
+
+    mi, chi2          P(s) (f(t) + f'(t) (w_s - t)) <= r_s   for touching lifts t
+    tv                P(s) (w_s - 1) <= r_s     (positive parts: half of sum_s P(s) |w_s - 1|)
+    maximal-leakage   w_s - 1 <= r              (one r for all s)
+
+On a box the kernel replaces the entropy by its chords, and what is left is a linear program. Its
+value bounds H + sum_j beta_j L_j - y.v from below, because L lies above its tangents. For mi and
+chi2 they begin at `FIRST_TANGENTS`; `Tangents.touch` adds more where columns were found, which stay
+for all later rounds. `LeakageSearch` puts all rows into one kernel.
+
+For example, chi2 with P(s) = 0.5 and t = 1.5 has f(t) = 0.25 and f'(t) = 1, which gives the row
+0.5 w_s - 0.625 <= r_s. At w_s = 1.6 it asks for r_s >= 0.175, where the term itself is 0.18.
 """
 
 from __future__ import annotations
@@ -22,9 +35,8 @@ from solvers.concave import (
     FEWEST_BOXES,
     MEMORY_LIMIT,
     ConcaveSearch,
-    identical_columns,
-    kernel_rows,
 )
+from solvers.kernel_rows import KernelRows, identical_columns, kernel_rows
 from solvers.points import Array, Points
 
 FIRST_TANGENTS = (
@@ -46,7 +58,13 @@ FIRST_TANGENTS = (
 
 
 class Tangents:
-    """Rows ``slope w_s - offset <= r_i`` below the terms of one leakage, with r_i the i-th term."""
+    """Rows ``slope w_s - offset <= r_i`` below the terms of one leakage, with r_i the i-th term.
+
+    Attributes
+    ----------
+    top : (i,) array
+        Upper bounds of the r_i.
+    """
 
     def __init__(self, matrix: Array, leakage: Leakage) -> None:
         self._matrix = matrix
@@ -64,6 +82,7 @@ class Tangents:
             self._add_kinks(secrets)
             top = secrets * (largest - 1.0)
         else:
+            # f is convex, so it is largest at an end of the lifts that occur.
             ends = np.stack([np.zeros(count), largest])
             top = secrets * leakage.term(ends).max(axis=0)
             for s in range(count):
@@ -95,13 +114,15 @@ class Tangents:
         self._offset.append(offset + room)
 
     def touch(self, points: Points, room: float) -> int:
-        """Add tangents where these lie more than `room` below a term of a point; how many."""
+        """Add tangents where a term lies more than its part of `room` above those; how many."""
+        # Tangents of a measure with a kink are exact.
         if not self._leakage.is_smooth or not len(points):
             return 0
         before = len(self._secret)
         lifts = points.images(self._matrix)
         secrets = self._leakage.secrets
         true = self._leakage.term(lifts) * secrets
+        # A term each: if none is further from its tangents, the sum is within the room.
         room /= len(secrets)
         for k in range(len(points)):
             for s in range(len(secrets)):
@@ -111,95 +132,123 @@ class Tangents:
         return len(self._secret) - before
 
     def _height(self, s: int, lift: float) -> float:
-        """The highest tangent of a term at a lift."""
+        """The highest tangent of a term at a lift; at least 0, as r_s is."""
         height = 0.0
-        for owner, slope, offset in zip(
+        for secret, slope, offset in zip(
             self._secret, self._slope, self._offset, strict=True
         ):
-            if owner == s:
+            if secret == s:
                 height = max(height, slope * lift - offset)
         return height
 
     @property
     def rows(self) -> tuple[Array, Array, Array]:
-        """Columns of v (m, n), columns of r (m, i), and upper ends (m,)."""
-        owner = np.array(self._secret)
+        """``slope w_s - r_i <= offset``: the columns of v (m, n) and r (m, i), and ends (m,)."""
+        secret = np.array(self._secret)
         slope = np.array(self._slope)
-        of_points = slope[:, None] * self._matrix[owner]
-        of_terms = np.zeros((len(owner), len(self.top)))
+        of_points = slope[:, None] * self._matrix[secret]
+        of_terms = np.zeros((len(secret), len(self.top)))
         if len(self.top) == 1:
             of_terms[:, 0] = -1.0
         else:
-            of_terms[np.arange(len(owner)), owner] = -1.0
+            of_terms[np.arange(len(secret)), secret] = -1.0
         return of_points, of_terms, np.array(self._offset)
 
 
 class LeakageSearch(ConcaveSearch):
-    """`ConcaveSearch` for H(v) + sum_j beta_j L_j(v) - y.v, each L_j above its tangents alone."""
+    """`ConcaveSearch` for H(v) + sum_j beta_j L_j(v) - y.v, each L_j above its tangents alone.
+
+    Variables are v, the auxiliary variables of the polytope, then the r_i of each leakage in turn.
+    Rows are those of the polytope, the tangents of each leakage, and last sum v = 1.
+    """
 
     def __init__(self, problem: AverageProblem, leakages: Sequence[Tangents]) -> None:
         from solvers._kernel import Search
 
         self.n = len(problem.point)
-        general, ends, free = _polytope_rows(problem)
-        between = len(free) - self.n
-        self._between = between
+        polytope = _polytope_rows(problem)
+        self._auxiliaries = len(polytope.top) - self.n
         self._terms = [len(tangents.top) for tangents in leakages]
-        matrix_rows: list[Array] = []
-        lower_ends: list[Array] = []
-        upper_ends: list[Array] = []
-        before = between
-        for tangents in leakages:
-            of_points, of_terms, upper = tangents.rows
-            size = np.abs(of_points).max(axis=1)
-            scale = np.exp2(-np.ceil(np.log2(np.maximum(size, 1.0))))
-            lower = of_points.min(axis=1) - tangents.top.max() - 1.0
-            terms = np.zeros((len(upper), between + sum(self._terms)))
-            terms[:, before : before + of_terms.shape[1]] = of_terms
-            before += of_terms.shape[1]
-            matrix_rows.append(np.hstack([of_points, terms]) * scale[:, None])
-            lower_ends.append(lower * scale)
-            upper_ends.append(upper * scale)
-        wide = np.hstack([general, np.zeros((len(general), sum(self._terms)))])
-        # The row of ones stays the last.
-        matrix = np.vstack([wide[:-1], *matrix_rows, wide[-1:]])
+        matrix, lower, upper = _tangent_rows(leakages, self._auxiliaries)
+        no_terms = np.zeros((len(polytope.matrix), sum(self._terms)))
+        polytope_rows = np.hstack([polytope.matrix, no_terms])
 
-        def joined(at: int, of_tangents: list[Array]) -> Array:
-            return np.concatenate([ends[at][:-1], *of_tangents, ends[at][-1:]])
+        def joined(polytope_part: Array, tangent_part: Array) -> Array:
+            # The kernel wants the row of ones last.
+            return np.concatenate(
+                [polytope_part[:-1], tangent_part, polytope_part[-1:]]
+            )
 
+        matrix = joined(polytope_rows, matrix)
+        # Symbols that no row tells apart are one coordinate, as in `ConcaveSearch`.
         self._members, self._first = identical_columns(matrix[:, : self.n])
         distinct = len(self._first)
         columns = np.concatenate(
             [self._first, np.arange(self.n, matrix.shape[1])]
         ).astype(np.intp)
-        top = np.concatenate([free, *[tangents.top for tangents in leakages]])
+        top = np.concatenate([polytope.top, *[tangents.top for tangents in leakages]])
         self._kernels: list[Any] = [
             Search(
                 np.ascontiguousarray(matrix[:, columns]),
-                joined(2, lower_ends),
-                joined(3, upper_ends),
-                joined(0, lower_ends),
-                joined(1, upper_ends),
+                joined(polytope.outer_lower, lower),
+                joined(polytope.outer_upper, upper),
+                joined(polytope.inner_lower, lower),
+                joined(polytope.inner_upper, upper),
                 np.ascontiguousarray(top[columns]),
                 distinct,
             )
         ]
+        # As in `ConcaveSearch`: the bytes of one box.
         box_bytes = 10 * distinct + 2 * matrix.shape[0] + 64
         self._box_limit = max(FEWEST_BOXES, MEMORY_LIMIT // box_bytes)
         self._pool = None
 
     def charge(self, multipliers: Array) -> None:
         """Set what a unit of each leakage costs."""
+        # Each r_i costs what its leakage does; the auxiliary variables of the polytope are free.
         of_terms = np.repeat(multipliers, self._terms)
-        self._auxiliary_costs = np.concatenate([np.zeros(self._between), of_terms])
+        self._auxiliary_costs = np.concatenate([np.zeros(self._auxiliaries), of_terms])
 
 
-def _polytope_rows(problem: AverageProblem) -> tuple[Array, tuple[Array, ...], Array]:
-    """Rows with the row of ones last, their ends (inner and outer), and tops of the variables."""
+def _tangent_rows(
+    leakages: Sequence[Tangents], auxiliaries: int
+) -> tuple[Array, Array, Array]:
+    """The tangents of all leakages over all variables, and both ends of every row.
+
+    `auxiliaries` is the number of variables between v and the first r_i.
+    """
+    rows: list[Array] = []
+    lower_ends: list[Array] = []
+    upper_ends: list[Array] = []
+    width = auxiliaries + sum(len(tangents.top) for tangents in leakages)
+    before = auxiliaries
+    for tangents in leakages:
+        of_points, of_terms, upper = tangents.rows
+        # Tolerances of the kernel are absolute, so large rows are scaled, by powers of two.
+        size = np.abs(of_points).max(axis=1)
+        scale = np.exp2(-np.ceil(np.log2(np.maximum(size, 1.0))))
+        # The kernel needs finite ends: on the simplex no row is less than this.
+        lower = of_points.min(axis=1) - tangents.top.max() - 1.0
+        terms = np.zeros((len(upper), width))
+        terms[:, before : before + of_terms.shape[1]] = of_terms
+        before += of_terms.shape[1]
+        rows.append(np.hstack([of_points, terms]) * scale[:, None])
+        lower_ends.append(lower * scale)
+        upper_ends.append(upper * scale)
+    return np.vstack(rows), np.concatenate(lower_ends), np.concatenate(upper_ends)
+
+
+def _polytope_rows(problem: AverageProblem) -> KernelRows:
+    """The rows of the polytopes; without any, the row of ones alone."""
+    if problem.inner is not None and problem.outer is not None:
+        return kernel_rows(problem.inner, problem.outer)
     n = len(problem.point)
-    if problem.inner is None or problem.outer is None:
-        one = np.ones(1)
-        return np.ones((1, n)), (one, one, one, one), np.ones(n)
-    rows = kernel_rows(problem.inner, problem.outer)
-    ends = (rows.inner_lower, rows.inner_upper, rows.outer_lower, rows.outer_upper)
-    return rows.matrix, ends, rows.top
+    one = np.ones(1)
+    return KernelRows(
+        matrix=np.ones((1, n)),
+        inner_lower=one,
+        inner_upper=one,
+        outer_lower=one,
+        outer_upper=one,
+        top=np.ones(n),
+    )

@@ -1,6 +1,15 @@
 """The columns of an envelope program, and the best decomposition of the target among them.
 
-The master program (HiGHS) proposes weights, and `accept` checks them against the columns.
+A column is a point v_k with its entropy as cost, and a decomposition is weights w >= 0 with sum_k
+w_k v_k = target. The search (`solvers.generation`) adds columns that gain at the master's prices
+(`add`). The master program (HiGHS) proposes weights, and `accept` checks them against the columns.
+
+For example, with the target (1/2, 1/2) and the weights of two solves,
+
+    points      (1/2, 1/2)   (3/4, 1/4)   (1/4, 3/4)
+    costs       0.693        0.562        0.562
+    weights     1                                      value 0.693, from the start
+    weights     0            1/2          1/2          value 0.562, kept because it is lower
 
 Invariant: `weights` are not negative and decompose the target to `FEASIBILITY`, so `value` is an
 upper bound of the envelope at any moment, from the first column (the target itself) on.
@@ -21,6 +30,7 @@ class ColumnPool:
     ----------
     points : Points, (k, n)
     costs : (k,) array
+        Their entropies, in nats.
     weights : (at most k,) array
         Of the best decomposition; columns added since have none.
     value : float
@@ -51,7 +61,7 @@ class ColumnPool:
         return len(self.points)
 
     def add(self, points: Points, prices: Array, cutoff: float) -> int:
-        """Add the points whose reduced cost is below the cutoff; their number."""
+        """Add the points whose reduced cost H(v) - y.v is below the cutoff; their number."""
         costs = points.entropies()
         gaining = np.flatnonzero(costs - points.dot(prices) < cutoff)
         if len(gaining):

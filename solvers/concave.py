@@ -2,12 +2,23 @@
 
     min sum_j [phi(v_j) - prices_j v_j]   over   v in Pi,   phi(x) = -x log x.
 
-This is the pricing problem of the envelope (docs/explanation/optimum-theory.md, 'By columns').
-Spatial branch and bound in a compiled kernel (`_tree.h`): on a box every concave term is replaced
-by its chord, and the linear program that is left is solved by a bounded dual simplex. The root is
-split by the largest coordinate; nodes are then split where the chord errs most, and their boxes
-tightened by reduced costs. Here are the parts of a search that are not compiled: rows as the kernel
-takes them, threads, limits, and the collection of points.
+This is the pricing problem of the envelope (docs/explanation/optimum-theory.md, 'By columns'). A
+search, `ConcaveSearch.run`, has two parts in a compiled kernel:
+
+1. Local searches, on request: descents replace the objective by its tangent and solve a linear
+   program; walks go to ever cheaper neighbours of a vertex. They find points and prove nothing.
+2. Spatial branch and bound (`_tree.h`): on a box every concave term is replaced by its chord, and
+   the linear program that is left is solved by a bounded dual simplex. The root is split by the
+   largest coordinate; nodes are then split where the chord errs most, and their boxes tightened by
+   reduced costs. Boxes whose bound is not below the cut-off are dropped.
+
+Here are the parts of a search that are not compiled: slices of time, threads (each kernel has its
+share of the root's children), limits, and the collection of points. `kernel_rows` has what the
+kernel sees of the polytope.
+
+For example, let v_0 and v_1 be at most 3/4, and both prices 0.6. On the box [0, 3/4]^2 the chord of
+phi is 0.288 v_j, so the bound is 0.288 - 0.6 = -0.312. On [1/2, 3/4] x [1/4, 1/2] the chords meet
+phi at (3/4, 1/4), and the bound is 0.562 - 0.6 = -0.038: that is the minimum.
 
 Invariant: the bound of a node is the Lagrangian of its linear program, re-evaluated in plain
 arithmetic with an allowance for rounding. So no tolerance of the simplex can make a bound invalid,
@@ -28,8 +39,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, InvalidPolytope
+from solvers.kernel_rows import best_of_groups, identical_columns, kernel_rows
 from solvers.points import Array, Points
-from solvers.polytope import NATURAL_MARGIN, Polytope
+from solvers.polytope import Polytope
 
 MEMORY_LIMIT = 2 << 30
 """Bytes that the open nodes of one search may take by default."""
@@ -45,10 +57,6 @@ MOST_STARTS = 1000
 
 MOST_ENTRIES = 32767
 """Rows and columns that the kernel can number: its bases are kept in 16 bits."""
-
-LEAST_SHARE = 2.0**-30
-"""Least natural size of a row, as a share of its largest entry: smaller values are lost in the
-rounding of the point itself."""
 
 FEWEST_BOXES = 1000
 """Open nodes that a search may keep however little memory it has: fewer would prove nothing."""
@@ -95,7 +103,10 @@ class SearchCounts:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """A valid lower bound of the minimum over the outer polytope, and points of the inner one."""
+    """A valid lower bound of the minimum over the outer polytope, and points of the inner one.
+
+    `points` (k, n) are those found below the column cut-off.
+    """
 
     status: SearchStatus
     bound: float
@@ -126,114 +137,6 @@ def check_prices(name: str, prices: ArrayLike, n: int) -> Array:
             f"{name} has a NaN or infinite entry at {int(finite.argmin())}"
         )
     return y
-
-
-def identical_columns(rows: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Group of every column, and the first column of every group, groups in order of appearance."""
-    _, first, group = np.unique(rows, axis=1, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return rank[group.ravel()], first[order]
-
-
-def best_of_groups(
-    prices: Array, group: NDArray[np.intp]
-) -> tuple[Array, NDArray[np.intp]]:
-    """Best price of each group of coordinates, and the coordinate that has it."""
-    order = np.lexsort((prices, group))
-    # Prices rise within each group, so the last coordinate of a group has the best one.
-    last = np.append(np.flatnonzero(np.diff(group[order])), len(prices) - 1)
-    best = order[last]
-    return np.ascontiguousarray(prices[best]), best
-
-
-@dataclass(frozen=True, eq=False)
-class KernelRows:
-    """The rows of a polytope for the kernel: scaled, the row of ones last, all ends finite.
-
-    Attributes
-    ----------
-    matrix : (m + 1, n + k) array
-        General rows and the row ``sum v = 1``; columns of v first, then those of auxiliary
-        variables.
-    inner_lower, inner_upper, outer_lower, outer_upper : (m + 1,) arrays
-        Ends of the polytope, and of the relaxation for which bounds hold.
-    top : (n + k,) array
-        Upper bound of every variable.
-    """
-
-    matrix: Array
-    inner_lower: Array
-    inner_upper: Array
-    outer_lower: Array
-    outer_upper: Array
-    top: Array
-
-
-def kernel_rows(polytope: Polytope, outer: Polytope) -> KernelRows:
-    """Rows with the sum row last, scaled by powers of two (exact), all bounds finite.
-
-    Raises
-    ------
-    EmptyPolytope
-        If a row cannot reach its interval anywhere in the simplex.
-    """
-    n = polytope.n
-    auxiliary = polytope.auxiliary_columns
-    rows = np.hstack([polytope.rows, auxiliary])
-    scale = _row_scales(polytope, rows)
-    top = np.concatenate([np.ones(n), outer.auxiliary_bounds])
-    # The values that each row can take at all: on the simplex, with auxiliary variables up to
-    # their bounds.
-    most = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[n:]
-    least = polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[n:]
-    margin = NATURAL_MARGIN * (1.0 + np.abs(rows).max(axis=1, initial=0.0))
-
-    def finite_ends(lower: Array, upper: Array) -> tuple[Array, Array]:
-        # The kernel's Lagrangian needs finite ends. Those that the simplex implies anyway, moved
-        # outwards by their rounding, restrict nothing.
-        low = np.append(np.maximum(lower, least - margin) * scale, 1.0)
-        high = np.append(np.minimum(upper, most + margin) * scale, 1.0)
-        empty = low > high
-        if empty.any():
-            i = int(np.flatnonzero(empty)[0])
-            raise EmptyPolytope(
-                f"row {i} cannot reach its interval [{lower[i]}, {upper[i]}] for any v "
-                "in the simplex"
-            )
-        return low, high
-
-    inner_lower, inner_upper = finite_ends(polytope.lower, polytope.upper)
-    outer_lower, outer_upper = finite_ends(outer.lower, outer.upper)
-    sum_row = np.append(np.ones(n), np.zeros(auxiliary.shape[1]))
-    matrix = np.vstack([rows * scale[:, None], sum_row])
-    return KernelRows(
-        matrix=np.ascontiguousarray(matrix),
-        inner_lower=inner_lower,
-        inner_upper=inner_upper,
-        outer_lower=outer_lower,
-        outer_upper=outer_upper,
-        top=top,
-    )
-
-
-def _row_scales(polytope: Polytope, rows: Array) -> Array:
-    """Powers of two by which rows are multiplied, (m,).
-
-    Tolerances of the simplex method are absolute, and compared with the value of a row at points
-    that satisfy it. So the ends of its interval, and its auxiliary entries, become about one.
-    """
-    size = np.abs(rows).max(axis=1, initial=0.0)
-    ends = np.stack([polytope.lower, polytope.upper])
-    finite = np.where(np.isfinite(ends), ends, 0.0)
-    largest_end = np.abs(finite).max(axis=0)
-    largest_auxiliary = np.abs(polytope.auxiliary_columns).max(axis=1, initial=0.0)
-    natural = np.maximum(largest_end, largest_auxiliary)
-    natural = np.where(natural > 0.0, natural, size)
-    natural = np.clip(natural, LEAST_SHARE * size, size)
-    natural = np.where(size > 0.0, natural, 1.0)
-    return np.exp2(-np.round(np.log2(natural)))
 
 
 class ConcaveSearch:
@@ -384,10 +287,12 @@ class ConcaveSearch:
         deadline = np.inf
         if time_limit is not None:
             deadline = time.monotonic() + time_limit
+        # Prices for the kernel's coordinates; `best` brings its points back to ours.
         grouped, best = self._grouped(prices)
         parts = len(self._kernels)
         starts: list[tuple[Any, ...]] = []
         for part in range(parts):
+            # Each kernel has every `parts`-th child of the root, so together they have all.
             limits = (cutoff, tolerance, slack, column_cutoff)
             capacity = (MAX_COLUMNS, self._box_limit)
             place = (part, parts, self._auxiliary_costs)
@@ -414,6 +319,8 @@ class ConcaveSearch:
         """Descents from mixtures of the center with unit vectors, at most `MOST_STARTS` of them."""
         middle = np.zeros(len(self._first))
         np.add.at(middle, self._members, center)
+        # With 2,500 starts and one kernel every third begins: 0, 3, 6, .. at turn 0, 1, 4, 7, .. at
+        # turn 1.
         every = -(-len(middle) // MOST_STARTS)
         first = len(self._kernels) * (turn % every)
         self._in_slices("descend", (middle, mix), len(middle), first, every, deadline)
@@ -426,7 +333,7 @@ class ConcaveSearch:
 
     def _in_slices(
         self,
-        search: str,
+        method: str,
         arguments: tuple[Any, ...],
         count: int,
         first: int,
@@ -437,6 +344,7 @@ class ConcaveSearch:
 
         The starts are dealt out to the kernels in turn; `end` stops all of them.
         """
+        # A kernel returns the start that it would take next, for its slice may end before the last.
         parts = len(self._kernels)
         following = [part + first for part in range(parts)]
         while min(following) < count:
@@ -444,12 +352,12 @@ class ConcaveSearch:
             if seconds <= 0.0:
                 return
             calls = [(*arguments, at, parts * step, seconds) for at in following]
-            following = self._together(search, calls)
+            following = self._together(method, calls)
 
     # --------------------------------------------------------------- the tree
 
     def _tighten(self, seconds: float) -> Array:
-        """Upper bound of every coordinate, as far as the time goes."""
+        """Upper bounds of all variables, smaller ones of coordinates as far as the time goes."""
         end = time.monotonic() + seconds
         following = 0
         while True:
@@ -473,6 +381,7 @@ class ConcaveSearch:
             left = min(SLICE, deadline - time.monotonic())
             if left <= 0.0:
                 return SearchStatus.TIME_LIMIT
+            # Of the nodes that are left, rounded up: none would never end.
             share = -(-(nodes - self._counts().nodes) // len(self._kernels))
             codes = self._together("run", [(share, left, columns)] * len(self._kernels))
             if all(code == _DONE for code in codes):

@@ -203,7 +203,8 @@ class EnvelopeSearch:
         pairs = pair_members(self._convex, self._margin)
         entropies = pairs.entropies()
 
-        # Of the pairs the cheapest at the present prices become members, until none gains.
+        # Of the pairs the cheapest at the present prices become members, until none gains: all of
+        # them together would make every master program slow.
         waiting = np.ones(len(pairs), bool)
         a_round = max(CUTS_A_ROUND, len(self._point))
         while self._limits.seconds > 0.0:

@@ -93,6 +93,7 @@ class ConvexPricing:
         mix = MIXES[self._turn % len(MIXES)]
         turn = self._turn // len(MIXES)
         self._turn += 1
+        # With `enough=0` the tree is never touched.
         return self._search(
             prices,
             center=self._point,
@@ -123,6 +124,7 @@ class ConvexPricing:
     def _search_tree(self, prices: Array) -> SearchResult:
         """One branch and bound at these prices, whose bound is kept if it is the best."""
 
+        # The bound of the open boxes is valid at any moment, so the caller sees it grow.
         def progress(minimum: float) -> None:
             if self._report is not None:
                 self._take_bound(prices, minimum)
@@ -130,6 +132,7 @@ class ConvexPricing:
 
         result = self._search(
             prices,
+            # If nothing gains more than this, the bound is within the gap of the master's value.
             cutoff=-CUTOFF_SHARE * self._limits.gap,
             tolerance=0.0,
             progress=progress,

@@ -1,9 +1,19 @@
 """Sets of probability vectors bounded by convex functions of a few linear images.
 
 A member v satisfies f_i(A v) <= c_i for every function. For privacy promises u = A v are the lifts
-of an output, and f_i is an average of them. A function supplies cuts: inequalities ``g u <= h``
-that hold for all members. The normal g may carry any rounding error, because h is computed from g
-itself (`ConvexFunction.cut`); the error of h is bounded here.
+of an output, and f_i is an average of them. A `ConvexSet` answers three questions about points:
+
+- `excess`: how far outside they are;
+- `shares_inside`, `repaired`: which member is next to them, by bisection on the way from another
+  member, or by Newton's method on their own support;
+- `cuts_at`: which inequalities ``g u <= h`` hold for all members and touch the set there. The
+  normal g may carry any rounding error, because h is computed from g itself (`ConvexFunction.cut`);
+  the error of h is bounded here.
+
+For example, A = [[1.6, 0.4], [0.4, 1.6]] and f(u) = (u_1 - 1)^2 / 2 + (u_2 - 1)^2 / 2 <= 0.09 leave
+the v from (1/4, 3/4) to (3/4, 1/4). The point (1, 0) has u = (1.6, 0.4) and f = 0.36, so its excess
+is 0.36 / 0.09 - 1 = 3. Half of the way from (1/2, 1/2) to it is inside, up to u = (1.3, 0.7). The
+cut there is 0.3 u_1 - 0.3 u_2 <= 0.18, which u = (1.6, 0.4) violates.
 """
 
 from __future__ import annotations
@@ -108,7 +118,7 @@ class ConvexSet:
         return count * UNIT_ROUNDOFF
 
     def excess(self, points: Points, margin: float = 0.0) -> Array:
-        """The largest f_i / c_i - (1 - margin) of every point, (k,); members have at most 0."""
+        """The largest f_i(A v) / c_i - (1 - margin) of every point, (k,); at most 0 of members."""
         return self.excess_of(points.images(self.matrix).T, margin)
 
     def excess_of(self, images: Array, margin: float) -> Array:
@@ -128,6 +138,7 @@ class ConvexSet:
         ways = images - origins
         low = np.zeros(images.shape[1])
         high = np.ones(images.shape[1])
+        # Members are left as they are: bisection would stop short of 1.
         whole = self.excess_of(images, margin) <= 0.0
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
@@ -156,6 +167,7 @@ class ConvexSet:
             mean = (moved * sensitivity).sum(axis=1, keepdims=True)
             centred = np.where(moved > 0.0, sensitivity - mean, 0.0)
             variance = (moved * centred**2).sum(axis=1)
+            # Without variance no way on the support leads inside; such points stay where they are.
             with np.errstate(divide="ignore", invalid="ignore"):
                 steps = (use - target) / variance
                 steps = np.minimum(steps, LONGEST_STEP / centred.max(axis=1))
@@ -189,6 +201,7 @@ class ConvexSet:
             shares.append(float(function.values(column)[0]) / function.bound)
         cuts: list[Cut] = []
         for share, function in zip(shares, self.functions, strict=True):
+            # A function that is far from its bound would give a cut far from the set.
             if not math.isfinite(share) or share < BINDING_SHARE * max(shares):
                 continue
             cut = function.cut(image)

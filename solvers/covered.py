@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.concave import ConcaveSearch, SearchCounts, SearchResult, SearchStatus
 from solvers.convex import convex_envelope
@@ -82,8 +83,8 @@ class _Region:
     around: ConvexSet
     below: list[TermsBelow]
     cuts: Cuts
-    bounded: np.ndarray[Any, Any]
-    """Which images have a row for each end, (m, 2)."""
+    bounded: NDArray[np.bool_]
+    """Which images have a row for each end, (m, 2): those at which a region was divided."""
     search: ConcaveSearch | None = None
     is_empty: bool = False
     divided: bool = False
@@ -94,8 +95,8 @@ class _Region:
         The other ends are those of the box of all members, and cuts remove what is beyond.
         """
         slack = MEMBER * (1.0 + self.high)
-        below = self.bounded[:, 0] & (image < self.low - slack)
-        above = self.bounded[:, 1] & (image > self.high + slack)
+        below = self.bounded[:, LOW] & (image < self.low - slack)
+        above = self.bounded[:, HIGH] & (image > self.high + slack)
         return not bool((below | above).any())
 
     def polytope(self) -> Polytope:
@@ -107,8 +108,8 @@ class _Region:
         matrix = self.around.matrix
         # The images of a probability vector are wrong by less.
         room = self.around.roundoff * np.abs(matrix).max(axis=1)
-        low = np.where(self.bounded[:, 0], self.low - room, -np.inf)[divided]
-        high = np.where(self.bounded[:, 1], self.high + room, np.inf)[divided]
+        low = np.where(self.bounded[:, LOW], self.low - room, -np.inf)[divided]
+        high = np.where(self.bounded[:, HIGH], self.high + room, np.inf)[divided]
         return Polytope(
             np.vstack([cuts.rows, matrix[divided]]),
             np.concatenate([cuts.lower, low]),
@@ -140,6 +141,7 @@ class OuterRegions:
                         region.polytope(), workers=workers, tightening=0.0
                     )
                 except EmptyPolytope:
+                    # No member lies in it, so it needs no bound.
                     region.is_empty = True
             if region.search is not None:
                 searches.append(region.search)
@@ -216,24 +218,26 @@ class OuterRegions:
             errors += error[:, 0] / function.bound
         width = region.high - region.low
         errors[width <= NARROWEST * region.high] = -np.inf
-        s = int(np.argmax(errors))
-        if not errors[s] > 0.0:
+        worst = int(np.argmax(errors))
+        if not errors[worst] > 0.0:
             return []
         # At the image, but not so near to an end that one of the halves is hardly smaller.
-        least = region.low[s] + INNER_SHARE * width[s]
-        most = region.high[s] - INNER_SHARE * width[s]
-        place = float(np.clip(image[s], least, most))
+        least = region.low[worst] + INNER_SHARE * width[worst]
+        most = region.high[worst] - INNER_SHARE * width[worst]
+        place = float(np.clip(image[worst], least, most))
         halves: list[_Region] = []
         for side in (LOW, HIGH):
             low = region.low.copy()
             high = region.high.copy()
+            # The half above has the place as its lower end.
             if side == LOW:
-                low[s] = place
+                low[worst] = place
             else:
-                high[s] = place
+                high[worst] = place
             bounded = region.bounded.copy()
-            bounded[s, side] = True
+            bounded[worst, side] = True
             around, below = self._covered.around(low, high)
+            # Cuts of the region hold for the members of both halves.
             cuts = region.cuts.copy(around)
             halves.append(_Region(low, high, around, below, cuts, bounded))
         return halves

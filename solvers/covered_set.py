@@ -2,8 +2,13 @@
 
 A member v satisfies f_i(A v) <= c_i for every function, as of a `ConvexSet`. A `NonconvexFunction`
 is a sum of terms, one for each image, and has a convex function below it on every box of images. So
-boxes that cover all images make a union of convex sets around the set; the smaller the boxes, the
-nearer.
+boxes that cover all images make a union of convex sets around the set (`CoveredSet.around`); the
+smaller the boxes, the nearer. `solvers.covered` searches that union.
+
+For example, the term |1/u - 1| of one image u in [1/2, 2] is convex up to 1 and concave beyond. The
+function below is the term itself up to 1, and the chord (u - 1) / 2 from there to 2. At u = 3/2 it
+is 1/4, where the term is 1/3. On the box [3/2, 2] it is the chord from 1/3 to 1/2, and meets the
+term at both ends.
 """
 
 from __future__ import annotations
@@ -68,7 +73,10 @@ class CoveredSet(ConvexSet):
         return tuple(f for f in self.functions if isinstance(f, NonconvexFunction))
 
     def around(self, low: Array, high: Array) -> tuple[ConvexSet, list[TermsBelow]]:
-        """A convex set around the members whose images lie in a box, and its functions below."""
+        """A convex set around the members whose images lie in a box, and its functions below.
+
+        The functions below are in the order of `nonconvex`.
+        """
         functions: list[ConvexFunction] = []
         below: list[TermsBelow] = []
         for function in self.functions:

@@ -1,4 +1,12 @@
-"""Branch and bound over a polytope of many cuts, taken into programs where they are violated."""
+"""Branch and bound over a polytope of many cuts, taken into programs where they are violated.
+
+`ConcaveSearch` has all rows in every linear program, and hundreds of cuts would make each pivot
+slow. Here the kernel begins with the row sum v = 1 alone, and takes a cut from a list once the
+solution of a program violates it (`_listed_rows.h`). Only the constructor differs.
+
+All cuts of the list have the end 1. A row a.v <= b becomes (a + 1 - b).v <= 1, with 1 - b added to
+every entry, because sum v = 1. For example, (1.72, 0.28).v <= 1.36 becomes (1.36, -0.08).v <= 1.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +19,9 @@ from solvers.concave import (
     MEMORY_LIMIT,
     ConcaveSearch,
     check_limits,
-    identical_columns,
     thread_pool,
 )
+from solvers.kernel_rows import identical_columns
 from solvers.polytope import Polytope
 
 ROUNDING = 8.0 * np.finfo(np.float64).eps
@@ -23,8 +31,7 @@ ROUNDING = 8.0 * np.finfo(np.float64).eps
 class CutSearch(ConcaveSearch):
     """`ConcaveSearch` over {v >= 0, sum v = 1, rows v <= upper}; see there.
 
-    All rows get the end 1, by a constant on both sides (sum v = 1), so that the kernel can keep
-    them in one list (`_listed_rows.h`).
+    Lower ends of the polytope are not used.
     """
 
     def __init__(self, polytope: Polytope, *, workers: int = 1) -> None:
@@ -34,7 +41,8 @@ class CutSearch(ConcaveSearch):
         self.n = polytope.n
         ends = polytope.upper[:, None]
         size = 1.0 + np.abs(ends) + np.abs(polytope.rows)
-        # Lower entries make a wider set: v is not negative.
+        # The sums are rounded. Lower entries make a wider set, for v is not negative, so what is
+        # proven over it holds for the polytope.
         cuts = polytope.rows + (1.0 - ends) - ROUNDING * size
         self._members, self._first = identical_columns(cuts)
         distinct = len(self._first)

@@ -1,4 +1,13 @@
-"""Cuts around a convex set, collected as the rows of a polytope."""
+"""Cuts around a convex set, collected as the rows of a polytope.
+
+A cut g.u <= h holds for the images u = A v of all members (`solvers.convex_set`), so it is the row
+(g A).v <= h. `add` scales g to a size of about one. `polytope` multiplies by A, adds a constant on
+both sides, and moves every end outwards by what rounding can have added.
+
+For example, with A = [[1.6, 0.4], [0.4, 1.6]] the cut 0.3 u_1 - 0.3 u_2 <= 0.18, scaled by 2, is
+the row (0.72, -0.72).v <= 0.36, and with the constant 1 it is (1.72, 0.28).v <= 1.36. Either says
+v_1 <= 3/4.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +21,7 @@ from solvers.polytope import Polytope
 
 
 class Cuts:
-    """The cuts of one run."""
+    """The cuts of one run, as scaled normals (k, m) and offsets (k,)."""
 
     def __init__(self, convex: ConvexSet) -> None:
         count, self._n = convex.matrix.shape
@@ -21,7 +30,7 @@ class Cuts:
         self._offsets = np.zeros(0)
 
     def copy(self, convex: ConvexSet) -> Cuts:
-        """The same cuts for another set in this one."""
+        """The same cuts for another set in this one; later ones of either are its own."""
         cuts = Cuts(convex)
         cuts._normals = self._normals
         cuts._offsets = self._offsets

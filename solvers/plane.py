@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers import concave
 from solvers.concave import (
     MAX_COLUMNS,
     ConcaveSearch,
@@ -34,6 +33,7 @@ from solvers.concave import (
     SearchResult,
     SearchStatus,
 )
+from solvers.kernel_rows import best_of_groups, identical_columns
 from solvers.plane_polygon import OUTSIDE, Polygon, polygon_of
 from solvers.plane_sweep import PlaneSweep
 from solvers.points import Array, Points
@@ -59,7 +59,7 @@ def plane_search(
     """
     if polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
         return None
-    members, distinct = concave.identical_columns(polytope.rows)
+    members, distinct = identical_columns(polytope.rows)
     polygon = polygon_of(polytope, relaxation, distinct)
     if polygon is None:
         return None
@@ -108,7 +108,7 @@ class PlaneSearch:
             return self.tree.run(
                 prices, enough=enough, time_limit=time_limit, **options
             )
-        grouped, best = concave.best_of_groups(prices, self.members)
+        grouped, best = best_of_groups(prices, self.members)
         sweep = PlaneSweep(
             np.ascontiguousarray(grouped), column_cutoff, time_limit, self.polygon.blur
         )
