@@ -43,7 +43,7 @@ from solvers.generation import Generation
 from solvers.points import Array, Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from solvers.preparation import Incumbents, Preparation, Resources, check_length
-from solvers.programs.highs import HighsMaster
+from solvers.programs.master import HighsMaster
 from solvers.results import Envelope, EnvelopeStatus, Pricer, Progress
 from solvers.robust_search import RobustSearch
 from solvers.uncertain import UncertainSet

@@ -33,7 +33,7 @@ from solvers.column_pool import ColumnPool
 from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
 from solvers.growing_box import GrowingBox
 from solvers.points import Array, Points
-from solvers.programs.highs import HighsMaster, MasterSolution, MasterStatus
+from solvers.programs.master import HighsMaster, MasterSolution, MasterStatus
 from solvers.results import (
     EnvelopeStatus,
     Pricer,

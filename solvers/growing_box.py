@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.points import Array
-from solvers.programs.highs import PriceBox
+from solvers.programs.master import PriceBox
 
 FIRST_RADIUS = 1.0
 """Radius of the first price box: around zero, an output that hides no more than a factor e pays for

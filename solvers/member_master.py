@@ -20,7 +20,7 @@ import numpy as np
 
 from solvers.convex_set import ConvexSet
 from solvers.points import Array, Points
-from solvers.programs.highs import HighsMaster
+from solvers.programs.master import HighsMaster
 
 MASTER_SECONDS = 10.0
 """Time that one master program over members may take; it needs milliseconds."""

@@ -34,7 +34,7 @@ from scipy.linalg import cho_solve
 
 from solvers.errors import BackendFailure
 from solvers.points import Array, Points
-from solvers.programs.highs import HighsMaster
+from solvers.programs.master import HighsMaster
 from solvers.query_newton import InteriorPoint, balanced_factor, positive_factor
 from solvers.results import EnvelopeStatus, Progress
 
