@@ -4,7 +4,7 @@ from .convex_set import ConvexFunction, ConvexSet, Cut
 from .covered import covered_envelope
 from .covered_set import CoveredSet, NonconvexFunction
 from .enumeration import Estimate, Vertices, estimate, vertices
-from .envelope import lower_envelope, robust_envelope
+from .envelope import lower_envelope
 from .errors import (
     BackendFailure,
     EmptyPolytope,
@@ -18,6 +18,7 @@ from .errors import (
 from .points import Array, Points
 from .polytope import Polytope
 from .results import Envelope, EnvelopeStatus, Progress
+from .robust_envelope import robust_envelope
 from .robust_search import RobustSearch
 from .uncertain import UncertainSet
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.points import Array, Points
-from solvers.programs.highs import FEASIBILITY, HighsMaster, MasterSolution
+from solvers.programs.master import FEASIBILITY, HighsMaster, MasterSolution
 
 
 class ColumnPool:

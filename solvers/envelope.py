@@ -2,24 +2,25 @@
 
     minimise sum_k w_k cost(v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in Pi
 
-(Zarrabian et al. 2023, eq. (26), for the entropy). One loop serves every method
-(`solvers.generation`):
+(Zarrabian et al. 2023, eq. (26), for the entropy). For example, the polytope of all (v, 1 - v) with
+0.2 <= v <= 0.8 has the vertices (0.2, 0.8) and (0.8, 0.2). At p = (0.5, 0.5) half of each costs
+0.500 nats of entropy, where p itself costs 0.693.
 
-1. A linear program over the columns v_k so far gives the weights, hence a value, and prices y of
-   the coordinates of p.
-2. Pricing searches the polytope for members of least cost(v) - y.v. Those below zero become
-   columns. A lower bound m of this minimum proves that the envelope is at least y.p + m.
-3. The loop ends when value and bound differ by at most the gap.
+`lower_envelope` works in four steps:
 
-Methods differ in the first columns: 'vertices' begins with all enumerated vertices, so that pricing
-only has to confirm them; 'columns' begins with next to nothing.
+1. It checks its arguments; a point outside the polytope is refused with an inequality that
+   separates it (`_check_point`).
+2. `preparation` chooses the pricer, the fastest exact search for the shape of the polytope, and
+   makes the first columns v_k. Method 'vertices' begins with all enumerated vertices, so that
+   pricing only has to confirm them; 'columns' begins with next to nothing.
+3. `generation` is the loop. A linear program over the columns so far gives the weights, hence a
+   value, and prices y of the coordinates of p. Pricing searches the polytope for members of least
+   cost(v) - y.v. Those below zero become columns, and a lower bound m of this minimum proves that
+   the envelope is at least y.p + m. The loop ends when value and bound differ by at most the gap.
+4. `concluded` makes the result of what the loop has, whatever ended it.
 
-For example, the polytope of all (v, 1 - v) with 0.2 <= v <= 0.8 has the vertices (0.2, 0.8) and
-(0.8, 0.2). At p = (0.5, 0.5) half of each costs 0.500 nats of entropy, where p itself costs 0.693.
-
-`lower_envelope` is for a polytope, `robust_envelope` for a set whose inequalities have uncertain
-coefficients (`solvers.uncertain`). Here are the checks of arguments and the results; `preparation`
-has the pricer and the first columns, `generation` the loop.
+`solvers.robust_envelope` runs the same loop over a set whose inequalities have uncertain
+coefficients.
 
 Invariants: every column is a member of the polytope, the value is the cost of a decomposition of
 the point, and the bound holds for the relaxation, whatever the limits, HiGHS and the enumeration
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -43,26 +44,14 @@ from solvers.generation import Generation
 from solvers.points import Array, Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from solvers.preparation import Incumbents, Preparation, Resources, check_length
-from solvers.programs.highs import HighsMaster
-from solvers.results import Envelope, EnvelopeStatus, Pricer, Progress
-from solvers.robust_search import RobustSearch
-from solvers.uncertain import UncertainSet
-
-ROBUST_TIGHTENING_SHARE = 0.1
-"""Share of the time limit that upper bounds of the coordinates may take over an uncertain set; half
-of that over a polytope, for each of them takes longer."""
-
-FIRST_SECONDS = 10.0
-"""Seconds that the master over the first columns may take; it needs far less."""
-
-MEMBER = 1e-11
-"""Excess up to which a column of another run counts as a member of an uncertain set."""
+from solvers.results import Envelope, EnvelopeStatus, Progress
 
 MOST_STARS = 1000
 """Coordinates up to which dense columns, one for each, are no burden for the master."""
 
 HALVINGS = 40
-"""Bisections of the way from the point to a unit vector."""
+"""Bisections of the way from the point to a unit vector; a column a little shorter than it could be
+costs nothing but a little weight."""
 
 METHODS = ("auto", "vertices", "columns")
 
@@ -132,7 +121,7 @@ def lower_envelope(
     p = _check_point(polytope, point)
     if start is not None:
         check_length(start, polytope.n)
-    guess = _checked_prices(dual, polytope.n)
+    guess = checked_prices(dual, polytope.n)
 
     # The pricer and the first columns, as far as the time goes.
     preparation = Preparation(polytope, p)
@@ -146,12 +135,13 @@ def lower_envelope(
     )
     preparation.add_start(start)
     # The best combination of all vertices is optimal, so known decompositions add nothing to them,
-    # unless a limit comes first.
+    # unless a limit comes first. Asking for them may cost time, too.
     if preparation.vertices is None or end < math.inf:
         preparation.add_incumbents(incumbents())
     columns, weights = preparation.columns()
 
-    # The loop.
+    # The loop. Local searches in a price box are for columns that have to be found: vertices are
+    # all listed, and the pairs of a line are all priced in every round.
     run = Generation(
         p,
         preparation.pricer,
@@ -173,7 +163,7 @@ def lower_envelope(
     )
 
 
-def _checked_prices(dual: ArrayLike | None, n: int) -> Array | None:
+def checked_prices(dual: ArrayLike | None, n: int) -> Array | None:
     """Prices of a neighbouring problem, if there are any; InvalidOption unless they are n."""
     if dual is None:
         return None
@@ -215,12 +205,14 @@ def concluded(
 ) -> Envelope:
     """Run the generation and return its result; `listed` are all vertices, where listed."""
     status = run.run()
+    # The time of such a run was over before it began, which would read as a time limit.
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
     if status is EnvelopeStatus.BACKEND_FAILED and run.rounds == 0:
         raise errors.BackendFailure(
             "HiGHS failed on the first master program; try method='vertices' or a larger gap"
         )
+    # Columns added last have no weights yet, and most others a weight of zero.
     used = np.flatnonzero(run.weights > 0.0)
     enumeration: str | None = None
     count = 0
@@ -283,6 +275,7 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
 
 def _worst_row(explicit: Polytope, p: Array) -> tuple[str, Array, float]:
     """The name of the row that the point violates most, and that row as ``normal v <= offset``."""
+    # Without auxiliary variables every row is an inequality of v alone.
     rows, _, bounds = explicit.one_sided
     worst = int(np.argmax(rows @ p - bounds))
     # One-sided rows are those with an upper end first, then the negatives of those with a lower
@@ -320,96 +313,10 @@ def _stars(polytope: Polytope, p: Array) -> Points:
         inside = polytope.excess(_pulled(p, middle)) <= 0.0
         low = np.where(inside, middle, low)
         high = np.where(inside, high, middle)
+    # `low` shares are inside for sure; of zero it would be the point, which is a column already.
     return Points.from_dense(_pulled(p, low)[low > 0.0])
 
 
 def _pulled(point: Array, shares: Array) -> Array:
     """The points at these shares of the ways from the point to the unit vectors; (n, n)."""
     return (1.0 - shares)[:, None] * point + np.diag(shares)
-
-
-def robust_envelope(
-    uncertain: UncertainSet,
-    *,
-    margin: float = 0.0,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    memory_limit: int = MEMORY_LIMIT,
-    workers: int = 1,
-    start: Points | None = None,
-    incumbents: Incumbents = tuple,
-    dual: ArrayLike | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> Envelope:
-    """Decompose ``uncertain.point`` into members of the set at least cost, with a proven bound.
-
-    Parameters and errors are those of `lower_envelope`, except that of incumbents only the points
-    are used; `margin` is that of `RobustSearch`. Points are members with the margin, and the bound
-    holds for the set without it.
-    """
-    started = time.monotonic()
-    end = deadline(started, gap, time_limit)
-    guess = _checked_prices(dual, uncertain.n)
-    resources = Resources(workers, memory_limit, time_limit)
-    # The search bounds the coordinates first, which takes a while and may be cut short.
-    pricer: Pricer | None = None
-    interrupted = False
-    try:
-        pricer = RobustSearch(
-            uncertain,
-            margin=margin,
-            workers=workers,
-            memory_limit=memory_limit,
-            tightening=resources.share_of_time(ROBUST_TIGHTENING_SHARE),
-        ).run
-    except KeyboardInterrupt:
-        interrupted = True
-        end = -math.inf
-    p = uncertain.point
-    # Points that miss the margin are left out, and what is left of a known decomposition need not
-    # be one. So its weights are of no use.
-    candidates = [points for _, points in incumbents()]
-    if start is not None:
-        candidates.append(start)
-    columns = _robust_columns(uncertain, margin, candidates)
-    if guess is None:
-        guess = _first_prices(p, columns)
-    run = Generation(
-        p,
-        pricer,
-        columns,
-        gap,
-        end - time.monotonic(),
-        over_uncertain_set=True,
-        guess=guess,
-        progress=progress,
-    )
-    return concluded(run, started, "columns", interrupted)
-
-
-def _robust_columns(
-    uncertain: UncertainSet, margin: float, candidates: Sequence[Points]
-) -> Points:
-    """The point, the farthest members towards the unit vectors, and the candidates inside."""
-    columns = [
-        Points.from_dense(uncertain.point),
-        Points.from_dense(uncertain.pulled(margin)),
-    ]
-    for points in candidates:
-        check_length(points, uncertain.n)
-        inside = uncertain.excess_of(points) <= -margin + MEMBER
-        columns.append(points.take(inside))
-    return Points.concatenate(columns)
-
-
-def _first_prices(point: Array, columns: Points) -> Array | None:
-    """Prices of the master over these columns, which cover the point; None if HiGHS fails.
-
-    They are the center of the first price box, so local searches begin near useful prices.
-    """
-    master = HighsMaster(point)
-    master.add(columns, columns.entropies())
-    solution = master.solve(FIRST_SECONDS)
-    if not solution.is_optimal:
-        return None
-    return solution.dual

@@ -1,4 +1,10 @@
-"""Every error that `solvers` raises."""
+"""Every error that `solvers` raises, all of them `SolverError`.
+
+Errors of the arguments (`InvalidPolytope`, `InvalidOption`) are `ValueError` too. `EmptyPolytope`
+and `OutsidePolytope` say that there is no answer; the others that it was not found: too large, too
+late, or a back-end failed. Where a search has found anything before a limit, it returns that with a
+status instead (`solvers.results.EnvelopeStatus`).
+"""
 
 from __future__ import annotations
 

@@ -1,18 +1,24 @@
 """The lower convex envelope by column generation, any-time and with a proven bound.
 
-A master program over the columns so far gives prices y; pricing gives new columns, and a valid
-lower bound m of cost(v) - y.v over the polytope. The weights of any decomposition sum to one, so
-the envelope at p is at least y.p + m (docs/explanation/optimum-theory.md, 'A bound from prices').
-For example, a decomposition of cost 0.50 with prices of y.p = 0.48 and m = -0.03 proves that the
-envelope lies between 0.45 and 0.50. A column of cost(v) - y.v < 0 may lower the 0.50, and prices at
-which no column gains much raise the 0.45.
+    minimise sum_k w_k H(v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in the set
 
-A run has two phases.
+A master program over the columns v_k so far gives weights and prices y; pricing gives new columns,
+and a valid lower bound m of H(v) - y.v over the set. The weights of any decomposition sum to one,
+so the envelope at p is at least y.p + m (docs/explanation/optimum-theory.md, 'A bound from
+prices'). For example, a decomposition of cost 0.50 with prices of y.p = 0.48 and m = -0.03 proves
+that the envelope lies between 0.45 and 0.50. A column of H(v) - y.v < 0 may lower the 0.50, and
+prices at which no column gains much raise the 0.45.
 
-1. *Search*: local searches alone, which prove nothing but are cheap. The prices are held in a box
+`Generation.run` has two phases.
+
+1. *Search* (`_search`): local searches alone, which prove nothing but are cheap.
+   `_sow` begins with those at prices of zero. In `_cover` the prices are held in a box
    (`solvers.growing_box`) that grows until the columns decompose the point, and is then dropped.
-2. *Proof*: rounds of exact pricing (branch and bound, or all pairs where the rows depend on one
-   number), each of which raises the bound, with local searches in between, until the gap is closed.
+   `_improve` goes on at the master's own prices, until a round finds few new columns.
+2. *Proof* (`_prove`): every round solves the master and prices exactly (`_price`: branch and bound,
+   or all pairs or triples where the rows depend on one or two numbers), which raises the bound.
+   Then `_polish` makes columns by local searches again. It ends when the gap is closed or a limit
+   is met.
 
 Invariants: `value` is the cost of a decomposition of the target, `bound` is proven by `dual`; both
 only improve. An ablation on real tables (tests/benchmarks/test_generation_ablation.py) defends the
@@ -33,7 +39,7 @@ from solvers.column_pool import ColumnPool
 from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
 from solvers.growing_box import GrowingBox
 from solvers.points import Array, Points
-from solvers.programs.highs import HighsMaster, MasterSolution, MasterStatus
+from solvers.programs.master import HighsMaster, MasterSolution, MasterStatus
 from solvers.results import (
     EnvelopeStatus,
     Pricer,
@@ -134,6 +140,7 @@ class Generation:
 
     def __post_init__(self) -> None:
         self._end = time.monotonic() + self.time_limit
+        # The gap that the rounds work for; `run` holds the result against the one asked for.
         self._aim = max(self.gap, LEAST_GAP)
         master = HighsMaster(self.target)
         self._columns = ColumnPool(self.target, self.initial, self.incumbent, master)
@@ -178,7 +185,7 @@ class Generation:
             status = EnvelopeStatus.INTERRUPTED
 
         if status is not EnvelopeStatus.OPTIMAL:
-            # Columns added since the last solve may improve the decomposition.
+            # Columns added since the last solve may improve the decomposition, or close the gap.
             self._solve_without_box(FINISH_SECONDS)
             closed = self.value - self.bound <= self._aim
             if closed and status is EnvelopeStatus.STALLED:
@@ -203,9 +210,11 @@ class Generation:
 
     def _sow(self) -> None:
         """Add the local minima of the cost between every coordinate and the point."""
+        # One call starts from `MOST_STARTS` coordinates, so this takes n / MOST_STARTS, rounded up.
         for turn in range(-(-len(self.target) // MOST_STARTS)):
             self._search_locally(
                 self.dual,
+                # At prices of zero no column gains, so all that are found are taken.
                 cutoff=math.inf,
                 center=self.target,
                 mix=MIX,
@@ -227,6 +236,7 @@ class Generation:
             elif columns < ENOUGH:
                 # In this box the searches have run dry, and the columns do not suffice.
                 self._box.grow()
+                # With these the columns decompose the point at once, if at a price.
                 if self.completion is not None:
                     self._columns.add(self.completion(), solution.dual, math.inf)
                     self.completion = None
@@ -289,6 +299,7 @@ class Generation:
         result = self._call_pricer(
             prices,
             turn=turn,
+            # The tree is left alone: local searches are enough, and no bound is asked for.
             enough=0,
             cutoff=-math.inf,
             tolerance=self._aim,
@@ -344,17 +355,8 @@ class Generation:
             # found no member. That need not be a stall: elsewhere some member may gain.
             result = self._raise_bound(prices, slack=LATE_SLACK, node_limit=LATE_NODES)
         columns = self._columns.add(result.points, prices, math.inf)
-
-        for _ in range(MOST_LOWERINGS):
-            if not len(result.points) or result.bound > cutoff:
-                break
-            # Blunt prices of rare coordinates may be all that keeps the bound down.
-            lowered = lowered_prices(prices, result.points, self.target, self._aim)
-            if lowered is None or self._left() <= 0.0:
-                break
-            prices = lowered
-            result = self._raise_bound(prices)
-            columns += self._columns.add(result.points, prices, math.inf)
+        result, further = self._price_lowered(prices, result)
+        columns += further
         self._report()
 
         if columns:
@@ -366,8 +368,28 @@ class Generation:
             return EnvelopeStatus.MEMORY_LIMIT
         return EnvelopeStatus.STALLED
 
+    def _price_lowered(
+        self, prices: Array, result: SearchResult
+    ) -> tuple[SearchResult, int]:
+        """Price again at lower prices of rare coordinates; the last result, and the new columns.
+
+        Blunt prices of these may be all that keeps the bound down.
+        """
+        cutoff = -CUTOFF_SHARE * self._aim
+        columns = 0
+        for _ in range(MOST_LOWERINGS):
+            if not len(result.points) or result.bound > cutoff:
+                break
+            lowered = lowered_prices(prices, result.points, self.target, self._aim)
+            if lowered is None or self._left() <= 0.0:
+                break
+            prices = lowered
+            result = self._raise_bound(prices)
+            columns += self._columns.add(result.points, prices, math.inf)
+        return result, columns
+
     def _raise_bound(self, prices: Array, **options: Any) -> SearchResult:
-        """The search for the cheapest column, which proves a bound."""
+        """The search for the cheapest column, which proves a bound at these prices."""
 
         def report(minimum: float) -> None:
             self._report(envelope_bound(prices, self.target, minimum))
@@ -381,6 +403,7 @@ class Generation:
             **options,
         )
         bound = envelope_bound(prices, self.target, result.bound)
+        # The bounds of rounds go up and down; each is valid, so the best one counts.
         if bound > self.bound:
             self.bound = bound
             self.dual = prices
@@ -405,6 +428,7 @@ class Generation:
         """Run the pricer in the time that is left, and count its effort."""
         assert self.pricer is not None, "priced after the end"
         started = time.monotonic()
+        # Prices change after every round, so a sharp minimum at these ones is not worth its time.
         options.setdefault("slack", EARLY_SLACK)
         result = self.pricer(prices, time_limit=self._left(), **options)
         self.seconds_pricing += time.monotonic() - started

@@ -1,9 +1,14 @@
 """The box that holds the prices of column generation until its columns decompose the point.
 
+    center_j - radius s_j  <=  y_j  <=  center_j + radius,    s_j = 1 / (n p_j), from 1 to 10^4
+
 Before that, prices of the master jump from round to round, and columns found at them are worthless
-(du Merle et al. 1999). The box grows while the columns do not suffice, and must be gone in the end:
-in a box without the best prices no proof reaches the optimum (docs/explanation/optimum-theory.md,
-'Prices in a box').
+(du Merle et al. 1999). The radius doubles while the columns do not suffice (`grow`), and the box
+must be gone in the end: in a box without the best prices no proof reaches the optimum
+(docs/explanation/optimum-theory.md, 'Prices in a box').
+
+For example, at p = (0.5, 0.499, 0.001) the first box, around zero, allows prices from -1 to 1, and
+from -333 to 1 for the rare coordinate.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.points import Array
-from solvers.programs.highs import PriceBox
+from solvers.programs.master import PriceBox
 
 FIRST_RADIUS = 1.0
 """Radius of the first price box: around zero, an output that hides no more than a factor e pays for
@@ -42,6 +47,7 @@ class GrowingBox:
         self, target: Array, center: Array | None = None, *, in_use: bool
     ) -> None:
         self.in_use = in_use
+        # Coordinates that are rarer than the average are allowed lower prices.
         rare = np.maximum(len(target) * target, 1.0 / MOST_SCALE)
         self._scale = np.maximum(1.0 / rare, 1.0)
         self._center = np.zeros_like(target)

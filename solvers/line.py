@@ -11,6 +11,9 @@ For example, with a = (0, 0.5, 2) and [lo, hi] = [0.4, 1.5] the vertices are the
 pairs (1, 2) with theta = 0.8 and (1, 3) with 0.2, and at hi the pairs (1, 3) with 0.75 and (2, 3)
 with 2/3.
 
+`leading_row` finds the row that is the number a of every symbol, `_interval` what all rows allow of
+it, and `LineSearch.run` prices.
+
 Invariant: the bound is the least reduced cost over all vertices of a slightly larger interval, less
 the error of a mixing weight. Rows that are only nearly affine widen that interval by their error.
 """
@@ -55,6 +58,7 @@ def leading_row(polytope: Polytope) -> int | None:
     if spread[lead] == 0.0:
         return None
     _, _, error = _affine(polytope, lead)
+    # Relative to each row: rows of rare secrets may be a thousand times larger than others.
     size = np.abs(polytope.rows).max(axis=1)
     if (error > DEPENDENCE * size).any():
         return None
@@ -71,11 +75,13 @@ def affine_fit(rows: Array, points: Array) -> tuple[Array, Array, Array]:
         ``|row_i - offset_i - slope_i points| <= error_i`` at every symbol.
     """
     basis = np.column_stack([np.ones(points.shape[1]), points.T])
+    # One program for all rows: column i of the fit has the offset and the slope of row i.
     fit = np.linalg.lstsq(basis, rows.T, rcond=None)[0]
     offset = np.ascontiguousarray(fit[0])
     slope = np.ascontiguousarray(fit[1:].T, dtype=np.float64)
     terms = np.abs(rows).max(axis=1) + np.abs(fit).sum(axis=0)
     residual = np.abs(rows.T - basis @ fit).max(axis=0)
+    # What the residual itself may hide: it is a sum of rounded products.
     error: Array = residual + 8.0 * ULP * terms
     return offset, slope, error
 
@@ -119,6 +125,7 @@ class LineSearch:
         other = copy(self)
         other.n = len(a)
         other.a = a
+        # Merged problems only supply columns, so their bounds need no relaxation.
         other._outer = self.inner
         other.units = (a >= self.inner[0]) & (a <= self.inner[1])
         return other
@@ -150,6 +157,7 @@ class LineSearch:
             if proving:
                 level = self._outer[end]
             for below, above in self._blocks(level):
+                # A part of the vertices proves nothing: without the rest there is no bound.
                 if time.monotonic() > deadline:
                     return SearchResult(
                         SearchStatus.TIME_LIMIT,
@@ -161,6 +169,7 @@ class LineSearch:
                 if proving:
                     bound = min(bound, lowest)
                 priced += value.size
+                # Chosen at the level priced, and mixed to the inner end, which is next to it.
                 i, j = _best_partners(value, below, above, column_cutoff)
                 parts.append(self.pairs(i, j, self.inner[end]))
 

@@ -77,6 +77,7 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
 
     # The groups are merged again, until there are so few that all pairs are listed.
     coarser = first_columns(merged, mass, gap, end)
+    # All pairs are priced exactly in every round, so no local searches come first.
     run = Generation(
         mass,
         merged.run,
@@ -122,11 +123,15 @@ def _all_pairs(search: LineSearch, level: float) -> Points:
 
 
 def _followed(
-    search: LineSearch, point: Array, members: list[Index], a: Array, run: Generation
+    search: LineSearch,
+    point: Array,
+    members: list[Index],
+    numbers: Array,
+    run: Generation,
 ) -> list[Points]:
     """The outputs of the merged decomposition with members in place of groups, and of the rest.
 
-    `members` are the symbols of each group, in order, and `a` the numbers of the groups.
+    `members` are the symbols of each group, in order, and `numbers` those of the groups.
     """
     keep = np.flatnonzero(run.weights > 0.0)
     # Outputs of a single group need no following: its members are paired off with the rest.
@@ -137,9 +142,11 @@ def _followed(
     left = point.copy()
     low, high = search.inner
     pairs: list[Pair] = []
-    for k, value in enumerate(used.dot(a).tolist()):
+    # An output is at the mixture of its groups' numbers; rounding must not put it beyond an end.
+    for k, value in enumerate(used.dot(numbers).tolist()):
         level = min(max(value, low), high)
         pairs += _paired_off(search.a, level, shares[k, 0], shares[k, 1], left)
+    # Subtractions may leave some -1e-17 of a symbol that is used up.
     _, rest = at_mean(search, np.maximum(left, 0.0))
     return [_outputs(search, pairs), rest]
 
@@ -158,6 +165,7 @@ def _shares_of_members(
         halves[j].append((i, k, 1))
     shares: dict[tuple[int, int], Masses] = {}
     for i, symbols in enumerate(members):
+        # What is taken for one output is gone for the next: each symbol is used once.
         line: Masses = deque()
         for symbol in symbols.tolist():
             line.append((symbol, (1.0 - SPARE) * float(point[symbol])))
@@ -185,6 +193,7 @@ def at_mean(search: LineSearch, mass: Array) -> tuple[Array, Points]:
         return np.zeros(0), Points.units([], search.n)
     order = np.argsort(search.a, kind="stable")
     some = order[mass[order] > 0.0]
+    # From both ends inwards: the lowest symbol meets the highest.
     below = _line_of(some[search.a[some] < mean], mass)
     above = _line_of(some[search.a[some] > mean][::-1], mass)
     alone = some[search.a[some] == mean]
@@ -226,6 +235,7 @@ def _paired_off(
             else:
                 second.popleft()
             continue
+        # As much as the scarcer of the two allows: one head is used up each time.
         weight = min(mass_x / (1.0 - share), mass_z / share)
         left[x] -= (1.0 - share) * weight
         left[z] -= share * weight

@@ -7,8 +7,10 @@ weights w are the decomposition. Its dual prices y tell which further columns v 
 H(v) - y.v < 0.
 
 Columns of a search mostly lie outside the set, so `add_beside` adds the members next to them
-instead. For example, a column (1, 0) outside a set around p = (1/2, 1/2) gives the last member on
-the way from p to it, say (0.7, 0.3).
+instead: the last one on the way from p to the column, and one on the column's own support. For
+example, a column (1, 0) outside a set around p = (1/2, 1/2) gives the member (0.7, 0.3) of the way.
+
+`solvers.convex` searches the columns, and keeps what it finds here.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import numpy as np
 
 from solvers.convex_set import ConvexSet
 from solvers.points import Array, Points
-from solvers.programs.highs import HighsMaster
+from solvers.programs.master import HighsMaster
 
 MASTER_SECONDS = 10.0
 """Time that one master program over members may take; it needs milliseconds."""
@@ -98,6 +100,7 @@ class MemberMaster:
         """The best decomposition into the members so far, and its prices; whether HiGHS found
         them.
         """
+        # Only the new members: the program goes on from the basis of the others.
         fresh = self.members.take(np.arange(self._listed, len(self.members)))
         self._program.add(fresh, fresh.entropies())
         self._listed = len(self.members)
@@ -107,6 +110,7 @@ class MemberMaster:
             return False
         self.prices = solution.dual
         costs = self.members.entropies()
+        # Exact summation, so that values of different rounds can be compared at their last digits.
         value = math.fsum((solution.weights * costs).tolist())
         # A program may end a rounding above the last one: its weights are no gain then.
         if value < self.value:

@@ -2,13 +2,16 @@
 
 A search cannot branch over the convex set itself. So it branches over a set around it, and every
 column that it finds outside the convex set tells where the set around is too large: a cut there
-removes the column (outer approximation, Kelley 1960). Every cut holds for all members, so what is
-proven over the set around holds for the set itself.
+removes the column (outer approximation, Kelley 1960).
 
-For example, around a disc the first four cuts make a square, whose corners are the cheapest
-columns; cuts that touch the circle next to the corners make an octagon of it.
+    normal.u <= offset,   the tangent at an image u_0 of the boundary of {f(u) <= c},  u = A v
 
-`OuterSet` says what a search needs of the set around; `OuterPolytope` is that for a convex set, and
+Every cut holds for all members, so what is proven over the set around holds for the set itself. For
+example, around a disc the first four cuts make a square, whose corners are the cheapest columns;
+cuts that touch the circle next to the corners make an octagon of it.
+
+`OuterSet` says what a search needs of the set around: `pricer` searches it, `cut` and `refine` take
+the columns outside, `touch` places cuts in advance. `OuterPolytope` is that for a convex set, and
 `solvers.covered` has another for sets that are not convex.
 """
 
@@ -87,8 +90,11 @@ class OuterPolytope:
         shares = self._convex.shares_inside(self._center, images, 0.0)
         crossings = self._center + shares * (images - self._center)
         cuts: list[Cut] = []
+        # Where a support has no member `touch` is any point, or not finite. Cuts there hold all the
+        # same, but need not remove the column.
         triples = zip(images.T, near_images.T, crossings.T, strict=True)
         for image, touch, crossing in triples:
+            # A cut that leaves the column where it is would bring it back in the next round.
             deep: list[Cut] = []
             if np.isfinite(touch).all():
                 deep = removing(self._convex.cuts_at(touch), image)
@@ -97,6 +103,7 @@ class OuterPolytope:
         return cuts
 
     def _add(self, cuts: list[Cut]) -> None:
+        """Add the cuts; a search over the old ones alone is of no use any more."""
         self._cuts.add(cuts)
         self._search = None
 

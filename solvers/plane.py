@@ -8,7 +8,13 @@ lies in a polygon} (`solvers.plane_polygon`). Its vertices are
 2. the pairs of symbols whose mixture lies on an edge;
 3. the triples whose mixture is a corner.
 
-All of them are priced in compiled loops (`solvers.plane_sweep`).
+For example, let symbols be at (-1, -1), (2, -1), (-1, 2) and (0, 0), and the polygon the square
+from -1/2 to 1/2. The last symbol is a vertex; 3/4 of it and 1/4 of the second meet the right edge
+at (1/2, -1/4); and (1/3, 1/2, 1/6) of the first three are the corner (1/2, -1/2).
+
+`PlaneSearch.run` prices all of them in compiled loops (`solvers.plane_sweep`), over the polygon of
+the relaxation. The best mixtures are then moved to the edges and corners of the inner polygon, and
+those that are members become columns.
 
 Invariant: whatever the loops pass over costs more than their level, an allowance for rounding
 included. So the bound, the least of the level and of the values that were computed, is valid; it is
@@ -57,6 +63,7 @@ def plane_search(
     too blurred to be priced sharply: symbols on an edge or corner, or a polygon hardly wider than
     rounding.
     """
+    # Auxiliary variables would be further coordinates.
     if polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
         return None
     members, distinct = identical_columns(polytope.rows)
@@ -108,16 +115,19 @@ class PlaneSearch:
             return self.tree.run(
                 prices, enough=enough, time_limit=time_limit, **options
             )
+        # Of symbols at one point only that of the best price can be in the cheapest mixture.
         grouped, best = best_of_groups(prices, self.members)
         sweep = PlaneSweep(
             np.ascontiguousarray(grouped), column_cutoff, time_limit, self.polygon.blur
         )
         points, complete = self._priced(sweep, best, column_cutoff)
+        # The loops price mixtures of the outer polygon; these are members, and priced anew.
         reduced = points.entropies() - points.dot(prices)
         order = np.argsort(reduced, kind="stable")[: max(columns, self.n)]
         kept = points.take(order[reduced[order] < column_cutoff])
         counts = SearchCounts(sweep.priced)
         if not complete:
+            # What was not looked at may cost anything: there is no bound.
             return SearchResult(SearchStatus.TIME_LIMIT, -np.inf, kept, counts)
         least = np.inf
         if len(order):
@@ -135,6 +145,7 @@ class PlaneSearch:
         `best` is the symbol of each group that has its best price.
         """
         polygon = self.polygon
+        # Symbols first: the cheapest of them lowers the level of all loops.
         parts = [self._units(sweep, best, cutoff)]
         complete = True
         for edge in range(len(polygon.outer)):

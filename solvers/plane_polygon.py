@@ -5,6 +5,20 @@ row of the polytope is an affine function of the mixture, so it is a half-plane,
 together are a polygon. A *line* here is an affine function of the plane, given by its values at the
 symbols, that is at most zero inside; its value at a mixture is the mixture of its values. An edge
 of the polygon lies where one line is zero, a *corner* where two of them are.
+
+For example, with symbols at (-1, -1), (2, -1), (-1, 2) and (0, 0), the half-plane x <= 1/2 is the
+line (-3/2, 3/2, -3/2, -1/2). Half of the second symbol and half of the third are on it.
+
+`polygon_of` makes it in four steps:
+
+1. Two rows that span the others are the coordinates of the symbols (`_leading_rows`).
+2. Every row is written as offset + slope.z at the points z, up to an error (`line.affine_fit`).
+3. Every finite end of a row becomes a line (`_lines`): an inner one, moved inwards by that error,
+   for columns, and an outer one, moved outwards, for the bound.
+4. Pairs of outer lines that meet within the polygon are its corners (`_corners`).
+
+Wherever doubles could not tell a corner or a weight sharply, there is no polygon, and branch and
+bound prices instead.
 """
 
 from __future__ import annotations
@@ -97,16 +111,19 @@ def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
 
     size = np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)
     scaled = rows / size[:, None]
+    # Without its mean a row is compared up to multiples of the ones, as on the simplex.
     centred = scaled - scaled.mean(axis=1, keepdims=True)
     factors: Any = qr(centred.T, mode="r", pivoting=True)
     triangle, order = factors
+    # Pivoting puts the widest row first, and then the one farthest from its span, at distance
+    # |triangle[1, 1]|.
     if abs(triangle[1, 1]) <= COLLINEAR * np.sqrt(rows.shape[1]):
         return None
     return order[:2].astype(np.intp)
 
 
 def _least_distance(points: Array) -> float:
-    """Of two different symbols."""
+    """The least distance of two different symbols."""
     from scipy.spatial import KDTree
 
     distances, _ = KDTree(points.T).query(points.T, k=2)
@@ -127,6 +144,7 @@ def _lines(
     for sign, ends in ((1.0, polytope.upper), (-1.0, polytope.lower)):
         for i in np.flatnonzero(np.isfinite(ends)):
             normal = sign * slope[i]
+            # A positive error makes the half-plane larger on either side.
             end = sign * (ends[i] - offset[i]) + error[i]
             size = float(np.abs(normal).max())
             if size <= DEPENDENCE * max(1.0, abs(offset[i])):
@@ -156,20 +174,21 @@ def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
     constants = coefficients[0]
     slopes = coefficients[1:]
     corners: list[tuple[int, int]] = []
-    for k in range(len(lines)):
-        for m in range(k + 1, len(lines)):
-            pair = [k, m]
+    for first in range(len(lines)):
+        for second in range(first + 1, len(lines)):
+            pair = [first, second]
             matrix = slopes[:, pair].T
             if abs(float(np.linalg.det(matrix))) < PARALLEL:
                 # Two ends of one row never meet; different rows so nearly parallel are for the
                 # tree.
                 are_ends = np.abs(matrix[0] + matrix[1]).max() < OPPOSITE
-                if are_ends and constants[k] + constants[m] < -APART:
+                if are_ends and constants[first] + constants[second] < -APART:
                     continue
                 return None
             corner = np.linalg.solve(matrix, -constants[pair])
+            # A corner too many only costs work; one too few would make the bound wrong.
             others = np.delete(constants + corner @ slopes, pair)
             allowance = OUTSIDE * (1.0 + np.abs(corner).max())
             if others.max(initial=-np.inf) <= allowance:
-                corners.append((k, m))
+                corners.append((first, second))
     return corners

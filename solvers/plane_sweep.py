@@ -88,6 +88,7 @@ class PlaneSweep:
     def include(self, value: float) -> None:
         """Take the least value of the unit vectors into account."""
         self._lowest = min(self._lowest, value)
+        # Up to `KEEP` of a negative value mixtures are wanted as columns; positive ones never are.
         if value < 0.0:
             value = KEEP * value
         self._level = min(self._level, value)
@@ -108,6 +109,7 @@ class PlaneSweep:
         from solvers._plane import pairs
 
         self._begin()
+        # Rounding of a value is relative to the prices in it.
         largest_price = float(np.abs(self.prices).max())
         return self._in_slices(
             pairs,
@@ -164,20 +166,23 @@ class PlaneSweep:
         self._support = np.full((len(self.prices), 3), -1, dtype=np.int32)
 
     def _in_slices(
-        self, loop: Callable[..., tuple[int, float, float, int]], *data: Any
+        self, loop: Callable[..., tuple[int, float, float, int]], *arguments: Any
     ) -> bool:
         """All of a compiled loop; whether the time was enough.
 
         It runs in slices of `SLICE` seconds, between which the clock and Ctrl-C have their turn. A
         slice ends with the symbol where the next one begins, and hands level and least value on.
         """
+        # Symbol from which the next slice goes on.
         first = 0
         while first < len(self.prices):
             left = min(SLICE, self._deadline - time.monotonic())
             if left <= 0.0:
                 return False
             state = (self._level, KEEP, self._lowest, self._floor)
-            first, self._level, self._lowest, priced = loop(*data, *state, first, left)
+            first, self._level, self._lowest, priced = loop(
+                *arguments, *state, first, left
+            )
             self.priced += priced
         return True
 
@@ -200,5 +205,6 @@ def _touching_plane(f: Array, g: Array, prices: Array) -> tuple[float, Array]:
         [1.0, 0.0, 0.0], A_ub=matrix, b_ub=-prices, bounds=ranges, method="highs"
     )
     if solution.x is None:
+        # The level plane at the largest price lies above all of them.
         return top, np.zeros(2)
     return float(solution.x[0]), np.asarray(solution.x[1:])

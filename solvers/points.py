@@ -1,8 +1,16 @@
 """Lists of sparse points: the columns of an envelope program.
 
 A posterior of an optimal channel has few positive entries (docs/explanation/optimum-theory.md,
-'Few positive entries in vertices'), so a list of them is stored in compressed rows. SciPy's sparse
-arrays would do, but importing them takes longer than most designs.
+'Few positive entries in vertices'), so a list of them is stored in compressed rows. For example,
+(0.5, 0, 0.5) and (0, 1, 0) are
+
+    indptr = [0, 2, 3]     point i has the entries indptr[i] to indptr[i + 1] - 1
+    indices = [0, 2, 1]    their coordinates
+    data = [0.5, 0.5, 1]   their values
+
+Sums over each point (`sums`, `entropies`, `dot`, `images`) run over all entries at once, by the
+point that owns each. SciPy's sparse arrays would do, but importing them takes longer than most
+designs.
 """
 
 from __future__ import annotations
@@ -21,6 +29,7 @@ Array = NDArray[np.float64]
 
 def entropy_terms(x: Array) -> Array:
     """-x log x (nats) of every entry, with the limit 0 at 0."""
+    # log 1 = 0 in place of the logarithm of 0, and of entries that rounding made negative.
     positive = np.where(x > 0.0, x, 1.0)
     return -x * np.log(positive)
 
@@ -86,10 +95,14 @@ class Points:
 
     @classmethod
     def blocks(cls, groups: Sequence[Sequence[int]], weights: ArrayLike) -> Points:
-        """For every group of coordinates the vector of their weights (n,), normalised."""
+        """For every group of coordinates the vector of their weights (n,), normalised.
+
+        With weights (0.2, 0.3, 0.5) the group [0, 1] becomes (0.4, 0.6, 0).
+        """
         w = np.asarray(weights, dtype=np.float64)
         sizes = [len(group) for group in groups]
         members = [np.asarray(group, dtype=np.int32) for group in groups]
+        # Groups stand one after the other, each with a sum of its own.
         indices = np.concatenate(members)
         starts = np.cumsum([0, *sizes[:-1]])
         mass = np.add.reduceat(w[indices], starts)
@@ -103,6 +116,7 @@ class Points:
             raise InvalidPolytope(
                 f"points of different lengths cannot stand in one list: {sorted(lengths)}"
             )
+        # Points are never changed, so no copy is needed.
         if len(parts) == 1:
             return parts[0]
         sizes = np.concatenate([part.sizes for part in parts])

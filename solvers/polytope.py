@@ -2,8 +2,20 @@
 
 The posteriors that a promise allows are such a set (docs/explanation/optimum-theory.md, 'The
 posteriors that a promise allows'): each row of the matrix is one row of the table, divided by its
-mass, and its interval is the budget. Some promises need auxiliary variables besides, one for each
-sensitive value or pair; these can be eliminated (Fourier and Motzkin).
+mass, and its interval is the budget. For example, with P(s, x) = [[0.3, 0.2], [0.2, 0.3]] and lifts
+from 0.9 to 1.1,
+
+    Polytope(rows=[[1.2, 0.8], [0.8, 1.2]], lower=[0.9, 0.9], upper=[1.1, 1.1])
+
+holds the (v, 1 - v) with 0.25 <= v <= 0.75.
+
+*Auxiliary variables.* Some promises need variables r >= 0 besides, one for each sensitive value or
+pair (LDP: r <= lift_s <= e^eps r for all s). There are two ways to decide whether a v has some r:
+
+- `least`: where rows bound each variable from below by itself, the least choice decides. This is
+  cheap, and used for membership (`LeastAuxiliary`).
+- `explicit`: the same set without them, by elimination (Fourier and Motzkin), which may make many
+  rows. Vertices are listed from these.
 """
 
 from __future__ import annotations
@@ -48,6 +60,7 @@ class LeastAuxiliary:
         """Violation of each row at the least choice, (points, m); `images` maps rows to values."""
         floors = images(self.floors) - self.floor_bounds
         # Auxiliary variables are not negative, so zero is a lower bound of each, too.
+        # Their weights in the other rows are not negative, so less is never worse.
         least = np.zeros((self.weights.shape[1], len(floors)))
         np.maximum.at(least, self.owner, floors.T)
         return images(self.rows) + (self.weights @ least).T - self.bounds
@@ -63,6 +76,7 @@ class LeastAuxiliary:
         row = int(np.argmax(violations))
         normal = self.rows[row].copy()
         offset = float(self.bounds[row])
+        # A variable whose floors are all below zero is zero, and adds nothing.
         for k in np.flatnonzero(self.weights[row]):
             lower_bounds = np.flatnonzero(self.owner == k)
             if lower_bounds.size and floors[lower_bounds].max() > 0.0:
@@ -167,6 +181,7 @@ class Polytope:
         """
         matrix = self.auxiliary_columns
         top = np.full(matrix.shape[1], np.inf)
+        # Both ends of a row as ``sign row v + signed r <= bound``.
         for sign, bound in ((1.0, self.upper), (-1.0, -self.lower)):
             signed = sign * matrix
             for i in np.flatnonzero((signed >= 0.0).all(axis=1) & np.isfinite(bound)):
@@ -185,8 +200,7 @@ class Polytope:
     def check_relaxation(self, outer: Polytope) -> None:
         """Raise InvalidPolytope unless the other one has the same rows and contains this one."""
         # Searches bound and design with one matrix: other rows would make their bounds those of
-        # another set.
-        # (docs/explanation/optimum-theory.md, 'A bound from prices').
+        # another set (docs/explanation/optimum-theory.md, 'A bound from prices').
         same_rows = np.array_equal(outer.rows, self.rows)
         same_auxiliary = np.array_equal(outer.auxiliary_columns, self.auxiliary_columns)
         if not (same_rows and same_auxiliary):
@@ -265,6 +279,7 @@ class Polytope:
         if (variables > 1).any():
             return None
         owner = np.argmin(weights[below], axis=1)
+        # The only weight of these rows is negative: its smallest entry. The rows are divided by it.
         scale = -weights[below, owner]
         return LeastAuxiliary(
             floors=rows[below] / scale[:, None],
@@ -278,6 +293,7 @@ class Polytope:
     def excess(self, points: ArrayLike) -> Array:
         """Largest violation of the rows at each point, (k,); the points are probability vectors."""
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        # The rule for auxiliary variables is cheaper than elimination, where there is one.
         if self.least is not None:
             violations = self.least.excess(lambda matrix: v @ matrix.T)
         else:

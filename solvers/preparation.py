@@ -1,9 +1,18 @@
 """The pricer and the first columns of a lower envelope over a polytope.
 
-The pricer is the fastest exact one for the shape of the polytope: all pairs of symbols where the
-rows depend on one number, all triples where they depend on two, else branch and bound. The columns
-are the point itself, unit vectors, vertices where they are few, and the members among columns and
-decompositions from elsewhere.
+`Preparation.run` makes the pricer, the fastest exact one for the shape of the polytope:
+
+| the rows depend on          | pricer                                                  |
+|-----------------------------|---------------------------------------------------------|
+| one number                  | all pairs of symbols (`solvers.line`)                   |
+| two numbers, many symbols   | all pairs and triples (`solvers.plane`)                 |
+| more, or auxiliary ones     | branch and bound (`solvers.concave`)                    |
+
+`columns` are then, in this order: the point itself; the unit vectors inside, which cost nothing;
+first columns of a line (`solvers.line_levels`); all vertices, where the method asks for them or
+they are few; the members among columns of a neighbouring problem (`add_start`); and those of known
+decompositions (`add_incumbents`). The cheapest of these decompositions that uses members alone, or
+the point itself, is what the loop begins with.
 """
 
 from __future__ import annotations
@@ -101,7 +110,7 @@ class Preparation:
         self._leading_row = leading_row(polytope)
         self._line: LineSearch | None = None
         self._decompositions: list[tuple[ArrayLike, Points]] = []
-        # Unit vectors inside the polytope cost nothing.
+        # The trivial decomposition comes first. Unit vectors inside the polytope cost nothing.
         units = Points.units(np.arange(polytope.n), polytope.n)
         self._columns = [
             Points.from_dense(point),
@@ -137,6 +146,7 @@ class Preparation:
                 self._add_columns_of_line(gap, end)
             self._list_vertices(method, enumeration, end)
         except errors.OutOfTime:
+            # What was made by then is used, in no further time.
             return -math.inf
         except KeyboardInterrupt:
             self.interrupted = True
@@ -174,6 +184,7 @@ class Preparation:
 
     def add_incumbents(self, incumbents: Sequence[tuple[ArrayLike, Points]]) -> None:
         """Decompositions from elsewhere, before that of the line."""
+        # Of equal values the first one stays: that from elsewhere.
         self._decompositions = [*incumbents, *self._decompositions]
         for _, points in self._decompositions:
             check_length(points, self._polytope.n)
@@ -207,6 +218,7 @@ def _listed_vertices(
     """All vertices, where the method asks for them; for "auto" only where they are few."""
     if method == "columns":
         return None
+    # Counting rows is cheap, and eliminating the variables may not be.
     has_auxiliary = polytope.auxiliary is not None
     if has_auxiliary and explicit_rows(polytope, MOST_ROWS) > MOST_ROWS:
         if method == "auto":
@@ -260,9 +272,11 @@ def _with_incumbents(
         uses_members = inside[w > 0.0].all()
         value = float(w @ points.entropies())
         if decomposes and uses_members and value < least:
+            # Weights of points outside are zero here, so nothing is lost.
             best = w[inside]
             first = width
             least = value
+        # Members of a decomposition that does not count are good columns all the same.
         parts.append(points.take(inside))
         width += len(parts[-1])
     whole = np.zeros(width)

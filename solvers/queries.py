@@ -16,6 +16,8 @@ s / f^2, hence 1/f(t') <= sum_k t'_k s_k / f^2 <= y.p / f^2. QED
 For example, over the unit vectors, with p = (1/2, 1/2) and G the identity, only t = (1/2, 1/2) is
 feasible. M has the diagonal (2, 2), f = 1, s = (1, 1), and y = (1, 1) proves f >= 1^2 / 1.
 
+`least_variance` works in three steps:
+
 1. `query_newton` takes steps of an interior-point method; each has weights and a bound.
 2. Once these meet, the weights are changed to others of the same M, of which few are positive: a
    basic solution of a linear program.
@@ -34,7 +36,7 @@ from scipy.linalg import cho_solve
 
 from solvers.errors import BackendFailure
 from solvers.points import Array, Points
-from solvers.programs.highs import HighsMaster
+from solvers.programs.master import HighsMaster
 from solvers.query_newton import InteriorPoint, balanced_factor, positive_factor
 from solvers.results import EnvelopeStatus, Progress
 
@@ -118,6 +120,7 @@ def least_variance(
     method = InteriorPoint(points, point, gram, relaxation)
     # p^T G p, by which f exceeds the variance.
     offset = float(point @ gram @ point)
+    # Each step that meets the equations leaves weights and a bound, so the loop may stop anywhere.
     while best.steps < MOST_STEPS:
         best.steps += 1
         try:
@@ -161,6 +164,7 @@ def _with_few_points(
     used = weights > NEGLIGIBLE * largest
     points = points[used]
     weights = _with_few_outputs(points, point, weights[used])
+    # The basic solution has zeros of its own.
     used = weights > NEGLIGIBLE * largest[used]
     points = points[used]
     return points, _meeting(points, point, weights[used])
@@ -175,10 +179,12 @@ def _with_few_outputs(points: Array, point: Array, weights: Array) -> Array:
     n = len(point)
     u = points / point
     i, j = np.triu_indices(n)
+    # Column k: what a unit of weight adds to the mean and to every entry of the symmetric M.
     columns = np.hstack([points, u[:, i] * u[:, j]])
     if len(points) <= columns.shape[1]:
         return weights
     target = weights @ columns
+    # Where the sum of such terms, none negative, is zero, all terms in use are zero.
     possible = target > 0.0
     master = HighsMaster(target[possible])
     # Any basic solution will do; large weights first, so that the basis is a good one.
@@ -195,10 +201,12 @@ def _meeting(points: Array, point: Array, weights: Array) -> Array:
     Rare symbols need that: a channel's rows are divided by what the weights give each symbol.
     """
     for _ in range(CORRECTIONS):
+        # Newton's step for the equations, by least squares of the relative changes.
         missing = (point - points.T @ weights) / point
         scaled = points / point
         normal = (scaled.T * weights) @ scaled
         change = weights * (scaled @ cho_solve(positive_factor(normal), missing))
+        # Weights stay positive: a correction that would undo one is left out.
         if (weights + change <= 0.0).any():
             return weights
         weights = weights + change
@@ -223,6 +231,7 @@ class _Best:
 
     def learn(self, method: InteriorPoint) -> None:
         """Take in the weights of a step that meets the equations."""
+        # Bounds of all steps are valid; far from the path they may be worse than before.
         self.bound = max(self.bound, method.bound())
         if self.weights is None or method.value <= self.value:
             self.value = method.value

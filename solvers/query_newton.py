@@ -1,17 +1,20 @@
 """Steps of an interior-point method for `solvers.queries`: least variance over listed posteriors.
 
-    minimise f(t) = tr(G M(t)^-1)   subject to   sum_k t_k v_k = p,  t >= 0.
+    minimise f(t) = tr(G M(t)^-1)   subject to   sum_k t_k v_k = p,  t >= 0,
 
-The gradient of f is -s, so the conditions of an optimum are, with prices y and slacks z,
+where M(t) = sum_k t_k u_k u_k^T and u_k = v_k / p. The gradient of f is -s with
+s_k = u_k^T M^-1 G M^-1 u_k, so the conditions of an optimum are, with prices y and slacks z,
 
     y.v_k - s_k = z_k,   sum_k t_k v_k = p,   t_k z_k = 0,   t, z >= 0.
 
-A step solves their linearisation with t_k z_k = mu in the place of 0, where mu is a share of the
-present mean (Mehrotra's way of following the central path, without his corrector), and goes as far
-as t and z stay positive.
+1. `_direction` solves their linearisation with t_k z_k = mu in the place of 0, where mu is a share
+   of the present mean (Mehrotra's way of following the central path, without his corrector).
+2. `step` goes along it as far as t and z stay positive.
+3. `bound` proves f^2 / (y.p) with the prices of the moment.
 
 The Hessian of f, H_kl = 2 (u_k^T M^-1 G M^-1 u_l) (u_k^T M^-1 u_l), has rank n (n + 1) / 2 at most,
-so a step costs one small factorisation, however many vertices there are.
+so a step costs one small factorisation, however many vertices there are (`_hessian_solver`). With
+n = 10 symbols and 5000 vertices it is one of a 55 x 55 matrix.
 """
 
 from __future__ import annotations
@@ -81,6 +84,7 @@ class InteriorPoint:
         if relaxation is None:
             relaxation = points
         self._relaxed = relaxation
+        # Equal weights need not meet p: the equations are met by and by.
         size = len(points)
         self.t = np.full(size, 1.0 / size)
         if np.linalg.matrix_rank(self._u, tol=SINGULAR * self._u.max()) < len(point):
@@ -90,7 +94,8 @@ class InteriorPoint:
             )
         self._evaluate()
         s = self._sensitivities(self._u)
-        # Prices at which no row is violated: all symbols at the largest sensitivity.
+        # Prices at which no row is violated: all symbols at the largest sensitivity. A tenth more
+        # makes all slacks positive.
         self.y = np.full(len(point), 1.1 * float(s.max()))
         self.z = points @ self.y - s
         self.is_stuck = False
@@ -100,6 +105,7 @@ class InteriorPoint:
     def _evaluate(self) -> None:
         """M^-1, its product with the queries, and f at the present weights."""
         factor, scaling = balanced_factor(self._u, self.t)
+        # The inverse itself is needed for the Hessian, at all pairs of vertices.
         inverse = cho_solve(factor, np.eye(len(scaling))) * scaling
         self._inverse = 0.5 * (inverse + inverse.T)
         self._sandwich = self._inverse @ self._gram @ self._inverse
@@ -126,6 +132,7 @@ class InteriorPoint:
         """One step towards the point of the central path with `CENTRING` of its complementarity."""
         direction = self._direction()
         t = self.t
+        # One length for all: for a nonlinear f the dual rows hold for t and y together only.
         along = min(_reach(t, direction.t), _reach(self.z, direction.z))
         self.is_stuck = not along > SHORTEST_STEP
         before = self.value
@@ -200,6 +207,7 @@ class InteriorPoint:
         H_kl = 2 (sum_i sigma_i a_ki a_li) (sum_j a_kj a_lj) sums over pairs i <= j of columns
         a_ki a_kj, weighted by 2 sigma_i if i = j, and by 2 (sigma_i + sigma_j) else.
         """
+        # u_k^T M^-1 u_l = (root^T u_k).(root^T u_l), and then one rotation makes G diagonal.
         values, vectors = np.linalg.eigh(self._inverse)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         middle = root.T @ self._gram @ root

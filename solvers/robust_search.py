@@ -1,8 +1,15 @@
 """Global minimum of the same concave function over an uncertain set.
 
-The kernel (`_robust_rows.h`) has the tree and the simplex method of `solvers.concave`. Its rows are
-not given in advance but found by sorting, at the points that break them
+    min sum_j [-v_j log v_j - prices_j v_j]   over   v in an `UncertainSet`
+
+The tree and the simplex method are those of `solvers.concave`; only the rows differ, for the set
+has far too many to list. The linear program of a box begins with the rows of its parent. Whenever
+its solution violates inequalities of the set, a sort of v / point finds the rows that it violates
+most (`_robust_rows.h`, as `UncertainSet.cuts` here); these join, and the program is solved again
 (docs/explanation/optimum-theory.md, 'Uncertain sets, with rows found by sorting').
+
+A program with some of the rows has a value that is no larger, so the bound of a box holds whatever
+rows are missing.
 """
 
 from __future__ import annotations
@@ -44,16 +51,17 @@ class RobustSearch(ConcaveSearch):
         # No two coordinates are interchangeable here: each is a group of its own.
         self._members = np.arange(self.n)
         self._first = self._members
-        lower, width, room = uncertain.boxes
+        lower, width, free_mass = uncertain.boxes
         scale = 1.0 / uncertain.point
         share_lower = uncertain.share_lower
         share_width = uncertain.share_upper - share_lower
 
+        # All kernels have the same set; `top` are the upper bounds of the coordinates.
         def kernel(top: Array) -> Any:
             return Search(
                 np.ascontiguousarray(lower),
                 np.ascontiguousarray(width),
-                np.ascontiguousarray(room),
+                np.ascontiguousarray(free_mass),
                 np.ascontiguousarray(scale),
                 np.ascontiguousarray(share_lower),
                 np.ascontiguousarray(share_width),
@@ -62,6 +70,7 @@ class RobustSearch(ConcaveSearch):
                 uncertain.most,
                 uncertain.least,
                 margin,
+                # Rows of w become rows of v, and their errors with them.
                 uncertain.row_error * float(scale.max()),
                 uncertain.rest,
                 top=top,

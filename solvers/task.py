@@ -32,7 +32,7 @@ from solvers.errors import (
 )
 from solvers.points import Array, Points
 from solvers.polytope import Polytope
-from solvers.programs.highs import HighsMaster, MasterSolution
+from solvers.programs.master import HighsMaster, MasterSolution
 from solvers.results import EnvelopeStatus, Progress, envelope_bound
 from solvers.task_pricing import Branching, Listing, task_entropies
 

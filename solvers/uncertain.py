@@ -12,9 +12,17 @@ an `UncertainSet` is
     h_s <= ratio g_t (s != t),   h_s <= upper mean(h_s, g_t),   g_s >= lower mean(g_s, h_t)
 
 where mean(a_s, b_t) = pi_s a_s + sum over t != s of pi_t b_t and pi is any point of a box in the
-simplex. h is convex and g concave in w, so the set is; it is the intersection of the polytopes of
-all coefficients at once, and a polytope itself (the boxes have finitely many vertices), with far
-too many rows to list.
+simplex. h is convex and g concave in w, so the set is convex; it is the intersection of the
+polytopes of all coefficients at once, and a polytope itself (the boxes have finitely many
+vertices), with far too many rows to list.
+
+h and g need no list, for p.w over a box is a fractional knapsack: p takes the lower ends, and then
+fills up the largest w first for h, the smallest first for g (`extremes`). So one sort of w decides
+membership (`excess`), and tells the coefficients of the rows that w violates most (`cuts`).
+
+For example, at the point (1/2, 1/2) v = (0.6, 0.4) has w = (1.2, 0.8). Let the box of every s be
+0.4 <= p <= 0.6: h = 0.6 * 1.2 + 0.4 * 0.8 = 1.04 and g = 0.4 * 1.2 + 0.6 * 0.8 = 0.96. So v is a
+member for a ratio of 1.1, where h may be up to 1.056.
 """
 
 from __future__ import annotations
@@ -142,11 +150,13 @@ class UncertainSet:
 
         The free mass is what the lower ends leave of 1; the extremes spread it over the widths.
         """
+        # A last coordinate of no width stands in for symbols without a point, where there are none.
         missing = self.n + 1 - self.lower.shape[1]
         lower = np.pad(self.lower, ((0, 0), (0, missing)))
         upper = np.pad(self.upper, ((0, 0), (0, missing)))
-        room = np.maximum(1.0 - lower.sum(axis=1), 0.0)
-        return lower, upper - lower, room
+        # Below zero by rounding only: the boxes were checked.
+        free_mass = np.maximum(1.0 - lower.sum(axis=1), 0.0)
+        return lower, upper - lower, free_mass
 
     def extremes(self, points: ArrayLike) -> tuple[Array, Array]:
         """h and g of every point, (k, S) each.
@@ -164,16 +174,17 @@ class UncertainSet:
         order = np.argsort(-w, axis=1, kind="stable")
         falling = np.take_along_axis(w, order, axis=1)
         rising = falling[:, ::-1]
-        lower, width, room = self.boxes
+        lower, width, free_mass = self.boxes
         largest = np.empty((len(v), len(lower)))
         smallest = np.empty((len(v), len(lower)))
         for s in range(len(lower)):
-            free = width[s][order]
-            base = w @ lower[s]
-            most = _filled(free, room[s])
-            least = _filled(free[:, ::-1], room[s])
-            largest[:, s] = base + (most * falling).sum(axis=1)
-            smallest[:, s] = base + (least * rising).sum(axis=1)
+            # Widths in the order of falling w: one sort serves all boxes, and both extremes.
+            widths = width[s][order]
+            at_lower_ends = w @ lower[s]
+            added_from_top = _filled(widths, free_mass[s])
+            added_from_bottom = _filled(widths[:, ::-1], free_mass[s])
+            largest[:, s] = at_lower_ends + (added_from_top * falling).sum(axis=1)
+            smallest[:, s] = at_lower_ends + (added_from_bottom * rising).sum(axis=1)
         return largest, smallest
 
     def excess(self, points: ArrayLike) -> Array:
@@ -188,6 +199,7 @@ class UncertainSet:
         # A set without any inequality is never violated.
         worst = [np.full(len(h), -np.inf)]
         if np.isfinite(self.ratio):
+            # h_s <= ratio g_t is hardest for the t != s of least g_t.
             least_other = np.empty_like(h)
             for s in range(h.shape[1]):
                 others = np.delete(g, s, axis=1)
@@ -237,6 +249,7 @@ class UncertainSet:
 
         The ends of these boxes were rounded outwards, and the entries are sums of rounded products.
         """
+        # Entries are at most ratio (or most) times a mean of p, less another one.
         largest = 1.0
         for factor in (self.ratio, self.most):
             if np.isfinite(factor):
@@ -285,9 +298,10 @@ class UncertainSet:
         a_s is ``special[s]`` and comes from its special row.
         """
         size = len(values)
-        c = np.tile(values, (size, 1))
-        np.fill_diagonal(c, special)
-        weights = _extreme_weights(sign * c, self.share_lower, self.share_upper)
+        averaged = np.tile(values, (size, 1))
+        np.fill_diagonal(averaged, special)
+        weights = _extreme_weights(sign * averaged, self.share_lower, self.share_upper)
+        # All rows with their weights, and then the special one in the place of row s.
         share = np.diagonal(weights)[:, None]
         return weights @ rows + share * (special_rows - rows)
 
@@ -311,10 +325,10 @@ def _with_rest(side: Array, members: NDArray[np.intp]) -> Array:
     return np.column_stack([side[:, members], rest])
 
 
-def _filled(capacity: Array, room: Array | float) -> Array:
-    """How much of each capacity the room fills, along the last axis from the first entry on."""
+def _filled(capacity: Array, mass: Array | float) -> Array:
+    """How much of each capacity the mass fills, along the last axis from the first entry on."""
     before = np.cumsum(capacity, axis=-1) - capacity
-    return np.clip(room - before, 0.0, capacity)
+    return np.clip(mass - before, 0.0, capacity)
 
 
 def extreme_means(
@@ -324,21 +338,21 @@ def extreme_means(
 
     Mean s is of the `values` (k, S), with ``special[:, s]`` in place of ``values[:, s]``.
     """
-    c = np.repeat(values[:, None, :], values.shape[1], axis=1)
+    averaged = np.repeat(values[:, None, :], values.shape[1], axis=1)
     # This view of the diagonals of all k matrices can be written to.
-    np.einsum("kss->ks", c)[:] = special
-    return (c * _extreme_weights(sign * c, low, high)).sum(axis=2)
+    np.einsum("kss->ks", averaged)[:] = special
+    return (averaged * _extreme_weights(sign * averaged, low, high)).sum(axis=2)
 
 
-def _extreme_weights(c: Array, low: Array, high: Array) -> Array:
-    """Probability vectors in a box that minimise the inner product with each row of c.
+def _extreme_weights(costs: Array, low: Array, high: Array) -> Array:
+    """Probability vectors in a box that minimise the inner product with each row of costs.
 
-    The free mass goes to the least entries first, as far as their widths allow.
+    The free mass goes to the least costs first, as far as their widths allow.
     """
-    order = np.argsort(c, axis=-1, kind="stable")
-    widths = np.broadcast_to(high - low, c.shape)
-    free = np.take_along_axis(widths, order, axis=-1)
-    room = np.maximum(1.0 - low.sum(axis=-1), 0.0)[..., None]
-    weights = np.empty_like(c)
-    np.put_along_axis(weights, order, _filled(free, room), axis=-1)
-    return low + weights
+    order = np.argsort(costs, axis=-1, kind="stable")
+    widths = np.broadcast_to(high - low, costs.shape)
+    cheapest_first = np.take_along_axis(widths, order, axis=-1)
+    free_mass = np.maximum(1.0 - low.sum(axis=-1), 0.0)[..., None]
+    added = np.empty_like(costs)
+    np.put_along_axis(added, order, _filled(cheapest_first, free_mass), axis=-1)
+    return low + added

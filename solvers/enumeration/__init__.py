@@ -1,6 +1,16 @@
 """All vertices of a polytope: `vertices` chooses the algorithm and holds it to its limits.
 
-Each algorithm has a file: `pivot` walks from basis to basis, `cdd` calls cddlib.
+1. The rows are counted as they are without auxiliary variables (`explicit_rows`): eliminating them
+   may make exponentially many, and then nothing is listed.
+2. `pivot` walks from basis to basis, at first for some 20 ms only. Small polytopes are finished by
+   then.
+3. Larger ones are estimated (`estimate`), and refused at once where the estimate is twice a limit.
+   Else the walk begins anew, with as many bases as the limits allow.
+4. Where rounding defeats the walk, "auto" calls cddlib (`cdd`), if there are at most `MOST_BY_CDD`
+   vertices.
+
+For example, three coordinates with v_1 <= 0.5 leave of the triangle (1, 0, 0), (0, 1, 0), (0, 0, 1)
+the vertices (0, 0, 1), (0, 1, 0), (0.5, 0, 0.5) and (0.5, 0.5, 0), in this order.
 """
 
 from __future__ import annotations
@@ -99,6 +109,7 @@ def vertices(
         max_vertices=max_vertices, memory_limit=memory_limit, end=end
     )
     rows = _listable_rows(polytope)
+    # Pivoting comes first: it can be stopped, and in doubles cddlib may lose vertices silently.
     try:
         if method in (AUTO, pivot.PIVOT):
             return _by_pivoting(polytope, rows, limits)
@@ -126,6 +137,7 @@ def _by_cdd(polytope: Polytope, method: str, limits: ListingLimits) -> Vertices:
     """All vertices, by cddlib; it cannot be stopped, so their number is estimated first."""
     _refuse_if_too_large(polytope, limits)
     listed = by_cdd(polytope, method)
+    # The estimate may have been too low.
     if len(listed) > limits.max_vertices:
         raise TooManyVertices(_too_many(f"{len(listed)} vertices", limits))
     return listed
@@ -146,12 +158,7 @@ def _by_cdd_instead(polytope: Polytope, limits: ListingLimits) -> Vertices:
 
 def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertices:
     """All vertices, by pivoting; TooManyVertices as soon as the walk exceeds a limit."""
-    explicit = polytope.explicit
     most = limits.max_vertices
-    bytes_per_vertex = 8 * explicit.n
-    bytes_per_basis = pivot.bytes_per_basis(explicit.n, explicit.m) + bytes_per_vertex
-    affordable = limits.memory_limit // bytes_per_basis
-    bases = max(1, min(BASES_PER_VERTEX * most, affordable))
     # Small polytopes are listed in the time that an estimate would take.
     trial = TRIAL // pivot.work_per_basis(polytope.n, rows)
     listed: Vertices | None = None
@@ -159,23 +166,37 @@ def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertic
         listed, _ = pivot.attempt(
             polytope, most_bases=trial, most_points=most, seconds=limits.left()
         )
+        # A trial that the clock has stopped says nothing about the size.
         limits.check_time()
     if listed is None:
         _refuse_if_too_large(polytope, limits)
-        listed, seen = pivot.attempt(
-            polytope, most_bases=bases, most_points=most, seconds=limits.left()
+        listed, report = pivot.attempt(
+            polytope,
+            most_bases=_most_bases(polytope.explicit, limits),
+            most_points=most,
+            seconds=limits.left(),
         )
         if listed is None:
+            # The kernel reports any limit alike, and the clock is an error of its own.
             limits.check_time()
             raise TooManyVertices(
-                f"the enumeration exceeded its budget after {seen.bases} bases "
+                f"the enumeration exceeded its budget after {report.bases} bases "
                 f"(max_vertices={most}, memory_limit="
                 f'{limits.memory_limit}); use method="columns", which needs no '
                 "enumeration, or raise the limit"
             )
+    # The trial was given no limit of memory.
     if len(listed) > most or listed.points.nbytes > limits.memory_limit:
         raise TooManyVertices(_too_many(f"{len(listed)} vertices", limits))
     return listed
+
+
+def _most_bases(explicit: Polytope, limits: ListingLimits) -> int:
+    """Bases that a walk may visit: it remembers every one, so memory limits their number, too."""
+    bytes_per_vertex = 8 * explicit.n
+    bytes_per_basis = pivot.bytes_per_basis(explicit.n, explicit.m) + bytes_per_vertex
+    affordable = limits.memory_limit // bytes_per_basis
+    return max(1, min(BASES_PER_VERTEX * limits.max_vertices, affordable))
 
 
 def _refuse_if_too_large(polytope: Polytope, limits: ListingLimits) -> None:
@@ -188,6 +209,7 @@ def _refuse_if_too_large(polytope: Polytope, limits: ListingLimits) -> None:
 
 
 def _too_many(count: str, limits: ListingLimits) -> str:
+    """The message of a refusal, with a way out."""
     return (
         f"the polytope has {count}, too many for max_vertices={limits.max_vertices} or "
         f'memory_limit={limits.memory_limit} bytes; use method="columns", which needs '

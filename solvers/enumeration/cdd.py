@@ -1,5 +1,14 @@
 """Vertices by the double description method of cddlib, in doubles or in exact rationals.
 
+1. `_inequalities` writes the polytope as rows [b, a] with b + a.v >= 0, of doubles or fractions;
+   auxiliary variables are eliminated (Fourier and Motzkin).
+2. cddlib turns them into generators [1, v], one for each vertex v (`_generators`). Whatever else it
+   gives (rays, lines) is a failure, since a polytope has none.
+3. `result` sorts them, merges near ones, and holds each against the original rows.
+
+For example, v_1 <= 0.7 for two coordinates is [-1, 1, 1] (the sum, an equation), [0.7, -1, 0],
+[0, 1, 0] and [0, 0, 1]; the generators are [1, 0.7, 0.3] and [1, 0, 1].
+
 It is the reference for `solvers.enumeration.pivot`. In doubles cddlib gives up on near-tied tables,
 or silently loses vertices (docs/explanation/optimum-theory.md, 'Near-ties that cddlib loses'). So
 it is an independent check, and a way out where rounding defeats pivoting, but not the method of
@@ -31,7 +40,9 @@ ROUNDED = 1e-9
 support."""
 
 Number = float | Fraction
+
 Inequality = list[Number]
+"""[b, a_1, .., a_n] of b + a.v >= 0."""
 
 
 def exact_available() -> bool:
@@ -64,6 +75,7 @@ def by_cdd(polytope: Polytope, method: str) -> Vertices:
             'enumeration "pivot"'
         )
     if exact:
+        # Not `polytope.explicit`, whose elimination in doubles rounds the rows.
         generators = _generators("cdd.gmp", polytope, Fraction, method)
     else:
         generators = _generators("cdd", polytope.explicit, float, method)
@@ -77,6 +89,7 @@ def by_cdd(polytope: Polytope, method: str) -> Vertices:
     points = np.array(generators, dtype=np.float64)
     if not exact:
         points[np.abs(points) < ROUNDED] = 0.0
+        # The entries dropped, and cddlib's own rounding, leave sums that are nearly 1.
         points /= points.sum(axis=1, keepdims=True)
     return finished_vertices(ordered(points), polytope, method, exact=exact)
 
@@ -142,6 +155,8 @@ def _without_last(at_least: list[Inequality]) -> list[Inequality]:
     for low in lower_ends:
         for high in upper_ends:
             pairs = zip(low[:-1], high[:-1], strict=True)
+            # Both multipliers are positive, so the sum of two inequalities is one; the last
+            # entries cancel.
             row = [x * -high[-1] + y * low[-1] for x, y in pairs]
             # A row b >= 0 without variables says nothing, unless b is negative and the set empty.
             if any(row[1:]) or row[0] < 0:

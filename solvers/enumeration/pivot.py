@@ -1,13 +1,18 @@
-"""Vertices by walking from basis to basis, in the compiled kernel `_pivot`.
+"""Vertices by walking from basis to basis (compiled: `_pivot`), and estimates of their number.
 
-A vertex has k positive entries and k - 1 tight rows, so it costs one solve of size k, and all its
-neighbours one ratio test each. Ties are broken by a symbolic push of the bounds; see
-`_pivot_basis.c`.
+*Walk* (`walk`, `attempt`). A basis is a support of k symbols and k - 1 rows that are tight on it;
+these equations and sum v = 1 have one solution, a vertex. A neighbour has one symbol or tight row
+more or less. So a vertex costs one solve of size k and its neighbours one ratio test each, and
+whoever visits the unknown neighbours of every basis meets all vertices
+(docs/explanation/optimum-theory.md, 'By vertices'). Ties are broken by a symbolic push of the
+bounds; see `_pivot.h`.
 
-Their number can be estimated in a few milliseconds. A vertex depends on the columns of its support
-only: it is a vertex of the polytope if and only if it is one of the face spanned by any set of
-columns that contains its support. Count the vertices with k positive entries on the faces of random
-sets of q columns; the mean count times C(n, k) / C(q, k) is an unbiased estimate for all n columns.
+*Estimate* (`estimate`, `_FaceSample`), in a few milliseconds. A vertex depends on the columns of
+its support only: it is a vertex of the polytope if and only if it is one of the face spanned by any
+set of columns that contains its support. Count the vertices with k positive entries on the faces of
+random sets of q columns; the mean count times C(n, k) / C(q, k) is an unbiased estimate for all n
+columns. For example, of n = 40 columns let faces of q = 12 have 30 vertices with k = 2 on average.
+C(40, 2) / C(12, 2) = 780 / 66, so the polytope has about 355 of them.
 """
 
 from __future__ import annotations
@@ -91,6 +96,7 @@ def walk(
     Where a limit stops a walk without points, `sizes` are those of the vertices met so far.
     """
     explicit = polytope.explicit
+    # Every basis has one vertex, so this is no limit of its own.
     if most_points is None:
         most_points = most_bases
     report = _pivot.enumerate_vertices(
@@ -117,27 +123,31 @@ def attempt(
     polytope: Polytope, *, most_bases: int, most_points: int, seconds: float = math.inf
 ) -> tuple[Vertices | None, Walk]:
     """All vertices and the report; None for the vertices where a limit stopped the walk."""
-    seen = walk(
+    report = walk(
         polytope,
         most_bases=most_bases,
         most_points=most_points,
         points=True,
         seconds=seconds,
     )
-    if seen.status == LIMIT:
-        return None, seen
-    if seen.status == EMPTY:
+    if report.status == LIMIT:
+        return None, report
+    if report.status == EMPTY:
         raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
-    if seen.status != DONE:
+    if report.status != DONE:
         raise BackendFailure(
-            f"pivoting met {seen.failures} decisions that rounding makes contradictory; "
+            f"pivoting met {report.failures} decisions that rounding makes contradictory; "
             'use exact cddlib (pycddlib with GMP), or method="columns", which needs no vertices'
         )
-    points = np.frombuffer(seen.points, dtype=np.float64).reshape(-1, polytope.n)
+    points = np.frombuffer(report.points, dtype=np.float64)
     listed = finished_vertices(
-        points, polytope, PIVOT, bases=seen.bases, degenerate=seen.degenerate
+        points.reshape(-1, polytope.n),
+        polytope,
+        PIVOT,
+        bases=report.bases,
+        degenerate=report.degenerate,
     )
-    return listed, seen
+    return listed, report
 
 
 @dataclass(frozen=True)
@@ -164,7 +174,10 @@ class Estimate:
 
 
 def work_per_basis(n: int, m: int) -> int:
-    """Entries of the ratio tests of one basis."""
+    """Entries of the ratio tests of one basis: all columns and the overhead, in every row.
+
+    It only divides budgets of work by the size of a table, so a rough count will do.
+    """
     return (n + 5 + min(2 * m, OVERHEAD)) * (m + 5)
 
 
@@ -176,22 +189,26 @@ def explicit_rows(polytope: Polytope, most: int = MOST_ROWS) -> int:
     """
     if polytope.auxiliary is None:
         return polytope.m
+    # r >= 0 is a row like any other.
     signs = -np.eye(polytope.auxiliary.shape[1])
-    a = np.vstack([polytope.one_sided[1], signs])
-    while a.shape[1]:
-        last = a[:, -1]
-        positive = a[last > 0]
-        negative = a[last < 0]
-        free = a[last == 0]
+    weights = np.vstack([polytope.one_sided[1], signs])
+    while weights.shape[1]:
+        last = weights[:, -1]
+        positive = weights[last > 0]
+        negative = weights[last < 0]
+        free = weights[last == 0]
+        # Each pair of opposite bounds becomes a row. Stopping here keeps the pairs in memory few,
+        # for the number of rows can be squared each time.
         if len(free) + len(positive) * len(negative) > most:
             return most + 1
         pairs = (
             positive[:, None, :-1] * -negative[None, :, -1:]
             + negative[None, :, :-1] * positive[:, None, -1:]
         )
-        flat = pairs.reshape(len(positive) * len(negative), a.shape[1] - 1)
-        a = np.vstack([free[:, :-1], flat])
-    return len(a)
+        flat = pairs.reshape(len(positive) * len(negative), weights.shape[1] - 1)
+        weights = np.vstack([free[:, :-1], flat])
+    # An upper bound: rows that say nothing about v count here, and are dropped there.
+    return len(weights)
 
 
 def few_vertices(polytope: Polytope, most: int) -> Vertices | None:
@@ -203,6 +220,7 @@ def few_vertices(polytope: Polytope, most: int) -> Vertices | None:
     try:
         listed, _ = attempt(polytope, most_bases=bases, most_points=most)
     except BackendFailure:
+        # A list that rounding defeats is not needed: the caller has other methods.
         return None
     return listed
 
@@ -228,6 +246,7 @@ class _FaceSample:
         self._polytope = polytope
         self._rows = rows
         self._n = polytope.n
+        # q of the module's text; with q = n the polytope itself is the only face.
         self._columns = self._n
         if self._n > 2 * FIRST_SAMPLE:
             self._columns = FIRST_SAMPLE
@@ -244,6 +263,8 @@ class _FaceSample:
             face = self._walk()
             if face.status == LIMIT:
                 self._unfinished = max(self._unfinished, self._scaled(face))
+                # Unfinished counts are too small, and faces of different sizes do not mix: begin
+                # anew with smaller ones. They never grow again, or this might not end.
                 if self._columns > 1:
                     self._columns = max(1, self._columns * 3 // 4)
                     growing = False
@@ -267,16 +288,20 @@ class _FaceSample:
             )
             face = self._polytope.restrict(columns)
         work = WORK // SHARE
+        # The whole polytope needs one walk only, so that one may take all the work.
         if self._columns == self._n and not self._unfinished:
             work = WORK
         return walk(face, most_bases=max(1, work // self._work_per_basis()))
 
     def _work_per_basis(self) -> int:
+        """Entries of the ratio tests of one basis of a face."""
         return work_per_basis(self._columns, self._rows)
 
     def _grow(self, face: Walk) -> bool:
         """Take half as many columns again, unless the face shows enough or it is too much work."""
         larger = min(self._n, self._columns + (self._columns + 1) // 2)
+        # A larger face has more bases, too, so this is the least that it costs; one that turns out
+        # too large is given up in `draw`.
         fits = face.bases * work_per_basis(larger, self._rows) <= WORK // SHARE
         if sum(face.sizes) >= ENOUGH or not fits or self._columns == self._n:
             return False
@@ -317,12 +342,15 @@ class _FaceSample:
         ]
         misses_sizes = not counted and any(largest)
         total = mean
+        # What an unfinished face has shown is no unbiased count, but better than a mean that
+        # cannot be trusted.
         if misses_sizes or spread > ROUGH:
             total = max(mean, self._unfinished)
         memory = total * (8 * self._n + self._bases_per_vertex() * self._basis_bytes())
         return Estimate(total, spread, misses_sizes or total > mean, memory)
 
     def _bases_per_vertex(self) -> float:
+        """Above 1 where vertices are degenerate; as on the faces."""
         vertices = sum(sum(face.sizes) for face in self._walks)
         bases = sum(face.bases for face in self._walks)
         if not vertices:
@@ -330,4 +358,5 @@ class _FaceSample:
         return bases / vertices
 
     def _basis_bytes(self) -> int:
+        """Memory of the walk over the whole polytope for one basis."""
         return bytes_per_basis(self._n, self._rows)

@@ -1,7 +1,11 @@
 """Limits and result of an enumeration, and the last steps that all algorithms share.
 
-An algorithm lists points in any order, with repetitions. The last steps are the same for all: sort,
-drop the repeated ones, and hold every point against the original rows before it is called a vertex.
+`ListingLimits` are checked numbers and an end; `Vertices` is the result. An algorithm lists points
+in any order, with repetitions. The last steps are the same for all:
+
+1. `ordered` sorts them and drops the repeated ones: of (0.5, 0.5, 0) and (0.5, 0.5 - 1e-13, 1e-13)
+   the first stays, which has fewer positive entries. (The walk of `pivot` does so itself.)
+2. `finished_vertices` holds every point against the original rows before it is called a vertex.
 """
 
 from __future__ import annotations
@@ -100,9 +104,17 @@ class Vertices:
 
 
 def finished_vertices(
-    points: Array, polytope: Polytope, method: str, *, exact: bool = False, **seen: int
+    points: Array,
+    polytope: Polytope,
+    method: str,
+    *,
+    exact: bool = False,
+    **counts: int,
 ) -> Vertices:
-    """Check ordered, distinct points against the original rows and seal them."""
+    """Check ordered, distinct points against the original rows and seal them.
+
+    `counts` are `bases` and `degenerate` of the result, where the algorithm has them.
+    """
     explicit = polytope.explicit
     # A row is only as accurate as its largest entry.
     size = np.abs(explicit.rows).max(axis=1, initial=0.0)
@@ -121,7 +133,7 @@ def finished_vertices(
                 'method="columns", which needs no vertices'
             )
     points.setflags(write=False)
-    return Vertices(points, method, exact, **seen)
+    return Vertices(points, method, exact, **counts)
 
 
 def ordered(points: Array) -> Array:
@@ -140,7 +152,7 @@ def ordered(points: Array) -> Array:
     key = key[order]
     support = np.count_nonzero(points, axis=1)
     dropped = np.zeros(len(points), dtype=bool)
-    # Entries of the direction are at most 1.
+    # Entries of the direction are at most 1, so the keys differ by n tolerances at most.
     window = points.shape[1] * MERGE_TOLERANCE
     for i in np.flatnonzero(np.diff(key) <= window).tolist():
         if dropped[i]:
@@ -151,8 +163,10 @@ def ordered(points: Array) -> Array:
             if dropped[j] or apart > MERGE_TOLERANCE:
                 continue
             dropped[j] = True
+            # Zeros are exact where an algorithm finds them: an entry of 1e-13 is its rounding.
             if support[j] < support[i]:
                 points[i] = points[j]
                 support[i] = support[j]
     points = points[~dropped]
+    # lexsort takes its last key first.
     return np.ascontiguousarray(points[np.lexsort(points.T[::-1])])

@@ -2,8 +2,9 @@
 
 Take the symmetric matrices that are one on the diagonal and wherever two vertices are not adjacent,
 with free entries where they are: theta(G) is the least of their largest eigenvalues. So every such
-matrix proves an upper bound of theta(G), whatever its origin. Clarabel proposes one, and callers
-bound its largest eigenvalue anew.
+matrix proves an upper bound of theta(G), whatever its origin. `theta_matrix` lets Clarabel minimise
+t over t I - M >= 0 (no negative eigenvalue), with one variable for each edge, and callers bound the
+largest eigenvalue of the M that it proposes anew.
 
 For example, the pentagon has theta = sqrt(5), from a matrix with (sqrt(5) - 3) / 2 at its edges.
 """
@@ -35,8 +36,10 @@ def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
         If Clarabel gives no matrix.
     """
     matrix = np.ones((vertices, vertices))
+    # Without edges nothing is free, and the matrix of ones has the largest eigenvalue n.
     if not len(edges):
         return matrix
+    # Slow to import, and only used here.
     import cvxpy
     from scipy.sparse import csr_array
 
@@ -68,6 +71,7 @@ def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
         raise BackendFailure(
             f"Clarabel ended with '{problem.status}' and no matrix for the theta number"
         )
+    # Symmetric to the last digit, whatever Clarabel's own matrix is.
     matrix[edges[:, 0], edges[:, 1]] += free.value
     matrix[edges[:, 1], edges[:, 0]] += free.value
     return matrix

@@ -31,7 +31,7 @@ from solvers import (
     Points,
     TooManyVertices,
 )
-from solvers.programs.highs import HighsMaster, MasterStatus
+from solvers.programs.master import HighsMaster, MasterStatus
 from tests.cases.designs import is_private
 
 OPTIMUM = 0.8508

@@ -25,7 +25,7 @@ from solvers import (
     results,
 )
 from solvers.generation import IDLE_ROUNDS, Generation, envelope_bound
-from solvers.programs.highs import HighsMaster, MasterSolution, MasterStatus, PriceBox
+from solvers.programs.master import HighsMaster, MasterSolution, MasterStatus, PriceBox
 from tests.solvers.reference import Exact, exact, lift_matrix, not_above, random_table
 
 

@@ -1,0 +1,275 @@
+"""The master program of an envelope, which grows by columns and keeps its basis in HiGHS.
+
+    minimise cost.w   over   sum_k w_k v_k = point,  w >= 0
+
+`HighsMaster.add` appends columns v_k, and `solve` gives the weights w and the prices y, the duals
+of the equations. For example, at the point (0.5, 0.5) the columns (0.2, 0.8) and (0.8, 0.2) of cost
+0.5 have the weights (0.5, 0.5) and the prices (0.5, 0.5); a column helps if it costs less than
+y.v = 0.5.
+
+*Price box.* While the columns do not decompose the point, slacks make up for it: a missing unit of
+coordinate j costs upper_j, a unit too much brings lower_j. By duality the prices then stay within
+lower <= y <= upper. Closing the box bounds all slacks by 0.
+
+*Scale.* Row j is divided by about the point's entry p_j and column k multiplied by about the
+largest weight that it can have, both by powers of two (exact). So every entry is at most about one,
+absolute tolerances of the simplex are relative to each p_j, and a coordinate of probability 1e-15
+is met as exactly as one of 0.1. `_run` undoes the scale.
+
+*Failures.* A solve that fails, or misses its equations, is repeated from nothing with the options
+of `OTHER_WAYS`. The residual is computed here, not taken from HiGHS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from solvers.points import Array, Points
+from solvers.programs.highs import SHARP, highs_with, set_options
+
+FEASIBILITY = 1e-7
+"""Largest residual of the equations of a usable solution, relative to about each entry of the
+point: the default tolerance of HiGHS. Channels are verified exactly before a release; this only
+catches output of HiGHS that is no solution."""
+
+DUAL_SIMPLEX = 1
+"""HiGHS's number of its dual simplex method."""
+
+PRIMAL_SIMPLEX = 4
+"""HiGHS's number of its primal simplex method.
+
+New columns and new box costs keep the old basis primal feasible, so the primal simplex continues
+from it. Closing the box keeps it dual feasible, so there the dual simplex continues.
+"""
+
+OPTIONS: dict[str, str | int | float] = SHARP | {
+    # Presolve would throw the warm basis away, and costs more than it saves on wide programs.
+    "presolve": "off",
+    # The program is scaled already. A basis that is feasible after further scaling need not be so
+    # before, and with weights of -1e-7 it would decompose another point.
+    "simplex_scale_strategy": 0,
+}
+
+OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
+    # The old basis can lead into numerical trouble that a new start avoids.
+    {},
+    # What defeats one method, without scaling, need not defeat another one with it.
+    {"simplex_strategy": DUAL_SIMPLEX, "simplex_scale_strategy": 2},
+    {"presolve": "on", "simplex_scale_strategy": 2},
+    {"solver": "ipm"},
+    # Blunt rather than none: the residual says how far such a solution can be used.
+    {"primal_feasibility_tolerance": 1e-8, "dual_feasibility_tolerance": 1e-8},
+)
+"""Options tried in turn, from nothing, where a solve fails."""
+
+ACCURACY = 1e-9
+"""Residual, ten times the tolerance of `SHARP`, from which a solve is repeated from nothing."""
+
+LARGEST_SCALE = 2.0**60
+"""Rows of rarer coordinates (of probability below 1e-18) are not scaled any further."""
+
+
+@dataclass(frozen=True, eq=False)
+class PriceBox:
+    """lower <= prices <= upper, per coordinate: keeps prices from jumping while columns are few.
+
+    In the primal program missing mass of a coordinate costs `upper`, and surplus mass brings
+    `lower`.
+    """
+
+    lower: Array
+    upper: Array
+
+
+class MasterStatus(StrEnum):
+    """How a solve of the master ended."""
+
+    OPTIMAL = "optimal"
+    TIME_LIMIT = "time limit reached: allow more seconds"
+    FAILED = "HiGHS failed"
+
+
+@dataclass(frozen=True, eq=False)
+class MasterSolution:
+    """Weights (k,), prices (n,) and value ``prices.point`` of one solve.
+
+    `slack` is the mass that the box paid for; `residual` is the worst error of an equation, with
+    the slack included.
+    """
+
+    status: MasterStatus
+    weights: Array
+    dual: Array
+    value: float
+    slack: float
+    residual: float
+
+    @property
+    def is_optimal(self) -> bool:
+        """Claimed optimal by HiGHS, finite, and its equations hold to `FEASIBILITY`."""
+        finite = bool(np.isfinite(self.dual).all() and np.isfinite(self.weights).all())
+        return (
+            self.status is MasterStatus.OPTIMAL
+            and finite
+            and self.residual <= FEASIBILITY
+        )
+
+
+class HighsMaster:
+    """The master program over the columns so far; see the module's text.
+
+    The first 2n columns of HiGHS are the two sides of the price box, the others those of `add`.
+    """
+
+    def __init__(self, target: Array) -> None:
+        import highspy
+
+        self._target = np.array(target, dtype=np.float64)
+        # Factor of each row, and below of each column.
+        positive = np.where(self._target > 0.0, self._target, 1.0)
+        self._rows = np.minimum(np.exp2(-np.round(np.log2(positive))), LARGEST_SCALE)
+        self._columns = np.zeros(0)
+        self._statuses = highspy.HighsModelStatus
+        self._inf = highspy.kHighsInf
+        self._highs = highs_with(OPTIONS)
+        n = len(target)
+        scaled = self._target * self._rows
+        self._highs.addRows(n, scaled, scaled, 0, np.zeros(n, np.int32), [], [])
+        # Both sides of the price box, closed at first: missing mass, then mass too much.
+        side = np.arange(n, dtype=np.int32)
+        self._sides = np.arange(2 * n, dtype=np.int32)
+        for sign in (1.0, -1.0):
+            self._highs.addCols(
+                n,
+                np.zeros(n),
+                np.zeros(n),
+                np.zeros(n),
+                n,
+                side,
+                side,
+                np.full(n, sign),
+            )
+        self._box: PriceBox | None = None
+
+    def add(self, points: Points, costs: Array) -> None:
+        """Append columns, scaled by powers of two so that their largest entries are about one."""
+        k = len(points)
+        if not k:
+            return
+        starts = points.indptr[:-1]
+        # Entry v_j / p_j: the largest of a column is one over the largest weight it can have.
+        entries = points.data * self._rows[points.indices]
+        largest = np.maximum.reduceat(entries, starts)
+        positive = np.maximum(largest, np.finfo(np.float64).tiny)
+        scale = np.exp2(-np.round(np.log2(positive)))
+        self._columns = np.concatenate([self._columns, scale])
+        scaled = entries * scale[points.owner]
+        self._highs.addCols(
+            k,
+            # A unit of the scaled column is `scale` units of the column, and costs as much.
+            costs * scale,
+            np.zeros(k),
+            np.full(k, self._inf),
+            len(scaled),
+            starts,
+            points.indices,
+            scaled,
+        )
+
+    def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
+        """Optimise from the last basis; where that fails, with `OTHER_WAYS`."""
+        highs = self._highs
+        self._set_box(box)
+        # HiGHS counts the time of all runs of one object together.
+        end = highs.getRunTime() + max(time_limit, 0.0)
+        highs.setOptionValue("time_limit", min(end, self._inf))
+        solution = self._run()
+        # The dual simplex was for a box just closed; columns and costs to come are for the primal.
+        highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
+        # Prices in a box only guide local searches, so only weights without one must be accurate.
+        accurate = box is not None or solution.residual <= ACCURACY
+        if solution.is_optimal and accurate:
+            return solution
+        return self._otherwise(solution)
+
+    def _otherwise(self, solution: MasterSolution) -> MasterSolution:
+        """The solution by the first of `OTHER_WAYS` that finds a better one; else the given one."""
+        highs = self._highs
+        for way in OTHER_WAYS:
+            if solution.status is MasterStatus.TIME_LIMIT:
+                break
+            highs.clearSolver()
+            set_options(highs, way)
+            retried = self._run()
+            # The next solve begins with the usual options again, whatever this way has set.
+            set_options(highs, {**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
+            # A solution that is merely inaccurate is replaced only by a more accurate one.
+            worse = solution.is_optimal and solution.residual <= retried.residual
+            better = retried.is_optimal and not worse
+            if better or retried.status is MasterStatus.TIME_LIMIT:
+                solution = retried
+            if solution.is_optimal:
+                break
+        return solution
+
+    def _run(self) -> MasterSolution:
+        """Run HiGHS once; the solution in unscaled units, its residual computed anew."""
+        highs = self._highs
+        n = len(self._target)
+        highs.run()
+        status = MasterStatus.FAILED
+        if highs.getModelStatus() == self._statuses.kOptimal:
+            status = MasterStatus.OPTIMAL
+        elif highs.getModelStatus() == self._statuses.kTimeLimit:
+            status = MasterStatus.TIME_LIMIT
+        solution = highs.getSolution()
+        primal = np.array(solution.col_value, dtype=np.float64)
+        dual = np.array(solution.row_dual, dtype=np.float64)
+        activity = np.array(solution.row_value, dtype=np.float64)
+        # After some failures HiGHS has no solution at all, and returns empty lists.
+        if len(dual) != n or len(primal) != highs.getNumCol():
+            return MasterSolution(
+                MasterStatus.FAILED, primal[:0], np.zeros(n), np.inf, np.inf, np.inf
+            )
+        # The two sides of the box are the first columns.
+        slack = primal[: 2 * n]
+        # Weights below zero within the tolerance count as zero; the residual includes the error.
+        weights = np.maximum(primal[2 * n :], 0.0) * self._columns
+        missed = np.abs(activity - self._target * self._rows).max()
+        worst = float(max(missed, -primal.min(), 0.0))
+        if self._box is None:
+            # A closed box may hold no mass: what it holds is missing from the weights.
+            worst = max(worst, float(np.abs(slack).max()))
+        # Row j was multiplied by r_j, so its price is that of 1 / r_j units of the coordinate.
+        dual *= self._rows
+        missing = float((slack.reshape(2, n) / self._rows).sum())
+        return MasterSolution(
+            status, weights, dual, float(dual @ self._target), missing, worst
+        )
+
+    def _set_box(self, box: PriceBox | None) -> None:
+        """Open, move or close the price box, and choose a simplex method that keeps the basis."""
+        if box is self._box:
+            return
+        highs = self._highs
+        if box is None:
+            highs.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
+            self._set_largest_slack(0.0)
+        else:
+            highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
+            if self._box is None:
+                self._set_largest_slack(self._inf)
+            # Surplus enters with the sign -1, so what it brings is a negative cost; a unit of a
+            # scaled row is 1 / r_j units of mass.
+            costs = np.stack([box.upper, -box.lower]) / self._rows
+            highs.changeColsCost(len(self._sides), self._sides, costs.ravel())
+        self._box = box
+
+    def _set_largest_slack(self, largest: float) -> None:
+        """Bound both sides of the box: 0 closes it."""
+        count = len(self._sides)
+        top = np.full(count, largest)
+        self._highs.changeColsBounds(count, self._sides, np.zeros(count), top)
