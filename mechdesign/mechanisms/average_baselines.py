@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.channel.record import AverageBudget
+from mechdesign.mechanisms.average_budgets import in_solver_unit
 from mechdesign.mechanisms.averages import (
     NO_PROMISE,
     SHRUNK,
-    in_solver_unit,
     verified_within,
     with_own_lifts,
 )
