@@ -23,7 +23,7 @@ from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms.averages import NO_PROMISE, for_average
-from mechdesign.mechanisms.binning import binned_for, refuse_identifier
+from mechdesign.mechanisms.binning import binned_for
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.heuristic_options import STANDARD
 from mechdesign.mechanisms.least_cost import least_cost
@@ -38,6 +38,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.mechanisms.task_design import for_task
+from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
