@@ -2,7 +2,15 @@
 
 A round minimises the cost, or the largest of the tangents so far (Kelley 1960, "The cutting-plane
 method for solving convex programs"), over the channels W(y|x) that keep the constraints and the
-promise. Its multipliers prove the bound that `least_cost_convex` describes.
+promise.
+
+1. `Round` builds the program: rows of W that sum to 1, the rows of the promise on each column of W
+   (`_polytope_levels`, or `_separated_levels` for an uncertain set), and the user's constraints.
+2. `solve` runs it, by HiGHS if all of it is linear and by Clarabel if not.
+3. Its multipliers prove a bound (`_bound`): the tangent of the cost plus those of the constraints
+   (`ConvexModel.priced`) is a linear cost, for which `solvers.assignment` has a bound. Why it holds
+   is said in `least_cost_convex`.
+4. The solution is cleaned of noise (`_shares`).
 
 Invariant: the bound holds for any multipliers of the right signs, so it never rests on the
 solver's own claim of optimality.
@@ -157,6 +165,7 @@ class Round:
         self.separated = separated
         goal = model.cost
         if tangents:
+            # The least variable above all tangents is the largest of them, in linear rows.
             goal = cp.Variable()
         self._above: list[Any] = []
         for tangent in tangents:
@@ -178,8 +187,11 @@ class Round:
         n = self.problem.n
         p = self.problem.masses
         images, offset, auxiliary = self.problem.sides
+        # The posterior of y is p W(y|.) / P(y). Its rows stay the same times a positive factor, and
+        # without the division by P(y) they are linear in W.
         level = ((images - offset[:, None]) * p) @ self.model.w @ np.diag(1.0 / p)
         if auxiliary.shape[1]:
+            # The polytope of some notions is a projection, with further variables for each column.
             lifting = cp.Variable((auxiliary.shape[1], n), nonneg=True)
             level = level + auxiliary @ lifting
         return level
