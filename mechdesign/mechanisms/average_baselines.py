@@ -2,10 +2,14 @@
 
 Greedy merging (Makhdoumi et al. 2014) and the best of several restarts of the convex-concave
 procedure are local searches: their channels are real, and nothing is proven about better ones.
-`baseline` runs one of them (`solvers.funnel_baselines`), rounds its channel to integers and
-verifies it like the optimum of `averages`. A channel that leaks too much is *thinned*: it answers
-only a share of the records, and nothing for the others. Half the records, for example, leak half as
-much (in the unit of the solver) and keep half the information.
+
+1. `baseline` runs one of them for a budget a little below the one that was asked for
+   (`solvers.funnel_baselines`).
+2. A channel that leaks too much is *thinned*: it answers only a share of the records, and nothing
+   for the others. Half the records, for example, leak half as much (in the unit of the solver) and
+   keep half the information.
+3. It is rounded to integers and verified like the optimum of `averages`. If its integers exceed the
+   budget, it is thinned a little more.
 """
 
 from __future__ import annotations

@@ -4,11 +4,16 @@ promised together.
 A channel for boxes is designed on the records outside of the slice. More boxes tell more of a row,
 but each then has fewer records, so that its intervals are wider and the robust channel must blur
 more. A rare sensitive value has wide intervals too, until it is promised together with others. How
-these balance is not known beforehand, so `BoxPlanner` tries it: `plan` designs channels for the
-slice alone and keeps what such a channel keeps most of. The trial table is that of the slice, its
-counts multiplied to the number of the other records, because the width of the intervals depends on
-that number. For example, with 300 records of the slice and 2,700 others, a box with 10 records of
-the slice is tried with 90.
+these balance is not known beforehand, so `BoxPlanner` tries it on the slice:
+
+1. `plan` goes through the groupings of sensitive values (`box_groups`), from the fewest values
+   together to the most, until enough is kept.
+2. For each, `_most_promising` tries numbers of boxes (`COUNTS`), and then other trees for the best
+   number (`PENALTIES`).
+3. Each trial is worth the information that a channel keeps which is designed for the slice alone
+   (`_worth`). The counts of its table are multiplied to the number of the other records, because
+   the width of the intervals depends on that. For example, with 300 records of the slice and 2,700
+   others, a box with 10 records of the slice is tried with 90.
 
 Nothing here looks at the records outside of the slice but their number. So boxes and groups are
 fixed when those are counted (`GroupedRows.joint`), which Proposition 4 of
@@ -88,8 +93,8 @@ class StratumRecords:
 
     def entropy(self) -> float:
         """Entropy in nats of the released columns on the slice."""
-        _, place = np.unique(self.codes, axis=0, return_inverse=True)
-        sums = np.bincount(place.ravel(), self.learning)
+        _, row = np.unique(self.codes, axis=0, return_inverse=True)
+        sums = np.bincount(row.ravel(), self.learning)
         return entropy(sums / sums.sum())
 
 

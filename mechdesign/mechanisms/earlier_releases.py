@@ -1,11 +1,15 @@
 """A channel after other releases of the same record: the remaining budget and the joint leakage.
 
-`designing` calls `check_room` before a design, since a constant cannot mend a promise that earlier
-releases break, and `spending` after it. The promise itself is in the rules: the new channel keeps
-it together with every combination of earlier outputs (`auditing.demands`). For example, if a first
-release makes a secret 1.5 times as likely and the promise allows a factor of 2, the second one may
-add a factor of 4/3 to that output. `spending` computes the joint leakage in another way
-(`auditing.joint_leakage`), so that an error of one of them shows.
+The promise itself is in the rules: the new channel keeps it together with every combination of
+earlier outputs (`auditing.demands`). For example, if a first release makes a secret 1.5 times as
+likely and the promise allows a factor of 2, the second one may add a factor of 4/3 to that output.
+`designing` calls two functions:
+
+1. `check_room` before a design: a constant cannot mend a promise that earlier releases break.
+2. `spending` after it. It refuses a budget that is used up, and computes the joint leakage in
+   another way (`auditing.joint_leakage`), so that an error of one of them shows. To the result it
+   adds what all releases keep together, and what one channel for all their columns would keep
+   (`_at_once`).
 """
 
 from __future__ import annotations
