@@ -26,12 +26,9 @@ import numpy as np
 
 from mechdesign.channel.box_channel import BoxPart
 from mechdesign.core.integers import Integers
-from mechdesign.mechanisms.box_plan import (
-    BoxPlanner,
-    StratumRecords,
-    design_for_boxes,
-)
+from mechdesign.mechanisms.box_plan import BoxPlanner, design_for_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.mechanisms.box_rows import StratumRecords
 from mechdesign.mechanisms.optimal import X_IS_PRIVATE
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.records import Records

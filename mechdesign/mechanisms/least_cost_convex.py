@@ -34,13 +34,8 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.least_cost_round import (
-    ConvexModel,
-    Round,
-    SeparatedRows,
-    Tangent,
-    largest,
-)
+from mechdesign.mechanisms.least_cost_model import ConvexModel, Tangent, largest
+from mechdesign.mechanisms.least_cost_round import Round, SeparatedRows
 from mechdesign.tables.joint import Joint
 from solvers import Array
 from solvers.assignment import Assigned, Assignment
