@@ -81,9 +81,9 @@ def baseline(
     """
     started = time.perf_counter()
     end = time.monotonic() + time_limit
-    whole = in_solver_unit(budget.measure, budget.budget)
+    largest = in_solver_unit(budget.measure, budget.budget)
     # A little below the budget, as the optimum: rounding to integers may add to the leakage.
-    most = whole * (1.0 - SHRUNK[0])
+    most = largest * (1.0 - SHRUNK[0])
     if name == GREEDY:
         best = greedy_merging(joint.p, budget.measure, budget=most, end=end)
     else:
@@ -91,8 +91,11 @@ def baseline(
     channels: list[tuple[Array, Points]] = []
     for share in SHRUNK:
         # The same channel, which answers nothing a little more often each time.
-        smaller = thinned(joint.p, budget.measure, best.channel, whole * (1.0 - share))
+        smaller = thinned(
+            joint.p, budget.measure, best.channel, largest * (1.0 - share)
+        )
         channels.append(_weighted(joint, smaller.channel))
+    # Posteriors of all symbols, as in `averages`, and no promise on single lifts.
     rules = replace(Rules(joint, NO_PROMISE), by_symbol=True)
     rounded, (verdict,) = verified_within(rules, [budget], channels)
     rounded = with_own_lifts(rounded, joint)
@@ -108,6 +111,6 @@ def baseline(
 
 def _weighted(joint: Joint, channel: Array) -> tuple[Array, Points]:
     """Weights P(y), (k,), and posteriors, (k, n), of a channel P(y | x), (n, k)."""
-    mass = joint.p_x @ channel
-    posteriors = (joint.p_x[:, None] * channel / mass).T
-    return mass, Points.from_dense(posteriors)
+    weights = joint.p_x @ channel
+    posteriors = (joint.p_x[:, None] * channel / weights).T
+    return weights, Points.from_dense(posteriors)

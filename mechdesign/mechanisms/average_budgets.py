@@ -86,6 +86,7 @@ def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
     """One budget, in the unit of its measure or as a share of what X itself leaks."""
     _check_known(measure)
     name = f"the average {measure}"
+    # Texts come from the command line, where every budget is one.
     if isinstance(value, str) and value.endswith("%"):
         budget = _share_of_own_leakage(measure, name, value, joint)
     else:
@@ -106,6 +107,7 @@ def _share_of_own_leakage(measure: str, name: str, text: str, joint: Joint) -> f
         raise InputError(f"{name} ({text}) must be above 0 and at most 100 %")
     budget = share * own_leakage(joint, measure)
     if not budget > 0.0:
+        # Where X leaks nothing, every channel keeps every budget, and a share of 0 is no budget.
         raise InputError(NOTHING_TO_LIMIT)
     return budget
 
@@ -132,6 +134,7 @@ def in_solver_unit(measure: str, leakage: float) -> float:
 
 def own_leakage(joint: Joint, measure: str) -> float:
     """What X itself leaks about S on average, which no channel exceeds (data processing)."""
+    # The identity as a channel, so that the exact audit computes it like any other leakage.
     n = len(joint.useful)
     rows = IntegerRows.of_pairs([[x, 1] for x in range(n)], n)
     channel = Channel(joint.useful, joint.useful.names, rows, 1, joint)

@@ -114,6 +114,7 @@ def for_average(
 
     rounded, verdicts = verified_within(rules, budgets, candidates())
     if alone:
+        # `NO_PROMISE` must not be in the record of a channel.
         rounded = with_own_lifts(rounded, joint)
     worth = utility(rounded.channel, joint)
     certificate = _certificate(optima, joint, worth.nmi)
@@ -256,7 +257,7 @@ def verified_within(
         verdicts = average_verdicts(rounded.channel, rules.joint, budgets)
         if all(verdict.kept for verdict in verdicts):
             return rounded, verdicts
-    # One output for all symbols.
+    # A constant, one output for all symbols.
     everything = [list(range(len(rules.joint.useful)))]
     rounded = partition_channel(everything, rules)
     verdicts = average_verdicts(rounded.channel, rules.joint, budgets)

@@ -99,6 +99,7 @@ def _distances(
     """A trial for each number of bins, in ascending order."""
     joint = request.joint
     part = joint.useful.columns.index(column)
+    # A missing value, the empty text, is a symbol beside the bins.
     values = {symbol[part] for symbol in joint.useful.symbols} - {""}
     seconds = CURVE_SECONDS
     if request.time_limit is not None:

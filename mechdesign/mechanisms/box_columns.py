@@ -43,15 +43,18 @@ def columns_kept(
         Records of each row that count.
     """
     part_of = {part.stratum: part for part in parts}
-    strata, place = np.unique(records.codes[:, :given], axis=0, return_inverse=True)
+    strata, stratum_of_row = np.unique(
+        records.codes[:, :given], axis=0, return_inverse=True
+    )
     total = float(counts.sum())
     size = len(records.groups) - given
     entropies = np.zeros(size)
     kept = np.zeros(size)
     for number, stratum in enumerate(strata.tolist()):
-        rows = np.flatnonzero(place.ravel() == number)
+        rows = np.flatnonzero(stratum_of_row.ravel() == number)
         mass = float(counts[rows].sum()) / total
         if mass == 0.0:
+            # All records of this stratum are in the slice, and none of them counts.
             continue
         codes = records.codes[rows][:, given:]
         part = part_of.get(tuple(stratum))
@@ -66,6 +69,7 @@ def columns_kept(
     for variable, most, value in zip(
         records.groups[given:], entropies.tolist(), kept.tolist(), strict=True
     ):
+        # I(X; Y) is at most H(X), but rounding may put it above.
         columns.append(ColumnKept(variable.columns, most, min(value, most)))
     return tuple(columns)
 

@@ -96,6 +96,7 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
         },
         utility=utility,
     )
+    # Each part was audited on its own; this audit reads what will be saved, as anybody else would.
     verdict = audit_boxes(channel, request.notion)
     if not verdict.satisfied:
         raise SolverFailure(

@@ -126,6 +126,7 @@ class PartDesigns:
             summaries.append(
                 PartSummary(mass, design.mutual_information, bound_in_nats)
             )
+            # One sentence about all of them follows.
             stopped += design.certificate.details.get("status") == "time_limit"
             for text in own_messages(design):
                 if text not in messages:

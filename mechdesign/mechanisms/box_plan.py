@@ -163,6 +163,7 @@ class BoxPlanner:
             largest_count = request.cells
         tree = BoxTree(codes, groups, counts, largest_count)
         if tree.most < 2:
+            # One box for all rows would tell nothing.
             return None
         if request.merge_below is None and request.cells is None:
             others = [
@@ -227,6 +228,7 @@ class BoxPlanner:
                 joint, self._request, self._level, seconds, GUESS_GAP
             )
         except SolverFailure:
+            # A trial without a channel is no reason to give up the others.
             return -math.inf
         return design.mutual_information
 

@@ -92,6 +92,7 @@ class GroupedRows:
         """The table of groups by boxes, with `weights` records of each row; None where a group has
         no record or one box has them all.
         """
+        # A number for every cell of the table, row by row.
         cells = self.groups * len(boxes) + boxes.of(self.codes)
         sums = np.bincount(cells, weights, minlength=len(self.names) * len(boxes))
         table = sums.astype(np.int64).reshape(len(self.names), len(boxes))

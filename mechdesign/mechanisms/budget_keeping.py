@@ -57,6 +57,7 @@ def keeping(
     NotPrivate
         If no budget up to 700 nats was found to keep so much.
     """
+    # What a heuristic keeps need not grow with the budget, and proves nothing about smaller ones.
     if request.mechanism != OPTIMAL:
         raise InputError(
             "--keep needs the optimum and its proven bound; --mechanism "

@@ -8,7 +8,10 @@
    optimum fails or ends early (`_optimal_or_merging`);
 4. what the result has besides: the earlier releases, or the population.
 
-`design` is the same with the fields of the request as keywords, and takes data frames too.
+`design` is the same for users, with the fields of the request as keywords and data frames in place
+of a table:
+
+    design(joint, notion, gap=1e-3)  =  design_requested(DesignRequest(joint, notion, gap=1e-3))
 """
 
 from __future__ import annotations
@@ -62,6 +65,7 @@ def design_requested(request: DesignRequest) -> Design:
     started = time.perf_counter()
     if request.bins is not None:
         return _in_bins(request, started)
+    # In bins a column may be no identifier any more, so this comes after them.
     if not request.allow_identifier:
         refuse_identifier(request.joint.useful, request.joint.records)
     whole = request.joint
@@ -213,6 +217,7 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     """Run the objective or the mechanism of a request."""
     search = request.search
     if request.average is not None:
+        # `design` puts this notion where the user gave none.
         alone = request.notion == NO_PROMISE
         if request.keep is None:
             return for_average(rules, request.average, search, started, alone=alone)

@@ -155,11 +155,13 @@ def information(channels: Sequence[Channel], joint: Joint) -> float | None:
         columns = np.zeros((n, len(channel.outputs)))
         for y, (at, values) in enumerate(columns_on(channel, joint)):
             columns[list(at), y] = [value / channel.denominator for value in values]
+        # The outputs of all releases multiply.
         if mass.size * columns.shape[1] > MOST_PROBABILITIES:
             return None
         mass = (mass[:, :, None] * columns[:, None, :]).reshape(n, -1)
         # Combinations that never occur would only take memory.
         mass = mass[:, mass.any(axis=0)]
+    # sum of P(x, y) log(P(x, y) / (P(x) P(y))), where 0 log 0 = 0; rounding may make it negative.
     x, y = np.nonzero(mass)
     cells = mass[x, y]
     independent = joint.p_x[x] * mass.sum(axis=0)[y]

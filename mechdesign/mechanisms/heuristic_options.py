@@ -114,6 +114,7 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
                 f"the randomisation ({randomisation!r}) must be {MERGE}, {UNIFORM} or "
                 "a list of probabilities"
             )
+        # 2^53 need not be a multiple of their number: some get one part more.
         return apportioned([1] * len(risky), DENOMINATOR).tolist()
     values = [fraction_of(value) for value in randomisation]
     if len(values) != len(risky):

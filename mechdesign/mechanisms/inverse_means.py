@@ -222,7 +222,7 @@ def _line(a: float, b: float, power: int) -> tuple[float, float, float]:
         rise = float(_slope(np.array(touch), power))
     if touch > a:
         return touch, touch, rise
-    # The chord between the ends.
+    # The chord between the ends. With the bend at 0, below all lifts, it is the whole function.
     fall = float(_phi(np.array(b), power) - _phi(np.array(a), power))
     return 0.0, a, fall / (b - a)
 
@@ -234,6 +234,7 @@ def _touching(b: float) -> float:
     """
     low = 1.0
     high = TURN
+    # `low` stays where the tangent is too low at b: a line a little too low is still below phi.
     goal = (1.0 / b - 1.0) ** 2
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)

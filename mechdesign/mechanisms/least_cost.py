@@ -76,6 +76,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     """
     started = time.perf_counter()
     joint = rules.joint
+    # The program is linear, so the promise must be linear rows on the posteriors.
     check_polytope(rules.notion, joint)
     costs = costs_of(objective, joint)
     limits = limits_of(objective, joint)
@@ -94,6 +95,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
                 f"the channel of least cost could not be computed: {error}"
             ) from error
         channel, verdict = constant
+        # No program was solved, so nothing is proven about other channels.
         lower_bound = -math.inf
         method = CONSTANT
 

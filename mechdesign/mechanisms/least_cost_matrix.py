@@ -59,6 +59,7 @@ def exact_costs(costs: Any, joint: Joint) -> tuple[NDArray[Any], int]:
     for x, row in zip(names, rows, strict=True):
         for y, cell in zip(names, row, strict=True):
             exact.append(non_negative(cell, COST, y, x))
+    # Python's integers, as a common denominator of many decimals may exceed 64 bits.
     unit = math.lcm(*(value.denominator for value in exact))
     units = np.array([int(value * unit) for value in exact], dtype=object)
     return units.reshape(len(names), -1), unit
@@ -112,6 +113,7 @@ def read_costs(
         If the file cannot be read, names a symbol twice, or has a cost that is negative or no
         number.
     """
+    # The path comes from --objective, where a mistyped name of an objective is no file, either.
     if not os.path.exists(path) and path != "-":
         raise InputError(
             f"objective {quoted(path)} must be information, truth, distance, or a CSV file of costs"

@@ -155,6 +155,7 @@ def _power(objective: LeastCostObjective) -> str | None:
 def _numbers(joint: Joint) -> list[Fraction]:
     """The number of every symbol; of bins their medians in the table."""
     columns = joint.useful.columns
+    # A bin is released as its median, so distances are between medians.
     if any(joint.useful.bins):
         values = [value for value in numbers_of(joint.useful) if value is not None]
         if len(columns) > 1 or len(values) < len(joint.useful):

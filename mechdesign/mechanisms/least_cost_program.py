@@ -90,6 +90,7 @@ class LeastCostProgram:
         self.search = search
         self.convex = convex
         self.rules = rules
+        # The docs' Theorem 2: classes may stand for their symbols only with the cost of truth.
         if not _are_symbols_alike(cost, limits, convex):
             self.rules = replace(rules, by_symbol=True)
         self.uncertain: UncertainSet | None = None
@@ -145,6 +146,7 @@ class LeastCostProgram:
         for reach, margin in itertools.product(reaches, MARGINS):
             if margin < first:
                 continue
+            # All margins at the largest reach first: a smaller reach rules out more channels.
             self.set_reach(reach)
             try:
                 solution = self._solution(margin)
@@ -260,6 +262,7 @@ class LeastCostProgram:
                 margin,
                 self._end,
             )
+        # Without a time limit there is time to close the gap further than asked.
         if self._end == math.inf:
             gap = min(self.search.gap, SHARPEST_GAP)
             return self.solve(

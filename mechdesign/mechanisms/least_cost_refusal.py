@@ -41,6 +41,7 @@ def refusal(program: LeastCostProgram) -> str:
         )
     if not any(limits.stay):
         return FORBIDDEN
+    # Each symbol is a program to solve; the first ones are the likeliest reasons.
     for x in _demanding_symbols(program)[:MOST_TRIED]:
         try:
             share = _largest_share(program, x)

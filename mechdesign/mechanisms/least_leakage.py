@@ -116,8 +116,9 @@ def for_share(
     leakage_of_x = own_leakage(joint, measure)
     if not leakage_of_x > 0.0:
         raise InputError(NOTHING_TO_LIMIT)
-    single = replace(rules, by_symbol=True)
-    problem = _Problem(single, measure, share, leakage_of_x, search, alone)
+    # The solver has a posterior of all symbols, so the promise must not merge any to classes.
+    rules_by_symbol = replace(rules, by_symbol=True)
+    problem = _Problem(rules_by_symbol, measure, share, leakage_of_x, search, alone)
     rounded, optima = _first_that_keeps(problem)
     if alone:
         rounded = with_own_lifts(rounded, joint)
@@ -125,9 +126,10 @@ def for_share(
     leakage = average_leakage(rounded.channel, joint, measure)
     worth = utility(rounded.channel, joint)
     least, most = _sharpest_bounds(optima, leakage)
+    # The channel is one of those that both bounds are about.
     if least > leakage or most < worth.nmi:
         raise SolverFailure("the channel contradicts its own bound: report this table")
-    # The gap that was asked for is a part of what X itself leaks.
+    # The gap that was asked for is a part of what X itself leaks: the cost here is the leakage.
     messages: list[str] = []
     if leakage - least > max(search.gap, LEAST_GAP) * leakage_of_x:
         messages.append(f"the search ended early ({optima[-1].solved.status})")
@@ -286,6 +288,7 @@ class _Problem:
                 progress=self._shown(),
             )
         except EmptyPolytope:
+            # A `SolverError` too, but one that `optima` mends.
             raise
         except SolverError as error:
             raise SolverFailure(

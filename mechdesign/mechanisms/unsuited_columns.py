@@ -30,6 +30,7 @@ def refuse_identifier(useful: Variable, records: int | None) -> None:
     `records` is None for tables without records, of weights or probabilities.
     """
     symbols = len(useful)
+    # In a small table nearly every record may be different whatever the column means.
     if records is None or records < FEWEST_RECORDS:
         return
     if symbols <= IDENTIFYING * records:
@@ -49,6 +50,7 @@ def many_numbers(joint: Joint) -> tuple[str, ...]:
     symbols = joint.useful.symbols
     if len(columns) > 1 or any(joint.useful.bins) or len(symbols) <= MANY_NUMBERS:
         return ()
+    # Numbers, dates or times; an empty text is a missing value among them.
     texts = [text for (text,) in symbols if text]
     kind = kind_of(texts)
     if kind is None:
