@@ -9,7 +9,7 @@ these balance is not known beforehand, so `BoxPlanner` tries it on the slice:
 1. `plan` goes through the groupings of sensitive values (`box_groups`), from the fewest values
    together to the most, until enough is kept.
 2. For each, `_most_promising` tries numbers of boxes (`COUNTS`), and then other trees for the best
-   number (`PENALTIES`).
+   number (`PENALTIES`), unless the request says how many boxes there are.
 3. Each trial is worth the information that a channel keeps which is designed for the slice alone
    (`_worth`). The counts of its table are multiplied to the number of the other records, because
    the width of the intervals depends on that. For example, with 300 records of the slice and 2,700
