@@ -87,7 +87,8 @@ class DesignBudget(o.BudgetOptions):
     def designed(self, request: DesignRequest) -> md.Design:
         """The channel of a request with this budget in the place of its notion."""
         from mechdesign.mechanisms.averages import NO_PROMISE
-        from mechdesign.mechanisms.budget import keeping, posterior_budget
+        from mechdesign.mechanisms.budget import posterior_budget
+        from mechdesign.mechanisms.budget_keeping import keeping
         from mechdesign.mechanisms.designing import design_requested
 
         if self.average is not None:
@@ -227,7 +228,7 @@ class ObjectiveOptions(o.KeptOptions):
         self, request: DesignRequest, table: table_options.InputTable, text: TextOptions
     ) -> DesignRequest:
         """The request with these options; `text` is how a file of costs or queries is written."""
-        from mechdesign.mechanisms.least_cost_objective import read_costs
+        from mechdesign.mechanisms.least_cost_matrix import read_costs
         from mechdesign.mechanisms.queries import is_queries_file, read_queries
 
         # Costs have the symbols in header and first column, queries their names in a first column

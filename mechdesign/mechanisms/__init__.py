@@ -1,7 +1,18 @@
-"""Mechanisms: each computes a channel for a table and a notion, verified exactly before it is
-returned.
+"""Mechanisms: each computes a channel P(Y|X) for a table and a notion, verified exactly before it
+is returned.
 
-`design` runs the optimum, a heuristic or a least-cost objective, as a `DesignRequest` says.
+`design` runs the mechanism or the objective that a `DesignRequest` names (`designing`). Whatever
+one computes in floating point is rounded to integers (`rounding`), and these are audited. The files
+go by what is released and what for:
+
+    optimal, rules, posteriors       most information about X; the promise as a set of posteriors
+    watchdog, partitions, merged_*   heuristics that merge symbols
+    least_cost*                      least expected cost on the column's own symbols
+    average*, least_leakage          average leakages (the privacy funnel)
+    task_design, query_design        other purposes: a task column, linear queries
+    population*                      a promise for the population behind the table
+    row*                             several columns at once, split by a tree
+    box_*                            the same for the population
 """
 
 from mechdesign.mechanisms.designing import design, design_requested

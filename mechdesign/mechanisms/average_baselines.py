@@ -2,10 +2,14 @@
 
 Greedy merging (Makhdoumi et al. 2014) and the best of several restarts of the convex-concave
 procedure are local searches: their channels are real, and nothing is proven about better ones.
-`baseline` runs one of them (`solvers.funnel_baselines`), rounds its channel to integers and
-verifies it like the optimum of `averages`. A channel that leaks too much is *thinned*: it answers
-only a share of the records, and nothing for the others. Half the records, for example, leak half as
-much (in the unit of the solver) and keep half the information.
+
+1. `baseline` runs one of them for a budget a little below the one that was asked for
+   (`solvers.funnel_baselines`).
+2. A channel that leaks too much is *thinned*: it answers only a share of the records, and nothing
+   for the others. Half the records, for example, leak half as much (in the unit of the solver) and
+   keep half the information.
+3. It is rounded to integers and verified like the optimum of `averages`. If its integers exceed the
+   budget, it is thinned a little more.
 """
 
 from __future__ import annotations
@@ -15,10 +19,10 @@ from dataclasses import dataclass, replace
 
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.channel.record import AverageBudget
+from mechdesign.mechanisms.average_budgets import in_solver_unit
 from mechdesign.mechanisms.averages import (
     NO_PROMISE,
     SHRUNK,
-    in_solver_unit,
     verified_within,
     with_own_lifts,
 )
@@ -77,9 +81,9 @@ def baseline(
     """
     started = time.perf_counter()
     end = time.monotonic() + time_limit
-    whole = in_solver_unit(budget.measure, budget.budget)
+    largest = in_solver_unit(budget.measure, budget.budget)
     # A little below the budget, as the optimum: rounding to integers may add to the leakage.
-    most = whole * (1.0 - SHRUNK[0])
+    most = largest * (1.0 - SHRUNK[0])
     if name == GREEDY:
         best = greedy_merging(joint.p, budget.measure, budget=most, end=end)
     else:
@@ -87,8 +91,11 @@ def baseline(
     channels: list[tuple[Array, Points]] = []
     for share in SHRUNK:
         # The same channel, which answers nothing a little more often each time.
-        smaller = thinned(joint.p, budget.measure, best.channel, whole * (1.0 - share))
+        smaller = thinned(
+            joint.p, budget.measure, best.channel, largest * (1.0 - share)
+        )
         channels.append(_weighted(joint, smaller.channel))
+    # Posteriors of all symbols, as in `averages`, and no promise on single lifts.
     rules = replace(Rules(joint, NO_PROMISE), by_symbol=True)
     rounded, (verdict,) = verified_within(rules, [budget], channels)
     rounded = with_own_lifts(rounded, joint)
@@ -104,6 +111,6 @@ def baseline(
 
 def _weighted(joint: Joint, channel: Array) -> tuple[Array, Points]:
     """Weights P(y), (k,), and posteriors, (k, n), of a channel P(y | x), (n, k)."""
-    mass = joint.p_x @ channel
-    posteriors = (joint.p_x[:, None] * channel / mass).T
-    return mass, Points.from_dense(posteriors)
+    weights = joint.p_x @ channel
+    posteriors = (joint.p_x[:, None] * channel / weights).T
+    return weights, Points.from_dense(posteriors)

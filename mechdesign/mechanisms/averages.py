@@ -5,13 +5,13 @@
 where L_j(v) is the leakage of an output with posterior v; for the mutual information it is the
 divergence of P(S|y) from P(S).
 
-1. `averages_of` reads the budgets e_j; "25%" of a measure is a quarter of what X itself leaks.
-2. `solvers.average` finds the optimum for budgets that are smaller by a relative `SHRUNK`.
-3. The channel is rounded and audited exactly. If its integers exceed a budget, all budgets shrink
-   further.
-
-Where the averages are all that is promised (`alone`), a channel still has to state what its single
-outputs may do. It gets its own extreme lifts as its notion (`with_own_lifts`).
+1. `average_budgets` reads the budgets e_j.
+2. `solvers.average` finds the optimum for budgets that are smaller by a relative `SHRUNK`
+   (`_optimum`).
+3. The channel is rounded and audited exactly (`verified_within`). If its integers exceed a budget,
+   all budgets shrink further.
+4. Where the averages are all that is promised (`alone`), a channel still has to state what its
+   single outputs may do. It gets its own extreme lifts as its notion (`with_own_lifts`).
 
 For example, X itself leaks 0.20 nats of mutual information about S, and "25%" is a budget of 0.05.
 The optimum is searched for at 0.05 (1 - 1e-9), which leaves 5e-11 nats for the rounding to
@@ -25,24 +25,19 @@ for all posteriors. Summed with the weights of a channel this bounds its H(X|Y) 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.averages import (
-    AverageVerdict,
-    average_leakage,
-    average_verdicts,
-)
+from mechdesign.auditing.averages import AverageVerdict, average_verdicts
 from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import AVERAGE_MEASURES, AverageBudget
-from mechdesign.core.arguments import number
-from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.core.integers import IntegerRows
+from mechdesign.channel.record import AverageBudget
+from mechdesign.core.errors import SolverFailure
+from mechdesign.mechanisms.average_budgets import averages_of, in_solver_unit
 from mechdesign.mechanisms.optimal import ENTROPY_ERROR
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import (
@@ -54,12 +49,8 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import LEAST_GAP, Search, utility_entropy
 from mechdesign.notions import ALIP, LARGEST_BUDGET, MaxLift, Notion
 from mechdesign.tables.joint import Joint
-from solvers import Array, Points, Progress, SolverError
+from solvers import Array, Points, Polytope, Progress, SolverError
 from solvers.average import AverageOptimum, best_channel_within
-
-NOTHING_TO_LIMIT = (
-    "the useful column says nothing about the sensitive one: there is nothing to limit"
-)
 
 AVERAGE = "average"
 """The name of the mechanism."""
@@ -123,6 +114,7 @@ def for_average(
 
     rounded, verdicts = verified_within(rules, budgets, candidates())
     if alone:
+        # `NO_PROMISE` must not be in the record of a channel.
         rounded = with_own_lifts(rounded, joint)
     worth = utility(rounded.channel, joint)
     certificate = _certificate(optima, joint, worth.nmi)
@@ -151,6 +143,83 @@ def for_average(
     return with_averages(design, achieved)
 
 
+def _optimum(
+    rules: Rules,
+    budgets: Sequence[AverageBudget],
+    share: float,
+    search: Search,
+    start: Sequence[Points],
+    *,
+    alone: bool,
+) -> AverageOptimum:
+    """The optimum at budgets reduced by a share; its bound is raised to that of the whole ones."""
+    whole: dict[str, float] = {}
+    reduced: dict[str, float] = {}
+    for budget in budgets:
+        most = in_solver_unit(budget.measure, budget.budget)
+        whole[budget.measure] = most
+        reduced[budget.measure] = (1.0 - share) * most
+    inner, outer = posterior_sets(rules, alone=alone)
+    start_points: Points | None = None
+    if start:
+        start_points = Points.concatenate(start)
+    # A tenth of the gap is left for the rounding to integers.
+    tolerance = 0.9 * max(search.gap, LEAST_GAP) * utility_entropy(rules.joint)
+    try:
+        optimum = best_channel_within(
+            rules.joint.p,
+            reduced,
+            inner=inner,
+            outer=outer,
+            tolerance=tolerance,
+            time_limit=seconds_of(search),
+            start=start_points,
+            progress=_shown(search, rules.joint),
+        )
+    except SolverError as error:
+        raise SolverFailure(f"the optimum could not be computed: {error}") from error
+    # The support H(v) + sum_j beta_j L_j(v) >= y.v + m holds for all budgets: the bound grows by
+    # beta times the differences, doubled for the rounding of the products.
+    charged = float(optimum.multipliers @ np.array(list(whole.values())))
+    return replace(optimum, bound=optimum.bound + 2.0 * charged * share)
+
+
+def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:
+    """The caller's progress, which counts H(X|Y); this solver reports I(X;Y) instead."""
+    report = search.shown(joint)
+    if report is None:
+        return None
+    entropy = utility_entropy(joint)
+
+    def show(progress: Progress) -> None:
+        value = entropy - progress.value
+        bound = entropy - progress.bound
+        report(replace(progress, value=value, bound=bound))
+
+    return show
+
+
+def posterior_sets(
+    rules: Rules, *, alone: bool
+) -> tuple[Polytope | None, Polytope | None]:
+    """The set of the posteriors of a search, and the one for which its bound holds.
+
+    An average alone allows every posterior: None. Beside a promise on single lifts the channel is
+    searched for a little inside of it, so that its integers keep it, too; the bound holds for all
+    of it.
+    """
+    if alone:
+        return None, None
+    return rules.polytope(MARGIN), rules.relaxation
+
+
+def seconds_of(search: Search) -> float:
+    """The time limit of a search, which the solver cannot do without."""
+    if search.time_limit is None:
+        return DEFAULT_SECONDS
+    return search.time_limit
+
+
 def _certificate(
     optima: Sequence[AverageOptimum], joint: Joint, nmi: float
 ) -> Certificate:
@@ -161,83 +230,6 @@ def _certificate(
     # Nothing keeps more than all, and the channel itself may be above by a rounding.
     upper = max(nmi, min(1.0, bound))
     return Certificate(upper_bound_nmi=upper, scope="proven").at(nmi)
-
-
-def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
-    """The budgets from a mapping of measures to numbers, or to texts such as ``25%``.
-
-    Raises
-    ------
-    InputError
-        If a measure is not known, or a budget is out of range.
-    """
-    if not isinstance(asked, Mapping) or not asked:
-        raise InputError(
-            'average must be a mapping from a measure to its budget, as in {"mi": 0.05}'
-        )
-    budgets: list[AverageBudget] = []
-    for measure, value in asked.items():
-        budgets.append(_budget_of(measure, value, joint))
-    return tuple(budgets)
-
-
-def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
-    """One budget, in the unit of its measure or as a share of what X itself leaks."""
-    if measure not in AVERAGE_MEASURES:
-        raise InputError(
-            f"the average {measure!r} is not known; use one of {', '.join(AVERAGE_MEASURES)}"
-        )
-    name = f"the average {measure}"
-    if isinstance(value, str) and value.endswith("%"):
-        budget = _share_of_own_leakage(measure, name, value, joint)
-    else:
-        if isinstance(value, str):
-            value = _float(name, value)
-        budget = number(name, value, "above 0")
-    if not 0.0 < budget <= LARGEST_BUDGET:
-        raise InputError(
-            f"{name} ({value}) must be above 0 and at most {LARGEST_BUDGET:g}"
-        )
-    return AverageBudget(measure=measure, budget=budget)
-
-
-def _share_of_own_leakage(measure: str, name: str, text: str, joint: Joint) -> float:
-    """The budget that a text such as ``25%`` stands for."""
-    share = number(name, _float(name, text[:-1]), "of per cent") / 100.0
-    if not 0.0 < share <= 1.0:
-        raise InputError(f"{name} ({text}) must be above 0 and at most 100 %")
-    budget = share * own_leakage(joint, measure)
-    if not budget > 0.0:
-        raise InputError(NOTHING_TO_LIMIT)
-    return budget
-
-
-def _float(name: str, text: str) -> float:
-    """The number that a text spells; InputError, which begins with the name, if it spells none."""
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(
-            f"{name} ({text!r}) must be a number, or a per cent such as 25%"
-        ) from None
-
-
-def in_solver_unit(measure: str, leakage: float) -> float:
-    """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage.
-
-    That is a sum over the outputs, as the other measures are, where its logarithm is none.
-    """
-    if measure == "maximal-leakage":
-        return math.expm1(leakage)
-    return leakage
-
-
-def own_leakage(joint: Joint, measure: str) -> float:
-    """What X itself leaks about S on average, which no channel exceeds (data processing)."""
-    n = len(joint.useful)
-    rows = IntegerRows.of_pairs([[x, 1] for x in range(n)], n)
-    channel = Channel(joint.useful, joint.useful.names, rows, 1, joint)
-    return average_leakage(channel, joint, measure)
 
 
 def verified_within(
@@ -265,7 +257,7 @@ def verified_within(
         verdicts = average_verdicts(rounded.channel, rules.joint, budgets)
         if all(verdict.kept for verdict in verdicts):
             return rounded, verdicts
-    # One output for all symbols.
+    # A constant, one output for all symbols.
     everything = [list(range(len(rules.joint.useful)))]
     rounded = partition_channel(everything, rules)
     verdicts = average_verdicts(rounded.channel, rules.joint, budgets)
@@ -289,72 +281,7 @@ def with_own_lifts(rounded: Rounded, joint: Joint) -> Rounded:
     return verified
 
 
-def _optimum(
-    rules: Rules,
-    budgets: Sequence[AverageBudget],
-    share: float,
-    search: Search,
-    start: Sequence[Points],
-    *,
-    alone: bool,
-) -> AverageOptimum:
-    """The optimum at budgets reduced by a share; its bound is raised to that of the whole ones."""
-    whole: dict[str, float] = {}
-    reduced: dict[str, float] = {}
-    for budget in budgets:
-        most = in_solver_unit(budget.measure, budget.budget)
-        whole[budget.measure] = most
-        reduced[budget.measure] = (1.0 - share) * most
-    # An average alone allows every posterior. Beside a promise on single lifts, the channel is
-    # searched for a little inside of it, and the bound holds for all of it.
-    inner = None
-    outer = None
-    if not alone:
-        outer = rules.relaxation
-        inner = rules.polytope(MARGIN)
-    limit = search.time_limit
-    if limit is None:
-        limit = DEFAULT_SECONDS
-    known: Points | None = None
-    if start:
-        known = Points.concatenate(start)
-    # A tenth of the gap is left for the rounding to integers.
-    tolerance = 0.9 * max(search.gap, LEAST_GAP) * utility_entropy(rules.joint)
-    try:
-        optimum = best_channel_within(
-            rules.joint.p,
-            reduced,
-            inner=inner,
-            outer=outer,
-            tolerance=tolerance,
-            time_limit=limit,
-            start=known,
-            progress=_shown(search, rules.joint),
-        )
-    except SolverError as error:
-        raise SolverFailure(f"the optimum could not be computed: {error}") from error
-    # The support H(v) + sum_j beta_j L_j(v) >= y.v + m holds for all budgets: the bound grows by
-    # beta times the differences, doubled for the rounding of the products.
-    charged = float(optimum.multipliers @ np.array(list(whole.values())))
-    return replace(optimum, bound=optimum.bound + 2.0 * charged * share)
-
-
-def _shown(search: Search, joint: Joint) -> Callable[[Progress], None] | None:
-    """The caller's progress, which counts H(X|Y); this solver reports I(X;Y) instead."""
-    report = search.shown(joint)
-    if report is None:
-        return None
-    entropy = utility_entropy(joint)
-
-    def show(progress: Progress) -> None:
-        value = entropy - progress.value
-        bound = entropy - progress.bound
-        report(replace(progress, value=value, bound=bound))
-
-    return show
-
-
-def _extremes(channel: Any, joint: Joint) -> Notion:
+def _extremes(channel: Channel, joint: Joint) -> Notion:
     """The extreme lifts of a channel as a notion that it keeps, and no smaller budget."""
     achieved = achieved_by(channel, joint)
     # A channel that tells nothing has the extremes 0, and a notion needs positive budgets.

@@ -1,10 +1,17 @@
-"""Bins chosen for a budget, and tables that should be released in bins or not at all.
+"""The number of bins whose release moves the numbers of a column least, at a budget.
 
 Few bins move numbers far, as each is released as the median of its bin. Many bins are many symbols,
-which a small budget must confuse, and that moves numbers too. `binned_for` therefore designs a
-channel for some numbers of bins (2, 3, 4, 6, .. 64) and takes the one whose releases are nearest to
-the numbers in expectation. `refuse_identifier` and `many_numbers` look at a table before any
-design.
+which a small budget must confuse, and that moves numbers too. Between the two there is a best
+number, which `binned_for` finds for ``auto``:
+
+1. Bins that the request names are made first.
+2. For each number of bins in `NUMBERS_OF_BINS` the edges of least distance to the medians are
+   found by dynamic programming (`Joint.binned`), and a channel for the binned table is designed to
+   a coarse gap (`_distances`).
+3. The number whose released medians are nearest to the numbers of the table in expectation wins.
+
+For example, 2 bins of ages may move them by 9.1 years on average, 6 bins by 7.4 and 64 bins by 8.3.
+Then there are 6 bins, and the channel for them is designed again, to the gap of the request.
 """
 
 from __future__ import annotations
@@ -19,9 +26,7 @@ from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.release.moved_numbers import distance_text, moved
 from mechdesign.tables.bin_edges import AUTO, specs_by_column
-from mechdesign.tables.cell_numbers import kind_of
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable
 
 NUMBERS_OF_BINS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Numbers tried for ``auto``; beyond them the curve is flat."""
@@ -33,26 +38,14 @@ the gap of the request."""
 CURVE_SECONDS = 5.0
 """Longest search of a trial."""
 
-FEWEST_RECORDS = 100
-"""Records from which a column can be refused as an identifier."""
-
-IDENTIFYING = 0.9
-"""Ratio of symbols to records above which a column identifies the records."""
-
-MANY_NUMBERS = 40
-"""Different numbers of a column from which bins are advised."""
-
 
 def binned_for(
     request: DesignRequest, design: Callable[[DesignRequest], Design]
 ) -> tuple[Joint, tuple[str, ...]]:
     """The table of a request in its bins, and a message about a number of bins that was chosen.
 
-    For ``auto`` the numbers of bins in `NUMBERS_OF_BINS` are tried: for each the edges of least
-    distance to the medians (dynamic programming), and a channel for the budget, designed by
-    `design`. The choice is the number whose released medians are nearest to the numbers of the
-    table in expectation; of equal ones the fewest bins. Half of the time limit is left for the
-    search for its channel.
+    `design` makes the channels of the trials. They take at most half of the time limit, so that the
+    other half is left for the channel itself.
     """
     joint = request.joint
     specs = specs_by_column(request.bins, joint.useful.columns)
@@ -106,6 +99,7 @@ def _distances(
     """A trial for each number of bins, in ascending order."""
     joint = request.joint
     part = joint.useful.columns.index(column)
+    # A missing value, the empty text, is a symbol beside the bins.
     values = {symbol[part] for symbol in joint.useful.symbols} - {""}
     seconds = CURVE_SECONDS
     if request.time_limit is not None:
@@ -125,40 +119,3 @@ def _distances(
             if move.column == column:
                 trials.append(Trial(move.distance, count, table))
     return trials
-
-
-def refuse_identifier(useful: Variable, records: int | None) -> None:
-    """Raise InputError for a useful column with nearly as many symbols as records.
-
-    `records` is None for tables without records, of weights or probabilities.
-    """
-    symbols = len(useful)
-    if records is None or records < FEWEST_RECORDS:
-        return
-    if symbols <= IDENTIFYING * records:
-        return
-    name = quoted(",".join(useful.columns))
-    raise InputError(
-        f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
-        "it all but identifies them and the channel would list them; group its values "
-        "(--bin for numbers, dates and times), choose another column, or insist "
-        "(--allow-identifier)"
-    )
-
-
-def many_numbers(joint: Joint) -> tuple[str, ...]:
-    """The advice to use bins, where a column of many numbers is released number by number."""
-    columns = joint.useful.columns
-    symbols = joint.useful.symbols
-    if len(columns) > 1 or any(joint.useful.bins) or len(symbols) <= MANY_NUMBERS:
-        return ()
-    texts = [text for (text,) in symbols if text]
-    kind = kind_of(texts)
-    if kind is None:
-        return ()
-    advice = (
-        f"the column {quoted(','.join(columns))} has {len(symbols):,} different "
-        f"{kind}s, each a symbol of its own: --bin releases them in bins, --objective "
-        "distance moves them as little as possible"
-    )
-    return (advice,)

@@ -1,10 +1,14 @@
-"""What a released box tells of each column by itself.
+"""What a released box tells of each column by itself: H(X_j | K) and I(X_j; Y | K).
 
 For every stratum k and column X_j the masses P(x_j, box) are counted, and multiplied by the channel
 of the boxes to P(x_j, y): given its box, an output does not depend on the row. The means over the
-strata of the entropies and informations of these tables are H(X_j | K) and I(X_j; Y | K).
+strata of the entropies and informations of these tables are the figures.
 
-`box_design` calls `columns_kept` for the figures of a design, once its parts are there.
+For example, a symbol has 30 records in box 0 and 10 in box 1, and the channel releases the boxes as
+they are with probability 0.8 and 0.7, and else the other one. Then it has 30 * 0.8 + 10 * 0.3 = 27
+records of output 0 and 13 of output 1.
+
+`box_design` calls `columns_kept` once the parts of a design are there.
 """
 
 from __future__ import annotations
@@ -39,15 +43,18 @@ def columns_kept(
         Records of each row that count.
     """
     part_of = {part.stratum: part for part in parts}
-    strata, place = np.unique(records.codes[:, :given], axis=0, return_inverse=True)
+    strata, stratum_of_row = np.unique(
+        records.codes[:, :given], axis=0, return_inverse=True
+    )
     total = float(counts.sum())
     size = len(records.groups) - given
     entropies = np.zeros(size)
     kept = np.zeros(size)
     for number, stratum in enumerate(strata.tolist()):
-        rows = np.flatnonzero(place.ravel() == number)
+        rows = np.flatnonzero(stratum_of_row.ravel() == number)
         mass = float(counts[rows].sum()) / total
         if mass == 0.0:
+            # All records of this stratum are in the slice, and none of them counts.
             continue
         codes = records.codes[rows][:, given:]
         part = part_of.get(tuple(stratum))
@@ -62,6 +69,7 @@ def columns_kept(
     for variable, most, value in zip(
         records.groups[given:], entropies.tolist(), kept.tolist(), strict=True
     ):
+        # I(X; Y) is at most H(X), but rounding may put it above.
         columns.append(ColumnKept(variable.columns, most, min(value, most)))
     return tuple(columns)
 

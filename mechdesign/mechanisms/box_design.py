@@ -36,9 +36,9 @@ from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_columns import columns_kept
 from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns
-from mechdesign.mechanisms.box_plan import SLICE_SHARE
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
+from mechdesign.mechanisms.box_rows import SLICE_SHARE
 from mechdesign.mechanisms.row_entropy import conditional_entropy
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
@@ -96,6 +96,7 @@ def design_boxes(records: Records, request: BoxRequest) -> BoxDesign:
         },
         utility=utility,
     )
+    # Each part was audited on its own; this audit reads what will be saved, as anybody else would.
     verdict = audit_boxes(channel, request.notion)
     if not verdict.satisfied:
         raise SolverFailure(

@@ -26,6 +26,7 @@ def together_of(
     Where they are still too few together, the rarest other value joins them. Values that the slice
     does not have at all always count as rare. All others are groups of their own.
     """
+    # From the rarest on; equal ones in the order of the table, so that the groups are repeatable.
     order = np.argsort(expected, kind="stable").tolist()
     # Above zero, so that values without a record in the slice are rare whatever `rare` is.
     least = max(float(rare), 1e-9)

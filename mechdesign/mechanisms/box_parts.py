@@ -26,12 +26,9 @@ import numpy as np
 
 from mechdesign.channel.box_channel import BoxPart
 from mechdesign.core.integers import Integers
-from mechdesign.mechanisms.box_plan import (
-    BoxPlanner,
-    StratumRecords,
-    design_for_boxes,
-)
+from mechdesign.mechanisms.box_plan import BoxPlanner, design_for_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.mechanisms.box_rows import StratumRecords
 from mechdesign.mechanisms.optimal import X_IS_PRIVATE
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.records import Records
@@ -129,6 +126,7 @@ class PartDesigns:
             summaries.append(
                 PartSummary(mass, design.mutual_information, bound_in_nats)
             )
+            # One sentence about all of them follows.
             stopped += design.certificate.details.get("status") == "time_limit"
             for text in own_messages(design):
                 if text not in messages:

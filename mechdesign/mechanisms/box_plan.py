@@ -4,11 +4,16 @@ promised together.
 A channel for boxes is designed on the records outside of the slice. More boxes tell more of a row,
 but each then has fewer records, so that its intervals are wider and the robust channel must blur
 more. A rare sensitive value has wide intervals too, until it is promised together with others. How
-these balance is not known beforehand, so `BoxPlanner` tries it: `plan` designs channels for the
-slice alone and keeps what such a channel keeps most of. The trial table is that of the slice, its
-counts multiplied to the number of the other records, because the width of the intervals depends on
-that number. For example, with 300 records of the slice and 2,700 others, a box with 10 records of
-the slice is tried with 90.
+these balance is not known beforehand, so `BoxPlanner` tries it on the slice:
+
+1. `plan` goes through the groupings of sensitive values (`box_groups`), from the fewest values
+   together to the most, until enough is kept.
+2. For each, `_most_promising` tries numbers of boxes (`COUNTS`), and then other trees for the best
+   number (`PENALTIES`), unless the request says how many boxes there are.
+3. Each trial is worth the information that a channel keeps which is designed for the slice alone
+   (`_worth`). The counts of its table are multiplied to the number of the other records, because
+   the width of the intervals depends on that. For example, with 300 records of the slice and 2,700
+   others, a box with 10 records of the slice is tried with 90.
 
 Nothing here looks at the records outside of the slice but their number. So boxes and groups are
 fixed when those are counted (`GroupedRows.joint`), which Proposition 4 of
@@ -24,23 +29,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechdesign.channel.box_channel import BOX, box_name
 from mechdesign.core.errors import SolverFailure
-from mechdesign.core.integers import Integers
 from mechdesign.mechanisms.box_groups import names_of_groups, nested_groups, together_of
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
+from mechdesign.mechanisms.box_rows import SLICE_SHARE, GroupedRows, StratumRecords
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
-from mechdesign.mechanisms.row_entropy import entropy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import Boxes, BoxTree, boxes_merging_rare
 from mechdesign.tables.variable import Variable
-
-SLICE_SHARE = 0.1
-"""Share of the records that boxes are learned on."""
 
 COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80)
 """Numbers of boxes that the slice chooses among."""
@@ -55,82 +54,6 @@ GOAL = 0.55
 """Share of H(X) on the slice with which no more values are promised together: half of it, and some
 more because a slice shows chance differences between the sensitive values that the other records do
 not have."""
-
-
-@dataclass(frozen=True)
-class StratumRecords:
-    """The distinct rows of a stratum, with their records of the slice and the other ones.
-
-    Parameters
-    ----------
-    codes : (rows, columns) array
-        Of the released columns.
-    secrets : (rows,) array
-        Codes of the sensitive values.
-    learning, proving : (rows,) arrays
-        Records of the slice and of the proof.
-    """
-
-    codes: Integers
-    secrets: Integers
-    learning: Integers
-    proving: Integers
-
-    @property
-    def factor(self) -> int:
-        """How many times as many records the proof has as the slice."""
-        return max(round(int(self.proving.sum()) / max(int(self.learning.sum()), 1)), 1)
-
-    def expected(self, size: int) -> NDArray[np.float64]:
-        """(size,) records that each sensitive value is likely to have in the proof."""
-        sums = np.bincount(self.secrets, self.learning, minlength=size)
-        return (sums * ((1.0 - SLICE_SHARE) / SLICE_SHARE)).astype(np.float64)
-
-    def entropy(self) -> float:
-        """Entropy in nats of the released columns on the slice."""
-        _, place = np.unique(self.codes, axis=0, return_inverse=True)
-        sums = np.bincount(place.ravel(), self.learning)
-        return entropy(sums / sums.sum())
-
-
-@dataclass(frozen=True, eq=False)
-class GroupedRows:
-    """Rows of a stratum with the groups of their sensitive values, to be counted by box.
-
-    Parameters
-    ----------
-    codes : (rows, columns) array
-        Of the released columns.
-    groups : (rows,) array
-        The group of each row's sensitive value.
-    names : sequence of str
-        Of the groups.
-    column : str
-        Name of the sensitive column.
-    """
-
-    codes: Integers
-    groups: Integers
-    names: Sequence[str]
-    column: str
-
-    def joint(self, boxes: Boxes, weights: Integers) -> Joint | None:
-        """The table of groups by boxes, with `weights` records of each row; None where a group has
-        no record or one box has them all.
-        """
-        cells = self.groups * len(boxes) + boxes.of(self.codes)
-        sums = np.bincount(cells, weights, minlength=len(self.names) * len(boxes))
-        table = sums.astype(np.int64).reshape(len(self.names), len(boxes))
-        if not table.any(axis=1).all() or np.count_nonzero(table.any(axis=0)) < 2:
-            # Then a constant is released, which keeps every promise.
-            return None
-        return Joint.from_counts(
-            table,
-            sensitive_labels=list(self.names),
-            useful_labels=[box_name(box) for box in range(len(boxes))],
-            sensitive=self.column,
-            useful=BOX,
-        )
 
 
 class Trial(NamedTuple):
@@ -240,6 +163,7 @@ class BoxPlanner:
             largest_count = request.cells
         tree = BoxTree(codes, groups, counts, largest_count)
         if tree.most < 2:
+            # One box for all rows would tell nothing.
             return None
         if request.merge_below is None and request.cells is None:
             others = [
@@ -304,6 +228,7 @@ class BoxPlanner:
                 joint, self._request, self._level, seconds, GUESS_GAP
             )
         except SolverFailure:
+            # A trial without a channel is no reason to give up the others.
             return -math.inf
         return design.mutual_information
 

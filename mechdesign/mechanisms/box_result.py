@@ -1,8 +1,9 @@
 """The result of a design for boxes of rows: the verified channel, its audit, and its worth.
 
 `box_design.design_boxes` returns it once the exact audit has passed the channel. What is kept is
-measured on the records outside of the slice, in nats; `nmi` and `upper_bound_nmi` are the same as
-shares of H(X | K). The bound is one for these boxes: other boxes may keep more.
+measured on the records outside of the slice, in nats, and as a share of H(X | K). For example, with
+`entropy` 2.0, `information` 0.8 and `bound` 0.9 the shares are `nmi` 0.4 and `upper_bound_nmi`
+0.45. The bound is one for these boxes: other boxes may keep more.
 """
 
 from __future__ import annotations

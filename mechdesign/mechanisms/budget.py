@@ -7,16 +7,15 @@ share.
     at_least_times=0.5    no lift below 1/2: eps_l = log 2
     max_posterior=0.9     with a prior of 0.6, no lift above 0.9 / 0.6: eps_u = log 1.5
 
-`keeping` finds the third by a search over budgets of four digits (`budget_scale`).
+`posterior_budget` has the third line, for other notions too, and `in_words` makes the notion of the
+nats. The least budget that keeps a share is found by trying budgets (`budget_keeping`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
 from mechdesign.auditing.population import lift_limits
 from mechdesign.core.arguments import at_least_times as least_nats
@@ -25,25 +24,12 @@ from mechdesign.core.arguments import share_of
 from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import about, at_most, quoted
-from mechdesign.mechanisms.budget_scale import (
-    KEPT_AT,
-    KEPT_LESS_AT,
-    LARGEST_STEP,
-    BudgetScale,
-    epsilon_of,
-)
-from mechdesign.mechanisms.designing import design_requested
-from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.core.wording import about, quoted
+from mechdesign.mechanisms.budget_keeping import keeping
 from mechdesign.mechanisms.request import DesignRequest
-from mechdesign.mechanisms.result import Design
 from mechdesign.notions import NOTIONS, Notion
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
-
-FINE_GAP = 1e-7
-"""Gap of every optimum, as a share of H(X). A step of the scale is worth 1e-5 to 1e-3, so the gap
-must be smaller to decide between neighbours."""
 
 
 def budget_for(
@@ -223,91 +209,3 @@ def _largest_priors(request: DesignRequest) -> list[Fraction]:
         unseen=request.unseen,
     )
     return [*populations.share_upper]
-
-
-def keeping(
-    request: DesignRequest, at: Callable[[float], Notion], value: object
-) -> Design:
-    """The optimum at the smallest budget of four digits that keeps a share of H(X).
-
-    The utility of the optimum grows with the budget, so bisection finds the budget. A budget is
-    proven to be too small if the bound of its optimum is below the share.
-
-    Parameters
-    ----------
-    request : DesignRequest
-        The design at every budget; its notion is replaced by that of `at`.
-    at : callable
-        From epsilon (nats) to the notion.
-    value : number
-        The share of the information to keep.
-
-    Raises
-    ------
-    NotPrivate
-        If no budget up to 700 nats was found to keep so much.
-    """
-    if request.mechanism != OPTIMAL:
-        raise InputError(
-            "--keep needs the optimum and its proven bound; --mechanism "
-            f"{request.mechanism} has none"
-        )
-    share = share_of("--keep", value)
-    optima = _Optima(replace(request, gap=min(request.gap, FINE_GAP)), at)
-    scale = BudgetScale(optima.designed, share)
-    step = scale.smallest_step()
-    if step > LARGEST_STEP:
-        _refuse(scale.designs[LARGEST_STEP], share, value)
-    design = scale.designs[step]
-    # The certificate names the budget, and the largest one that was proven to be too small.
-    details = design.certificate.details | {KEPT_AT: epsilon_of(step)}
-    too_small = scale.largest_where(lambda design: _keeps_less(design, share))
-    if too_small is not None:
-        details |= {KEPT_LESS_AT: epsilon_of(too_small)}
-    return replace(
-        design,
-        certificate=replace(design.certificate, details=details),
-        messages=(*design.messages, scale.sentence(step, too_small)),
-    )
-
-
-class _Optima:
-    """The optima of one request at several budgets; each starts from the one before."""
-
-    def __init__(self, request: DesignRequest, at: Callable[[float], Notion]) -> None:
-        self._request = request
-        self._at = at
-
-    def designed(self, epsilon: float) -> Design:
-        """The optimum at a budget."""
-        design = design_requested(replace(self._request, notion=self._at(epsilon)))
-        if design.certificate.details.get("status") == "interrupted":
-            # A search takes Ctrl-C for itself; the whole of them has to end.
-            raise KeyboardInterrupt
-        # Columns and prices of a neighbouring budget are a good start; listed vertices need none.
-        start = None
-        if design.envelope is not None and design.envelope.method == "columns":
-            start = design
-        self._request = replace(self._request, start=start)
-        return design
-
-
-def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
-    """Raise NotPrivate: not even the largest budget was found to keep the share."""
-    if _keeps_less(largest, share):
-        most = at_most(100 * (largest.certificate.upper_bound_nmi or 0.0))
-        raise NotPrivate(
-            f"no budget keeps {value} of the information: with 700 nats no channel "
-            f"keeps above {most} % (proven)"
-        )
-    raise NotPrivate(
-        f"no budget up to 700 nats was found that keeps {value} of the information, "
-        f"only {about(largest.nmi)}"
-    )
-
-
-def _keeps_less(design: Design, share: Fraction) -> bool:
-    """Whether every channel at the design's budget provably keeps less than the share."""
-    certificate = design.certificate
-    bound = certificate.upper_bound_nmi
-    return bound is not None and certificate.scope == "proven" and bound < share

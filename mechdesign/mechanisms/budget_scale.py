@@ -2,8 +2,12 @@
 
 The scale has the budgets that people type: all decimals of four digits from 10^-4 nats to 700.
 They are numbered by *steps*: step 0 is 0.0001, step 1 is 0.0001001, step 9000 is 0.001, and step
-36000 is 1. The utility of the best design grows with the budget, so bisection over steps finds the
-smallest budget. Designs come from a function of epsilon, and may be of one column or of rows.
+36000 is 1. Designs come from a function of epsilon, and may be of one column or of rows.
+
+The utility of the best design grows with the budget, so bisection over steps finds the smallest
+budget. For example, let 80 % be asked for, and let the designs keep 70 % at 1 nat and 90 % at 2.
+Then the answer is one of the steps from 36001 to 37000. Ten halvings of these leave one, and
+interpolation in between makes it fewer.
 
 A `BudgetScale` is used once: `smallest_step` makes the designs, then `designs` has them by step,
 `largest_where` finds the largest budget that is proven too small, and `sentence` words the answer.

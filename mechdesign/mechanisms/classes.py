@@ -1,9 +1,12 @@
 """An exact reduction of a table before the search: classes of symbols that no notion tells apart.
 
 Useful symbols with proportional columns (the same P(s|x) for every s) form a class T, and so do
-sensitive symbols with proportional rows (the same P(x|s) for every x). Both are decided in
-integers. `classes` makes the table of the classes; the optimum is searched there, with fewer
-symbols, and `Classes.split` gives its outputs back to the symbols.
+sensitive symbols with proportional rows (the same P(x|s) for every x).
+
+1. `classes` decides in integers which symbols these are, and adds up the counts of each class: the
+   columns (2, 4) and (3, 6) are one class with (5, 10).
+2. The optimum is searched for in that table, which has fewer symbols.
+3. `Classes.split` gives its outputs back to the symbols, each cut into pieces by the proof below.
 
 For example, let a and b of mass 0.1 and 0.2 be one class, and let two outputs have 0.15 of it each.
 On the line [0, 0.3] a is [0, 0.1] and b is [0.1, 0.3], and the first output has [0, 0.15]. It is

@@ -1,18 +1,21 @@
 """The posteriors that a notion on averages of lifts allows, as a convex set with cuts.
 
 The lift of an output with posterior v is w = A v, and sum_s P(s) w_s = 1. A notion limits one of
-the averages below, of the lifts or of their inverses. `allowed_set` makes the set of the functions
-that it needs; where an average is not convex, `inverse_means` has its function.
+these averages, of the lifts or of their inverses:
 
-The averages
+    D_k(w) = sum_s P(s) |w_s - 1|^k            `DistanceFunction`
+    N_a(w) = (sum_s P(s) w_s^a)^(1/a)          `PowerFunction`, of 1/w `InversePowerFunction`
+    K(w)   = sum_s P(s) w_s log w_s            `DivergenceFunction`
+    -sum_s P(s) log w_s, K of the inverses     `ReverseDivergenceFunction`
 
-    D_k(w) = sum_s P(s) |w_s - 1|^k
-    N_a(w) = (sum_s P(s) w_s^a)^(1/a)
-    K(w)   = sum_s P(s) w_s log w_s
+All of them are convex. D_k(1/w) is not, and `inverse_means` has a function for it. `allowed_set`
+puts the functions of a notion into a `solvers.ConvexSet`, which asks each of them for
 
-are convex, and so are N_a(1/w) and -sum_s P(s) log w_s; D_k(1/w) is not. Each function here
-supplies cuts, linear inequalities that hold for every member of the set: the left side of one of
-these is linear in w, and on the right the average is replaced by its largest allowed value. They
+- `values` and `gradients`: whether a posterior is a member, and how it becomes one;
+- `cut`: a linear inequality that every member keeps, and that posteriors beyond the limit break.
+  The bound on all channels is computed for a polytope of such cuts.
+
+A cut replaces the average by its largest allowed value on the right of one of the following. They
 hold for every g, r or q, so that an error of the normal makes a cut looser, never wrong:
 
     D_k   g (w - 1) <= |g/P|_q D_k^(1/k),  1/k + 1/q = 1                        (Hoelder)
@@ -69,7 +72,7 @@ def allowed_set(joint: Joint, limits: MeanLimits) -> ConvexSet | CoveredSet:
 
 
 def _upper_function(p_s: Array, limits: MeanLimits) -> ConvexFunction:
-    """The average of the lifts."""
+    """The function of the lifts that the upper budget limits."""
     mean = limits.mean
     if isinstance(mean, DistanceMean):
         return DistanceFunction(p_s, mean, limits.upper)
@@ -79,7 +82,7 @@ def _upper_function(p_s: Array, limits: MeanLimits) -> ConvexFunction:
 
 
 def _lower_function(p_s: Array, limits: MeanLimits) -> ConvexFunction:
-    """The average of the inverse lifts."""
+    """The function of the inverse lifts that the lower budget limits, if it is convex."""
     mean = limits.mean
     if isinstance(mean, PowerMean):
         return InversePowerFunction(p_s, mean, limits.lower)
@@ -175,6 +178,7 @@ class PowerFunction:
         """Hoelder's inequality with the gradient of N_a as g, up to a factor."""
         order = self.mean.order
         lifts = np.maximum(image, 0.0)
+        # g / P, up to a factor that keeps its largest entry 1.
         slope = (lifts / lifts.max()) ** (order - 1.0)
         norm = weighted_norm(self.p_s, slope, conjugate(order))
         offset = self.bound * norm
@@ -220,6 +224,7 @@ class InversePowerFunction:
         exponents = -order * logs
         shares = self.p_s * np.exp(exponents - exponents.max())
         shares /= shares.sum()
+        # q log q is 0 at q = 0.
         positive = shares > 0.0
         quotients = shares[positive] / self.p_s[positive]
         divergence_terms = shares[positive] * np.log(quotients) / order
@@ -250,7 +255,10 @@ class DivergenceFunction:
         return self.mean.average(self.p_s, np.maximum(images, 0.0))
 
     def gradients(self, images: Array) -> Array:
-        """The gradient of K at every column, up to a multiple of P(S), which no step feels."""
+        """The gradient of K at every column, up to a multiple of P(S).
+
+        Steps keep sum_s P(s) w_s = 1, so that such a multiple changes none of them.
+        """
         return self.p_s[:, None] * np.log(np.maximum(images, TINY))
 
     def cut(self, image: Array) -> Cut | None:

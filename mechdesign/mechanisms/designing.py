@@ -8,7 +8,10 @@
    optimum fails or ends early (`_optimal_or_merging`);
 4. what the result has besides: the earlier releases, or the population.
 
-`design` is the same with the fields of the request as keywords, and takes data frames too.
+`design` is the same for users, with the fields of the request as keywords and data frames in place
+of a table:
+
+    design(joint, notion, gap=1e-3)  =  design_requested(DesignRequest(joint, notion, gap=1e-3))
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms.averages import NO_PROMISE, for_average
-from mechdesign.mechanisms.binning import binned_for, refuse_identifier
+from mechdesign.mechanisms.binning import binned_for
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.heuristic_options import STANDARD
 from mechdesign.mechanisms.least_cost import least_cost
@@ -38,6 +41,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.mechanisms.task_design import for_task
+from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import confidence_set
@@ -61,6 +65,7 @@ def design_requested(request: DesignRequest) -> Design:
     started = time.perf_counter()
     if request.bins is not None:
         return _in_bins(request, started)
+    # In bins a column may be no identifier any more, so this comes after them.
     if not request.allow_identifier:
         refuse_identifier(request.joint.useful, request.joint.records)
     whole = request.joint
@@ -212,6 +217,7 @@ def _by_rules(rules: Rules, request: DesignRequest, started: float) -> Design:
     """Run the objective or the mechanism of a request."""
     search = request.search
     if request.average is not None:
+        # `design` puts this notion where the user gave none.
         alone = request.notion == NO_PROMISE
         if request.keep is None:
             return for_average(rules, request.average, search, started, alone=alone)

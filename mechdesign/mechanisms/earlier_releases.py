@@ -1,11 +1,15 @@
 """A channel after other releases of the same record: the remaining budget and the joint leakage.
 
-`designing` calls `check_room` before a design, since a constant cannot mend a promise that earlier
-releases break, and `spending` after it. The promise itself is in the rules: the new channel keeps
-it together with every combination of earlier outputs (`auditing.demands`). For example, if a first
-release makes a secret 1.5 times as likely and the promise allows a factor of 2, the second one may
-add a factor of 4/3 to that output. `spending` computes the joint leakage in another way
-(`auditing.joint_leakage`), so that an error of one of them shows.
+The promise itself is in the rules: the new channel keeps it together with every combination of
+earlier outputs (`auditing.demands`). For example, if a first release makes a secret 1.5 times as
+likely and the promise allows a factor of 2, the second one may add a factor of 4/3 to that output.
+`designing` calls two functions:
+
+1. `check_room` before a design: a constant cannot mend a promise that earlier releases break.
+2. `spending` after it. It refuses a budget that is used up, and computes the joint leakage in
+   another way (`auditing.joint_leakage`), so that an error of one of them shows. To the result it
+   adds what all releases keep together, and what one channel for all their columns would keep
+   (`_at_once`).
 """
 
 from __future__ import annotations
@@ -151,11 +155,13 @@ def information(channels: Sequence[Channel], joint: Joint) -> float | None:
         columns = np.zeros((n, len(channel.outputs)))
         for y, (at, values) in enumerate(columns_on(channel, joint)):
             columns[list(at), y] = [value / channel.denominator for value in values]
+        # The outputs of all releases multiply.
         if mass.size * columns.shape[1] > MOST_PROBABILITIES:
             return None
         mass = (mass[:, :, None] * columns[:, None, :]).reshape(n, -1)
         # Combinations that never occur would only take memory.
         mass = mass[:, mass.any(axis=0)]
+    # sum of P(x, y) log(P(x, y) / (P(x) P(y))), where 0 log 0 = 0; rounding may make it negative.
     x, y = np.nonzero(mass)
     cells = mass[x, y]
     independent = joint.p_x[x] * mass.sum(axis=0)[y]

@@ -4,13 +4,16 @@ A design is a set of posteriors v_y with weights beta_y whose mean is P_X, up to
 errors. `read_design` makes the channel W(y|x) = beta_y v_y(x) / P_X(x) of it:
 
 1. Entries that are noise and outputs without weight are left out, the others numbered in an order
-   that does not depend on the solver.
-2. Weights that miss P_X are corrected by least squares.
-3. Outputs with the same posterior are merged, and those of hardly any mass taken in by others.
-4. Every row is divided by its own sum, so P_X is met exactly whatever the error of the weights.
+   that does not depend on the solver (`_without_noise`).
+2. Weights that miss P_X are corrected by least squares (`_refined`).
+3. Outputs with the same posterior are merged (`_without_twins`): their masses beta_y v_y add up.
+4. Inputs that no output covers get the distribution of the outputs (`_covering`).
+5. Every row is divided by its own sum, so P_X is met exactly whatever the error of the weights, and
+   outputs of negligible probability are taken in by others (`_normalised`).
 
-For example, weights (.5, .5) and posteriors (.75, .25), (.25, .75) at P_X = (.5, .5) give the rows
-(.75, .25) and (.25, .75). `rounding` makes integers of them.
+For example, at P_X = (.5, .5) a solver may return three outputs: the posterior (.75, .25) twice,
+with the weights .2 and .3, and (.25, .75) with the weight .5. The twins become one output of weight
+.5, and the rows are (.75, .25) and (.25, .75). `rounding` makes integers of them.
 """
 
 from __future__ import annotations
@@ -19,12 +22,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.core.errors import SolverFailure
+from mechdesign.mechanisms.design_masses import (
+    DesignMasses,
+    DesignOutputs,
+    Index,
+    added_up,
+    totals,
+)
 from solvers import Array, Points
-
-Index = NDArray[np.int64]
 
 LARGEST_NOISE = 1e-7
 """Largest negative weight or entry of a posterior, and largest error of the sum of a posterior: the
@@ -104,7 +111,7 @@ class FloatDesign:
         x = np.concatenate((self.x, np.tile(np.arange(self.n), len(outputs))))
         scaled = self.w * (1.0 - added.sum())
         w = np.concatenate((scaled, np.repeat(added[outputs], self.n)))
-        x, y, w = _added(x, y, self.k, w)
+        x, y, w = added_up(x, y, self.k, w)
         return FloatDesign(self.n, self.k, x, y, w, self.merged)
 
 
@@ -134,6 +141,7 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     outputs = replace(outputs, beta=_refined(outputs, p_x))
     # From here on outputs are joint masses: merging outputs adds these up.
     masses = outputs.masses()
+    # Judged after the refinement, which may have mended it.
     miss = 0.5 * np.abs(masses.by_input(len(p_x)) - p_x).sum()
     if miss > LARGEST_MISS:
         raise RoundingFailure(
@@ -141,52 +149,6 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
         )
     masses = _covering(_without_twins(outputs, masses), p_x)
     return _normalised(masses, len(p_x), before=outputs.k)
-
-
-@dataclass(frozen=True, eq=False)
-class _Outputs:
-    """Outputs in sparse form: entry i says that output ``y[i]`` has v(x[i]) = ``v[i]``.
-
-    `beta` (k,) are the weights of the outputs.
-    """
-
-    y: Index
-    x: Index
-    v: Array
-    beta: Array
-
-    @property
-    def k(self) -> int:
-        """The number of outputs."""
-        return len(self.beta)
-
-    def masses(self) -> _Masses:
-        """q(x, y) = beta_y v_y(x)."""
-        return _Masses(self.y, self.x, self.beta[self.y] * self.v, self.k)
-
-
-@dataclass(frozen=True, eq=False)
-class _Masses:
-    """Joint masses in sparse form: entry i says that q(x[i], y[i]) is ``q[i]``; of `k` outputs."""
-
-    y: Index
-    x: Index
-    q: Array
-    k: int
-
-    def by_input(self, n: int) -> Array:
-        """The mass of every input, (n,)."""
-        return _totals(self.x, self.q, n)
-
-    def by_output(self) -> Array:
-        """The mass of every output, (k,)."""
-        return _totals(self.y, self.q, self.k)
-
-    def merged(self, into: Index) -> _Masses:
-        """Output ``into[y]`` in the place of y, (k,); what is left is numbered without gaps."""
-        used, y = np.unique(into[self.y], return_inverse=True)
-        y, x, q = _added(y, self.x, int(self.x.max()) + 1, self.q)
-        return _Masses(y, x, q, len(used))
 
 
 def _check_design(beta: Array, points: Points, n: int) -> None:
@@ -208,21 +170,23 @@ def _check_design(beta: Array, points: Points, n: int) -> None:
         )
 
 
-def _without_noise(beta: Array, points: Points, p_x: Array) -> _Outputs:
+def _without_noise(beta: Array, points: Points, p_x: Array) -> DesignOutputs:
     """The outputs of positive weight without their tiny entries, in an order of their own."""
     n = len(p_x)
     k = len(points)
     y = points.owner
     x = points.indices.astype(np.int64)
     v = points.data
+    # Relative to P(x): what counts is the lift of an entry, and rare symbols have small ones.
     keep = (v > TINY_LIFT * p_x[x]) & (beta[y] > 0.0)
     y = y[keep]
     x = x[keep]
     v = v[keep]
-    sums = _totals(y, v, k)
+    sums = totals(y, v, k)
     used = np.flatnonzero(sums > 0.0)
     if not used.size:
         raise RoundingFailure("the solver's design has no output of positive weight")
+    # Each of the n entries may be wrong by the noise.
     if np.abs(sums[used] - 1.0).max() > LARGEST_NOISE * n:
         raise RoundingFailure("the solver's posteriors do not sum to 1")
 
@@ -233,10 +197,10 @@ def _without_noise(beta: Array, points: Points, p_x: Array) -> _Outputs:
     ranked = used[np.lexsort((-beta[used], first[used]))]
     rank = np.empty(k, dtype=np.int64)
     rank[ranked] = np.arange(len(ranked))
-    return _Outputs(rank[y], x, v / sums[y], beta[ranked])
+    return DesignOutputs(rank[y], x, v / sums[y], beta[ranked])
 
 
-def _refined(outputs: _Outputs, p_x: Array) -> Array:
+def _refined(outputs: DesignOutputs, p_x: Array) -> Array:
     """The weights corrected by least squares where they miss P_X, if that improves them.
 
     The system has a row for each input: sum over y of beta_y v_y(x) / P(x) = 1. Relative rows
@@ -250,26 +214,27 @@ def _refined(outputs: _Outputs, p_x: Array) -> Array:
         masses = replace(outputs, beta=weights).masses()
         return 1.0 - masses.by_input(n) / p_x
 
-    left = misses(beta)
-    if np.abs(left).max() <= FINE_MISS or n * k > LARGEST_REFINEMENT:
+    miss = misses(beta)
+    if np.abs(miss).max() <= FINE_MISS or n * k > LARGEST_REFINEMENT:
         return beta
     # A correction must be small, keep all weights positive and lower the largest miss.
     system = np.zeros((n, k))
     system[outputs.x, outputs.y] = outputs.v / p_x[outputs.x]
-    largest = max(LARGEST_CORRECTION, MOST_TIMES_MISS * float(np.abs(left) @ p_x))
+    largest = max(LARGEST_CORRECTION, MOST_TIMES_MISS * float(np.abs(miss) @ p_x))
     for cutoff in CUTOFFS:
-        correction = np.linalg.lstsq(system, left, rcond=cutoff)[0]
+        correction = np.linalg.lstsq(system, miss, rcond=cutoff)[0]
         if np.abs(correction).sum() > largest:
             continue
         better = beta + correction
         if better.min() <= 0.0:
             continue
-        if np.abs(misses(better)).max() < np.abs(left).max():
+        # Least squares lowers the sum of squares, which need not lower the largest miss.
+        if np.abs(misses(better)).max() < np.abs(miss).max():
             return better
     return beta
 
 
-def _without_twins(outputs: _Outputs, masses: _Masses) -> _Masses:
+def _without_twins(outputs: DesignOutputs, masses: DesignMasses) -> DesignMasses:
     """Merge outputs with the same posterior: their masses add up.
 
     What is lost is of the order of `SAME_POSTERIOR` squared. Equal posteriors are neighbours after
@@ -279,7 +244,7 @@ def _without_twins(outputs: _Outputs, masses: _Masses) -> _Masses:
     x = outputs.x
     v = outputs.v
     line = np.arange(1, int(x.max()) + 2) * GOLDEN % 1.0
-    position = _totals(y, v * line[x], outputs.k)
+    position = totals(y, v * line[x], outputs.k)
     order = np.argsort(position, kind="stable")
     close = np.flatnonzero(np.diff(position[order]) <= SAME_POSTERIOR)
     if not close.size:
@@ -287,14 +252,15 @@ def _without_twins(outputs: _Outputs, masses: _Masses) -> _Masses:
     into = np.arange(outputs.k)
     neighbours = zip(order[close].tolist(), order[close + 1].tolist(), strict=True)
     for first, second in neighbours:
-        difference = _totals(x[y == first], v[y == first], len(line))
-        difference -= _totals(x[y == second], v[y == second], len(line))
+        difference = totals(x[y == first], v[y == first], len(line))
+        difference -= totals(x[y == second], v[y == second], len(line))
         if np.abs(difference).max() <= SAME_POSTERIOR:
+            # Neighbours come in order, so a whole run of twins ends in its first output.
             into[second] = into[first]
     return masses.merged(into)
 
 
-def _covering(masses: _Masses, p_x: Array) -> _Masses:
+def _covering(masses: DesignMasses, p_x: Array) -> DesignMasses:
     """The masses, with the distribution of the outputs for inputs that no output covers.
 
     Such inputs must be rare enough to be within a solver's tolerance.
@@ -308,7 +274,7 @@ def _covering(masses: _Masses, p_x: Array) -> _Masses:
         )
     k = masses.k
     added = np.outer(p_x[bare], masses.by_output()).ravel()
-    return _Masses(
+    return DesignMasses(
         np.concatenate((masses.y, np.tile(np.arange(k), bare.size))),
         np.concatenate((masses.x, np.repeat(bare, k))),
         np.concatenate((masses.q, added)),
@@ -316,7 +282,7 @@ def _covering(masses: _Masses, p_x: Array) -> _Masses:
     )
 
 
-def _normalised(masses: _Masses, n: int, *, before: int) -> FloatDesign:
+def _normalised(masses: DesignMasses, n: int, *, before: int) -> FloatDesign:
     """W(y|x) = q(x, y) / q(x), after merging away outputs without weight; once there were `before`.
 
     Division by the row's own sum, and not by P(x), meets P_X exactly.
@@ -330,14 +296,14 @@ def _normalised(masses: _Masses, n: int, *, before: int) -> FloatDesign:
         np.maximum.at(most, masses.y, w)
         negligible = int(np.argmin(most))
         if most[negligible] > NEGLIGIBLE_WEIGHT or k == 1:
-            x, y, w = _added(masses.x, masses.y, k, w)
+            x, y, w = added_up(masses.x, masses.y, k, w)
             return FloatDesign(n, k, x, y, w, before - k)
         into = np.arange(k)
         into[negligible] = _host(masses, negligible)
         masses = masses.merged(into)
 
 
-def _host(masses: _Masses, negligible: int) -> int:
+def _host(masses: DesignMasses, negligible: int) -> int:
     """The output that takes in a negligible one.
 
     The heaviest symbol of that one is nearly always released as another output. Of these, the host
@@ -347,17 +313,3 @@ def _host(masses: _Masses, negligible: int) -> int:
     heaviest = masses.x[entries[np.argmax(masses.q[entries])]]
     others = np.flatnonzero((masses.x == heaviest) & (masses.y != negligible))
     return int(masses.y[others[np.argmax(masses.q[others])]])
-
-
-def _totals(index: Index, values: Array, size: int = 0) -> Array:
-    """Sums of the values at each index, as floats also where there are none."""
-    return np.bincount(index, values, minlength=size).astype(np.float64)
-
-
-def _added(
-    major: Index, minor: Index, width: int, values: Array
-) -> tuple[Index, Index, Array]:
-    """Entries in order of `major`, then `minor` (below `width`); those at the same place add up."""
-    flat, inverse = np.unique(major * width + minor, return_inverse=True)
-    majors, minors = np.divmod(flat, width)
-    return majors, minors, _totals(inverse, values)

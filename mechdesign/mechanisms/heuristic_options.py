@@ -12,7 +12,8 @@ symbols into sets, and four things about that can be chosen:
 - `smaller_budgets`: a larger budget may merge other sets, within which less can be kept. Subset
   response therefore tries the sets of smaller budgets too.
 
-Designs take the `STANDARD` options; others are for figures of the paper and for study.
+Designs take the `STANDARD` options; others are for figures of the paper and for study. A choice
+that the mechanism does not have is refused (`HeuristicOptions.check`).
 
 `shares_of` gives R(y) as integers out of 2^53: for two risky symbols a uniform R is [2^52, 2^52],
 and the probabilities 0.25 and 0.75 are [2^51, 3 * 2^51]. The choice `merge` is [2^53].
@@ -114,6 +115,7 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
                 f"the randomisation ({randomisation!r}) must be {MERGE}, {UNIFORM} or "
                 "a list of probabilities"
             )
+        # 2^53 need not be a multiple of their number: some get one part more.
         return apportioned([1] * len(risky), DENOMINATOR).tolist()
     values = [fraction_of(value) for value in randomisation]
     if len(values) != len(risky):

@@ -1,9 +1,13 @@
 """The average of |1/w - 1|^k, which is not convex in the lifts w, and convex functions below it.
 
-phi(w) = |1/w - 1|^k falls to zero at w = 1 and grows from there on. It is convex below 1; above, it
-is concave for k = 1, and for k = 2 convex up to 3/2 and concave beyond (phi'' = (6 - 4 w) / w^4).
-On an interval [a, b] a convex function below it follows phi up to a bend and then a line to (b,
-phi(b)):
+`InverseDistanceFunction` is the average itself, sum_s P(s) phi(w_s) with phi(w) = |1/w - 1|^k.
+`BelowInverseDistance` is a convex function below it on a box of lifts, and has the cuts that a
+search needs. `solvers.covered` divides boxes where they are too wide: on smaller ones the two
+functions are closer.
+
+phi falls to zero at w = 1 and grows from there on. It is convex below 1; above, it is concave for
+k = 1, and for k = 2 convex up to 3/2 and concave beyond (phi'' = (6 - 4 w) / w^4). On an interval
+[a, b] the function below it follows phi up to a bend and then a line to (b, phi(b)), see `_line`:
 
     k = 1, a < 1 < b    the line from (1, 0)
     k = 2, b > 3/2      the line that touches phi, between 1 and 3/2
@@ -14,8 +18,7 @@ Proof: the line meets phi at b and is nowhere above it at the bend; where phi is
 above its chords, where it is convex above its tangents.
 
 For example, for k = 1 on [1/2, 2] the convex function is 1/w - 1 up to 1, and from there the line
-(w - 1) / 2, which meets phi(2) = 1/2. At w = 3/2 it is 1/4, and phi is 1/3. On narrower intervals
-the two are closer: `solvers.covered` divides boxes of lifts where its search needs that.
+(w - 1) / 2, which meets phi(2) = 1/2. At w = 3/2 it is 1/4, and phi is 1/3.
 """
 
 from __future__ import annotations
@@ -42,7 +45,6 @@ HALVINGS = 60
 
 LEAST_LIFT = 1e-12
 """Tangents touch here at the least; lifts of members are larger at all but absurd budgets."""
-
 
 LARGEST_BOUND = 1e100
 """Averages of members are at most this: with larger ones, at budgets of hundreds of nats, doubles
@@ -220,7 +222,7 @@ def _line(a: float, b: float, power: int) -> tuple[float, float, float]:
         rise = float(_slope(np.array(touch), power))
     if touch > a:
         return touch, touch, rise
-    # The chord between the ends.
+    # The chord between the ends. With the bend at 0, below all lifts, it is the whole function.
     fall = float(_phi(np.array(b), power) - _phi(np.array(a), power))
     return 0.0, a, fall / (b - a)
 
@@ -232,6 +234,7 @@ def _touching(b: float) -> float:
     """
     low = 1.0
     high = TURN
+    # `low` stays where the tangent is too low at b: a line a little too low is still below phi.
     goal = (1.0 / b - 1.0) ** 2
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)

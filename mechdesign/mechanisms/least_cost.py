@@ -3,12 +3,17 @@
 A program over W(y|x), with one output for every symbol (`solvers.assignment`), is bounded from
 below, rounded to integers and audited exactly. Frequencies can be preserved in expectation
 (invariant PRAM), shares W(x|x) bounded from below, pairs forbidden: docs/how-to/least-cost.md has
-the mathematics.
+the mathematics. `least_cost` goes through these steps:
 
-`least_cost` reads costs (`least_cost_objective`) and limits (`least_cost_limits`), lets
-`LeastCostProgram` find a verified channel, and computes the figures from its integers. Where that
-fails, `least_cost_constant` has the last resort, and `least_cost_refusal` the reason if there is no
-channel.
+1. It reads the costs (`least_cost_objective`) and the limits (`least_cost_limits`).
+2. `LeastCostProgram` finds a verified channel and a lower bound on the cost of every other one.
+3. If that fails, the answer is the cheapest constant (`least_cost_constant`), or a refusal with the
+   reason (`least_cost_refusal`).
+4. The figures are computed from the integers of the channel.
+
+For example, with the cost "truth", where an untrue record costs 1, a channel of cost 0.12 releases
+88 % of the records as they are. If its bound is 0.119, no private channel releases more than 88.1 %
+of them unchanged.
 """
 
 from __future__ import annotations
@@ -71,6 +76,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
     """
     started = time.perf_counter()
     joint = rules.joint
+    # The program is linear, so the promise must be linear rows on the posteriors.
     check_polytope(rules.notion, joint)
     costs = costs_of(objective, joint)
     limits = limits_of(objective, joint)
@@ -89,6 +95,7 @@ def least_cost(rules: Rules, objective: LeastCostObjective, search: Search) -> D
                 f"the channel of least cost could not be computed: {error}"
             ) from error
         channel, verdict = constant
+        # No program was solved, so nothing is proven about other channels.
         lower_bound = -math.inf
         method = CONSTANT
 

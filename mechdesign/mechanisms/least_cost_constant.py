@@ -1,8 +1,9 @@
 """The cheapest constant channel on the column's own symbols: every record becomes one symbol.
 
 Its lifts are all 1, so no program has to be solved for it. It is the last resort where the program
-of least cost fails in floating point. `cheapest_constant` tries every symbol y as the only output:
-with costs of untrue records, the cheapest one is the most frequent symbol.
+of least cost fails in floating point. `cheapest_constant` tries every symbol y as the only output.
+For example, of the symbols a, b and c with 50, 30 and 20 records, all released as a, half of the
+records are untrue; with b and c it would be 70 % and 80 %.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ def cheapest_constant(
     """The constant channel of least expected cost that keeps to the limits; None if none does."""
     limits = program.limits
     if program.convex is not None or limits.keep:
+        # A constant changes all frequencies, and constraints of the user may rule it out.
         return None
     joint = program.joint
     n = len(joint.useful)

@@ -1,5 +1,14 @@
 """Least-cost programs with convex costs or the user's own constraints, modelled in cvxpy.
 
+`ConvexProgram` reads the cost and the constraints as functions of the channel W. `_ConvexSearch`
+solves the program in rounds:
+
+1. One program is solved by cvxpy, which gives a channel W0 and multipliers (`least_cost_round`).
+2. The best channel so far and the best bound so far are kept. Where they meet, the search ends.
+3. Else a relaxation is sharpened for the next round. Of an uncertain set, whose rows are too many
+   to list, the rows that a column of W0 breaks are added. When none is broken, and the cost has a
+   kink at W0, it is replaced by the largest of its tangents so far (Kelley 1960).
+
 *Bound.* A convex cost lies above its tangent at the solution W0, and so does the function g of a
 constraint g(W) <= 0 with a multiplier nu >= 0. Hence, for every W that keeps the constraints,
 
@@ -8,9 +17,9 @@ constraint g(W) <= 0 with a multiplier nu >= 0. Hence, for every W that keeps th
 The right side is linear in W, so the bound of `solvers.assignment` holds for it. cvxpy evaluates
 the tangents in double precision.
 
-*Search.* Each round is one program (`least_cost_round`). Between rounds two relaxations are
-sharpened until cost and bound meet: rows of an uncertain set that a column breaks are added, and
-a cost with kinks is replaced by its tangents (Kelley 1960).
+For example, let the cost be w^2 for a single share w, which the promise keeps at 0.4 or more. The
+tangent at w0 = 0.5 is w - 0.25, so no channel costs less than 0.15. At w0 = 0.4 it is 0.8 w - 0.16,
+which proves 0.16: the cost of w0 itself.
 """
 
 from __future__ import annotations
@@ -25,13 +34,8 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.least_cost_round import (
-    ConvexModel,
-    Round,
-    SeparatedRows,
-    Tangent,
-    largest,
-)
+from mechdesign.mechanisms.least_cost_model import ConvexModel, Tangent, largest
+from mechdesign.mechanisms.least_cost_round import Round, SeparatedRows
 from mechdesign.tables.joint import Joint
 from solvers import Array
 from solvers.assignment import Assigned, Assignment
@@ -96,7 +100,7 @@ class ConvexProgram:
         return self.model.value(shares)
 
     def violation(self, shares: Array) -> float:
-        """The largest violation of the user's constraints by a channel."""
+        """The largest violation of the user's constraints by a channel, to which it sets W."""
         self.model.w.value = shares
         violation = 0.0
         for constraint in self.constraints:
@@ -160,9 +164,9 @@ class _ConvexSearch:
     """The rounds of one search, with the best channel and the best bound so far.
 
     Of an uncertain set the program has the rows so far, until no column breaks one by more than
-    half the margin. Until then columns are pulled inside, where the constraints allow it. At a
-    kink of the cost one tangent proves little: then all tangents so far, weighted by their
-    multipliers, take the place of the cost.
+    half the margin. Until then columns are pulled inside, where the constraints allow it, so that
+    there is a channel to return at any time. At a kink of the cost one tangent proves little: then
+    all tangents so far, weighted by their multipliers, take the place of the cost.
     """
 
     def __init__(
@@ -196,6 +200,7 @@ class _ConvexSearch:
             try:
                 solution = current.solve(self._proof, end)
             except BackendFailure:
+                # A later round may fail: its program has more rows, or less time.
                 if self._best is None:
                     raise
                 break
@@ -215,6 +220,7 @@ class _ConvexSearch:
     def _take(self, solution: Assigned) -> bool:
         """Keep the solution if it is the best so far; whether a column broke further rows."""
         if self._separated is None:
+            # All rows of the promise are in the program, so the solution keeps them.
             self._keep(solution, solution.shares)
             return False
         # At half the margin, so that a column on a row that the program has does not break it.

@@ -48,6 +48,7 @@ def limits_of(objective: LeastCostObjective, joint: Joint) -> ChannelLimits:
     stay = _stay(objective.stay, index)
     allowed = np.ones((len(index), len(index)), dtype=np.bool_)
     for pair in objective.forbid:
+        # A text of two letters has a length of 2 as well.
         if isinstance(pair, str) or len(pair) != 2:
             raise InputError(
                 f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
@@ -80,6 +81,7 @@ def _stay(stay: Any, index: Mapping[str, int]) -> tuple[Fraction, ...]:
         by_symbol = stay
     else:
         by_symbol = dict.fromkeys(index, stay)
+    # Exactly as written: 0.9 is 9/10 here, and the integers of the channel must keep it.
     shares = [Fraction(0)] * len(index)
     for symbol, text in by_symbol.items():
         x = _position(symbol, index, "stay")

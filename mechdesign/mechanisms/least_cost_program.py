@@ -6,12 +6,13 @@ over the channels W with one output for every symbol whose posteriors lie in the
 notion, W(x|x) >= stay(x), W(y|x) = 0 for forbidden pairs, and, on request, P(y) = P(x = y)
 (docs/how-to/least-cost.md, 'The program').
 
-1. The program is solved for a polytope that is smaller by a margin, so that integers near the
-   solution are private, too. Its bound is for the polytope itself.
+1. `problem` is the program for a polytope that is smaller by a margin, so that integers near the
+   solution are private, too. `solve` has its solution, with a bound for the polytope itself.
 2. The solution is rounded in several ways (`least_cost_rounding`), and the first channel that
-   passes the exact audit is the answer.
-3. If none passes, the margin grows, and then the *reach* shrinks: larger budgets are reduced to it,
-   because the zeros of a solver are wrong by more than exp(-budget) of a large budget.
+   passes the exact audit is the answer (`verified_channel`).
+3. If none passes, the margin grows, from 1e-12 to 1e-6. Then the *reach* shrinks, from 20 nats:
+   larger budgets are reduced to it, because the zeros of a solver are wrong by more than
+   exp(-budget) of a large budget.
 
 The program is over classes of symbols where neither the notion, nor the costs, nor the limits tell
 their members apart.
@@ -90,6 +91,7 @@ class LeastCostProgram:
         self.search = search
         self.convex = convex
         self.rules = rules
+        # docs/how-to/least-cost.md, Theorem 2: classes stand for their symbols only with this cost.
         if not _are_symbols_alike(cost, limits, convex):
             self.rules = replace(rules, by_symbol=True)
         self.uncertain: UncertainSet | None = None
@@ -145,6 +147,7 @@ class LeastCostProgram:
         for reach, margin in itertools.product(reaches, MARGINS):
             if margin < first:
                 continue
+            # All margins at the largest reach first: a smaller reach rules out more channels.
             self.set_reach(reach)
             try:
                 solution = self._solution(margin)
@@ -260,6 +263,7 @@ class LeastCostProgram:
                 margin,
                 self._end,
             )
+        # Without a time limit there is time to close the gap further than asked.
         if self._end == math.inf:
             gap = min(self.search.gap, SHARPEST_GAP)
             return self.solve(

@@ -1,10 +1,14 @@
 """The reason why no private channel keeps the user's limits, with the largest shares that work.
 
-`refusal` solves the program with other limits: first with the share of one symbol alone, as large
-as possible, for one symbol after the other; if each works alone, with all shares times a factor,
-which bisection finds. For example: "stay: no private channel releases 'a' as it is with probability
-0.9; the largest value that works for it is 0.73". Each is found with a margin, and is that much
-smaller, so that a design with it succeeds.
+`refusal` solves the program with other limits and takes the first reason that it finds:
+
+1. Without a share in `stay`, the forbidden pairs or the user's constraints are the reason.
+2. For one symbol after the other, the largest share that it can keep alone (`_largest_share`). If
+   less than it should: "stay: no private channel releases 'a' as it is with probability 0.9; the
+   largest value that works for it is 0.73".
+3. If each works alone, the largest factor of all shares (`_largest_factor`, by bisection).
+
+Each number is found with a margin, and is that much smaller, so that a design with it succeeds.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ def refusal(program: LeastCostProgram) -> str:
         )
     if not any(limits.stay):
         return FORBIDDEN
+    # Each symbol is a program to solve; the first ones are the likeliest reasons.
     for x in _demanding_symbols(program)[:MOST_TRIED]:
         try:
             share = _largest_share(program, x)

@@ -2,7 +2,15 @@
 
 A round minimises the cost, or the largest of the tangents so far (Kelley 1960, "The cutting-plane
 method for solving convex programs"), over the channels W(y|x) that keep the constraints and the
-promise. Its multipliers prove the bound that `least_cost_convex` describes.
+promise.
+
+1. `Round` builds the program: rows of W that sum to 1, the rows of the promise on each column of W
+   (`_polytope_levels`, or `_separated_levels` for an uncertain set), and the user's constraints.
+2. `solve` runs it, by HiGHS if all of it is linear and by Clarabel if not.
+3. Its multipliers prove a bound (`_bound`): the tangent of the cost plus those of the constraints
+   (`least_cost_model`) is a linear cost, for which `solvers.assignment` has a bound. Why it holds
+   is said in `least_cost_convex`.
+4. The solution is cleaned of noise (`_shares`).
 
 Invariant: the bound holds for any multipliers of the right signs, so it never rests on the
 solver's own claim of optimality.
@@ -10,7 +18,6 @@ solver's own claim of optimality.
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Sequence
@@ -21,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import SolverFailure
+from mechdesign.mechanisms.least_cost_model import ConvexModel, Tangent
 from solvers import Array
 from solvers.assignment import SUPPORT, Assigned, Assignment, Multipliers, lower_bound
 from solvers.assignment_uncertain import priced
@@ -34,87 +41,6 @@ cp: Any = import_module("cvxpy")
 CLARABEL = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 """Tolerances of the interior point method, sharper than the default (1e-8): the audit of the
 integers is exact."""
-
-
-@dataclass(frozen=True, eq=False)
-class Tangent:
-    """A linear function of W that lies nowhere above a convex one: slope . W + constant."""
-
-    slope: Array
-    constant: float
-
-    def at(self, shares: Array) -> float:
-        """Its value at a channel (n, n)."""
-        return float((self.slope * shares).sum()) + self.constant
-
-
-@dataclass(frozen=True, eq=False)
-class ConvexModel:
-    """The cvxpy variable W (n, n), with the cost and the user's constraints as functions of it."""
-
-    w: Any
-    cost: Any
-    constraints: list[Any]
-
-    def value(self, shares: Array) -> float:
-        """The cost of a channel; it sets W to the channel."""
-        self.w.value = shares
-        return float(self.cost.value)
-
-    def tangent(self) -> Tangent:
-        """The tangent of the cost at the present value of W."""
-        slope = gradient(self.cost, self.w, np.ones(1))
-        if slope is None:
-            raise SolverFailure(
-                "cvxpy knows no gradient of the objective, so nothing can be proven "
-                "about it"
-            )
-        constant = float(self.cost.value) - float((slope * self.w.value).sum())
-        return Tangent(slope, constant)
-
-    def priced(self, tangent: Tangent) -> Tangent:
-        """The tangent plus those of the user's constraints, times their multipliers.
-
-        g(W) <= 0 with nu >= 0 adds nu g(W0) + nu dg (W - W0), which is negative wherever the
-        constraint holds. Multipliers of an equality may have either sign.
-        """
-        slope = tangent.slope
-        constant = tangent.constant
-        for constraint in self.constraints:
-            is_equality = isinstance(constraint, cp.constraints.Equality)
-            is_inequality = isinstance(constraint, cp.constraints.Inequality)
-            if not is_equality and not is_inequality:
-                # A cone has no such tangent. Without the constraint the bound is still valid.
-                continue
-            dual = np.ravel(constraint.dual_value, order="F")
-            if not is_equality:
-                dual = np.maximum(dual, 0.0)
-            added = gradient(constraint.expr, self.w, dual)
-            if added is None:
-                continue
-            level = dual @ np.ravel(constraint.expr.value, order="F")
-            slope = slope + added
-            constant += float(level - (added * self.w.value).sum())
-        return Tangent(slope, constant)
-
-
-def gradient(expression: Any, w: Any, prices: Array) -> Array | None:
-    """The gradient by W of `prices` times an expression; None where cvxpy has none.
-
-    A constant, which does not mention W, has the gradient zero.
-    """
-    if w not in expression.grad:
-        return np.zeros(w.shape)
-    jacobian = expression.grad[w]
-    if jacobian is None:
-        return None
-    if isinstance(jacobian, float):
-        # cvxpy returns zero gradients as a number.
-        values = np.zeros(w.size)
-    else:
-        values = np.ravel(jacobian @ prices)
-    # cvxpy stacks the columns of W.
-    return values.reshape(w.shape, order="F")
 
 
 @dataclass(eq=False)
@@ -157,6 +83,7 @@ class Round:
         self.separated = separated
         goal = model.cost
         if tangents:
+            # The least variable above all tangents is the largest of them, in linear rows.
             goal = cp.Variable()
         self._above: list[Any] = []
         for tangent in tangents:
@@ -178,8 +105,11 @@ class Round:
         n = self.problem.n
         p = self.problem.masses
         images, offset, auxiliary = self.problem.sides
+        # The posterior of y is p W(y|.) / P(y). Its rows stay the same times a positive factor, and
+        # without the division by P(y) they are linear in W.
         level = ((images - offset[:, None]) * p) @ self.model.w @ np.diag(1.0 / p)
         if auxiliary.shape[1]:
+            # The polytope of some notions is a projection, with further variables for each column.
             lifting = cp.Variable((auxiliary.shape[1], n), nonneg=True)
             level = level + auxiliary @ lifting
         return level
@@ -317,11 +247,3 @@ class Round:
             needed = shares.argmax(axis=1)
             shares[:, np.setdiff1d(traces, needed)] = 0.0
         return shares / shares.sum(axis=1)[:, None]
-
-
-def largest(tangents: Sequence[Tangent], shares: Array) -> float:
-    """The piecewise linear model of the cost at a channel; minus infinity without tangents."""
-    level = -math.inf
-    for tangent in tangents:
-        level = max(level, tangent.at(shares))
-    return level

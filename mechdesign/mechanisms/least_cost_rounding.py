@@ -68,6 +68,7 @@ def _rounded(
     shares: Array, denominator: int, joint: Joint, limits: ChannelLimits
 ) -> Channel:
     """The nearest integers over a denominator, with exact row sums and exact `stay`."""
+    # First the nearest integers of all entries, then the sums, in integers.
     normalised = shares / shares.sum(axis=1)[:, None]
     rows = np.rint(normalised * float(denominator)).astype(np.int64)
     symbols = np.arange(len(rows))

@@ -7,10 +7,11 @@ k is the share that must be kept. `averages` has the opposite problem: most info
 leakage.
 
 1. `solvers.average` finds the optimum for a share r that is a little larger than k, because
-   rounding to integers costs some of it. The shares r are tried in turn (`SLACKS`). Where the
-   search finds no channel that keeps r, it starts again from the best channel with the notion.
-2. The first channel whose integers keep k is the answer. The exact audit computes what they leak,
-   which becomes the budget of the channel.
+   rounding to integers costs some of it. `_Problem.optima` tries such shares r in turn (`SLACKS`).
+   Where the search finds no channel that keeps r, it starts again from the best channel with the
+   notion.
+2. The first channel whose integers keep k is the answer (`_first_that_keeps`). The exact audit
+   computes what they leak, which becomes the budget of the channel.
 
 *Bounds.* The solver has a plane below its cost, H(v) + beta L(v) >= y.v + m for all posteriors v,
 with prices y, a constant m, and the price beta of leakage. Summed over the outputs of any channel
@@ -20,6 +21,8 @@ it is H(X|Y) + beta E >= Q, with Q = y.P_X + m. This proves two bounds
 - A channel that keeps k H(X) leaks at least (Q - (1 - k) H(X)) / beta.
 - A channel that leaks at most E keeps at most H(X) - Q + beta E.
 
+`_Optimum` has both, and the sharpest of all optima go into the record and the certificate.
+
 For example, with H(X) = 1, Q = 0.5 and beta = 2, who keeps 80 % leaks 0.15 or more, and who leaks
 0.2 keeps at most 90 %.
 """
@@ -27,29 +30,28 @@ For example, with H(X) = 1, Q = 0.5 and beta = 2, who keeps 80 % leaks 0.15 or m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from mechdesign.auditing.averages import average_leakage
 from mechdesign.auditing.measures import utility
-from mechdesign.channel.record import (
-    AVERAGE_MEASURES,
-    AverageBudget,
-    AverageMeasure,
-)
+from mechdesign.channel.record import AverageBudget, AverageMeasure
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.progress import Step
 from mechdesign.core.wording import about, at_most
-from mechdesign.mechanisms.averages import (
-    AVERAGE,
-    DEFAULT_SECONDS,
-    MARGIN,
+from mechdesign.mechanisms.average_budgets import (
     NOTHING_TO_LIMIT,
     in_solver_unit,
+    kept_measure,
     own_leakage,
+)
+from mechdesign.mechanisms.averages import (
+    AVERAGE,
+    posterior_sets,
+    seconds_of,
     with_averages,
     with_own_lifts,
 )
@@ -111,11 +113,12 @@ def for_share(
     share = share_of("--keep", keep)
     measure = kept_measure(asked)
     joint = rules.joint
-    own = own_leakage(joint, measure)
-    if not own > 0.0:
+    leakage_of_x = own_leakage(joint, measure)
+    if not leakage_of_x > 0.0:
         raise InputError(NOTHING_TO_LIMIT)
-    single = replace(rules, by_symbol=True)
-    problem = _Problem(single, measure, share, own, search, alone)
+    # The solver has a posterior of all symbols, so the promise must not merge any to classes.
+    rules_by_symbol = replace(rules, by_symbol=True)
+    problem = _Problem(rules_by_symbol, measure, share, leakage_of_x, search, alone)
     rounded, optima = _first_that_keeps(problem)
     if alone:
         rounded = with_own_lifts(rounded, joint)
@@ -123,11 +126,12 @@ def for_share(
     leakage = average_leakage(rounded.channel, joint, measure)
     worth = utility(rounded.channel, joint)
     least, most = _sharpest_bounds(optima, leakage)
+    # The channel is one of those that both bounds are about.
     if least > leakage or most < worth.nmi:
         raise SolverFailure("the channel contradicts its own bound: report this table")
-    # The gap that was asked for is a part of what X itself leaks.
+    # The gap that was asked for is a part of what X itself leaks: the cost here is the leakage.
     messages: list[str] = []
-    if leakage - least > max(search.gap, LEAST_GAP) * own:
+    if leakage - least > max(search.gap, LEAST_GAP) * leakage_of_x:
         messages.append(f"the search ended early ({optima[-1].solved.status})")
 
     certificate = Certificate(upper_bound_nmi=min(1.0, most), scope="proven")
@@ -149,30 +153,6 @@ def for_share(
         lower_bound=least,
     )
     return with_averages(design, [average])
-
-
-def kept_measure(asked: Any) -> AverageMeasure:
-    """The measure whose average is to be least, from a mapping of it to None.
-
-    Raises
-    ------
-    InputError
-        If it is no such mapping, or has a budget, which is what is looked for.
-    """
-    if not isinstance(asked, Mapping) or len(asked) != 1:
-        raise InputError(
-            'with keep, average must name one measure, as in average={"mi": None}'
-        )
-    ((measure, budget),) = asked.items()
-    if measure not in AVERAGE_MEASURES:
-        raise InputError(
-            f"the average {measure!r} is not known; use one of {', '.join(AVERAGE_MEASURES)}"
-        )
-    if budget is not None:
-        raise InputError(
-            f"keep looks for the least average: leave the budget of {measure} out"
-        )
-    return measure
 
 
 def _first_that_keeps(problem: _Problem) -> tuple[Rounded, list[_Optimum]]:
@@ -257,14 +237,14 @@ class _Optimum:
 class _Problem:
     """The least leakage for a share, under the rules of a notion or `alone`.
 
-    `own` is the leakage of X itself, of which the gap is a share. `optima` yields one optimum after
-    the other until the caller has enough.
+    `leakage_of_x` is that of X itself, of which the gap is a share. `optima` yields one optimum
+    after the other until the caller has enough.
     """
 
     rules: Rules
     measure: AverageMeasure
     share: Fraction
-    own: float
+    leakage_of_x: float
     search: Search
     alone: bool
 
@@ -292,15 +272,7 @@ class _Problem:
         SolverFailure
             If it fails.
         """
-        # Columns keep a margin from the limits of the notion; the bound holds without it.
-        inner = None
-        outer = None
-        if not self.alone:
-            outer = self.rules.relaxation
-            inner = self.rules.polytope(MARGIN)
-        limit = self.search.time_limit
-        if limit is None:
-            limit = DEFAULT_SECONDS
+        inner, outer = posterior_sets(self.rules, alone=self.alone)
         gap = max(self.search.gap, LEAST_GAP)
         joint = self.rules.joint
         try:
@@ -310,12 +282,13 @@ class _Problem:
                 raised,
                 inner=inner,
                 outer=outer,
-                tolerance=0.9 * gap * in_solver_unit(self.measure, self.own),
-                time_limit=limit,
+                tolerance=0.9 * gap * in_solver_unit(self.measure, self.leakage_of_x),
+                time_limit=seconds_of(self.search),
                 start=start,
                 progress=self._shown(),
             )
         except EmptyPolytope:
+            # A `SolverError` too, but one that `optima` mends.
             raise
         except SolverError as error:
             raise SolverFailure(

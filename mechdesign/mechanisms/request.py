@@ -25,14 +25,13 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.arguments import list_argument, share_of
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
-from mechdesign.mechanisms.averages import averages_of
+from mechdesign.mechanisms.average_budgets import averages_of, kept_measure
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
     INFORMATION,
     TRUTH,
     LeastCostObjective,
 )
-from mechdesign.mechanisms.least_leakage import kept_measure
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.purposes import PURPOSES, TASK
 from mechdesign.mechanisms.queries import Queries

@@ -12,10 +12,10 @@ from mechdesign.channel.row_channel import TOTAL
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import quoted
-from mechdesign.mechanisms.binning import refuse_identifier
 from mechdesign.mechanisms.row_budgets import check_promise, limits_of
 from mechdesign.mechanisms.row_node import LARGEST_NODE, OBJECTIVES, TRUTH
 from mechdesign.mechanisms.row_task import RowTask
+from mechdesign.mechanisms.unsuited_columns import refuse_identifier
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
 

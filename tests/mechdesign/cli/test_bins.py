@@ -14,7 +14,8 @@ import mechdesign as md
 from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.binning import NUMBERS_OF_BINS, many_numbers
+from mechdesign.mechanisms.binning import NUMBERS_OF_BINS
+from mechdesign.mechanisms.unsuited_columns import many_numbers
 from mechdesign.release.moved_numbers import distance_text, moved
 
 BUDGET = ("--epsilon", "1")

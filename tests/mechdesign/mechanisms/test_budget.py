@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.arguments import at_least_times, at_most_times, share_of
-from mechdesign.mechanisms.budget import keeping
+from mechdesign.mechanisms.budget_keeping import keeping
 from mechdesign.mechanisms.budget_scale import LARGEST_STEP, epsilon_of, step_of
 from tests.cases.designs import uniform_table
 

@@ -1,0 +1,141 @@
+"""What an average leakage may be: budgets and measures as a caller gives them, and their units.
+
+`averages_of` reads budgets, and `kept_measure` the measure whose least average is looked for:
+
+    {"mi": 0.05}     I(S;Y) of at most 0.05 nats
+    {"mi": "25%"}    at most a quarter of I(S;X), what X itself leaks (`own_leakage`)
+    {"mi": None}     the least I(S;Y) of a channel that keeps a share of the information
+
+A budget is in the unit of its measure: nats for "mi" and "maximal-leakage", no unit for "tv" and
+"chi2". The solver wants every average as a sum over the outputs, which the maximal leakage L is
+only as e^L - 1 (`in_solver_unit`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mechdesign.auditing.averages import average_leakage
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import (
+    AVERAGE_MEASURES,
+    AverageBudget,
+    AverageMeasure,
+)
+from mechdesign.core.arguments import number
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import IntegerRows
+from mechdesign.notions import LARGEST_BUDGET
+from mechdesign.tables.joint import Joint
+
+NOTHING_TO_LIMIT = (
+    "the useful column says nothing about the sensitive one: there is nothing to limit"
+)
+
+
+def averages_of(asked: Any, joint: Joint) -> tuple[AverageBudget, ...]:
+    """The budgets from a mapping of measures to numbers, or to texts such as ``25%``.
+
+    Raises
+    ------
+    InputError
+        If a measure is not known, or a budget is out of range.
+    """
+    if not isinstance(asked, Mapping) or not asked:
+        raise InputError(
+            'average must be a mapping from a measure to its budget, as in {"mi": 0.05}'
+        )
+    budgets: list[AverageBudget] = []
+    for measure, value in asked.items():
+        budgets.append(_budget_of(measure, value, joint))
+    return tuple(budgets)
+
+
+def kept_measure(asked: Any) -> AverageMeasure:
+    """The measure whose average is to be least, from a mapping of it to None.
+
+    Raises
+    ------
+    InputError
+        If it is no such mapping, or has a budget, which is what is looked for.
+    """
+    if not isinstance(asked, Mapping) or len(asked) != 1:
+        raise InputError(
+            'with keep, average must name one measure, as in average={"mi": None}'
+        )
+    ((measure, budget),) = asked.items()
+    _check_known(measure)
+    if budget is not None:
+        raise InputError(
+            f"keep looks for the least average: leave the budget of {measure} out"
+        )
+    return measure
+
+
+def _check_known(measure: Any) -> None:
+    """Raise InputError unless there is such a measure."""
+    if measure not in AVERAGE_MEASURES:
+        raise InputError(
+            f"the average {measure!r} is not known; use one of {', '.join(AVERAGE_MEASURES)}"
+        )
+
+
+def _budget_of(measure: Any, value: Any, joint: Joint) -> AverageBudget:
+    """One budget, in the unit of its measure or as a share of what X itself leaks."""
+    _check_known(measure)
+    name = f"the average {measure}"
+    # Texts come from the command line, where every budget is one.
+    if isinstance(value, str) and value.endswith("%"):
+        budget = _share_of_own_leakage(measure, name, value, joint)
+    else:
+        if isinstance(value, str):
+            value = _float(name, value)
+        budget = number(name, value, "above 0")
+    if not 0.0 < budget <= LARGEST_BUDGET:
+        raise InputError(
+            f"{name} ({value}) must be above 0 and at most {LARGEST_BUDGET:g}"
+        )
+    return AverageBudget(measure=measure, budget=budget)
+
+
+def _share_of_own_leakage(measure: str, name: str, text: str, joint: Joint) -> float:
+    """The budget that a text such as ``25%`` stands for."""
+    share = number(name, _float(name, text[:-1]), "of per cent") / 100.0
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"{name} ({text}) must be above 0 and at most 100 %")
+    budget = share * own_leakage(joint, measure)
+    if not budget > 0.0:
+        # Where X leaks nothing, every channel keeps every budget, and a share of 0 is no budget.
+        raise InputError(NOTHING_TO_LIMIT)
+    return budget
+
+
+def _float(name: str, text: str) -> float:
+    """The number that a text spells; InputError, which begins with the name, if it spells none."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(
+            f"{name} ({text!r}) must be a number, or a per cent such as 25%"
+        ) from None
+
+
+def in_solver_unit(measure: str, leakage: float) -> float:
+    """A leakage as `solvers.average` has it: e^leakage - 1 for the maximal leakage.
+
+    That is a sum over the outputs, as the other measures are, where its logarithm is none.
+    """
+    if measure == "maximal-leakage":
+        return math.expm1(leakage)
+    return leakage
+
+
+def own_leakage(joint: Joint, measure: str) -> float:
+    """What X itself leaks about S on average, which no channel exceeds (data processing)."""
+    # The identity as a channel, so that the exact audit computes it like any other leakage.
+    n = len(joint.useful)
+    rows = IntegerRows.of_pairs([[x, 1] for x in range(n)], n)
+    channel = Channel(joint.useful, joint.useful.names, rows, 1, joint)
+    return average_leakage(channel, joint, measure)

@@ -1,0 +1,108 @@
+"""The rows of one stratum with their records, and the table of groups by boxes that these make.
+
+`StratumRecords` has the distinct rows. For example, with two released columns,
+
+    codes      secrets   learning   proving
+    (0, 2)     0         3          30
+    (0, 2)     1         1          12
+    (1, 0)     0         2          15
+
+say that 30 records with the symbols 0 and 2 and the sensitive value 0 are left for the proof, and
+that 3 are in the slice. `GroupedRows` has the group of every sensitive value in its place, and
+`GroupedRows.joint` counts by group and box: if the first two rows are in box 0, and the values 0
+and 1 are groups of their own, the records of the proof are ((30, 15), (12, 0)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.channel.box_channel import BOX, box_name
+from mechdesign.core.integers import Integers
+from mechdesign.mechanisms.row_entropy import entropy
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.row_boxes import Boxes
+
+SLICE_SHARE = 0.1
+"""Share of the records that boxes are learned on."""
+
+
+@dataclass(frozen=True)
+class StratumRecords:
+    """The distinct rows of a stratum, with their records of the slice and the other ones.
+
+    Parameters
+    ----------
+    codes : (rows, columns) array
+        Of the released columns.
+    secrets : (rows,) array
+        Codes of the sensitive values.
+    learning, proving : (rows,) arrays
+        Records of the slice and of the proof.
+    """
+
+    codes: Integers
+    secrets: Integers
+    learning: Integers
+    proving: Integers
+
+    @property
+    def factor(self) -> int:
+        """How many times as many records the proof has as the slice."""
+        return max(round(int(self.proving.sum()) / max(int(self.learning.sum()), 1)), 1)
+
+    def expected(self, size: int) -> NDArray[np.float64]:
+        """(size,) records that each sensitive value is likely to have in the proof."""
+        sums = np.bincount(self.secrets, self.learning, minlength=size)
+        return (sums * ((1.0 - SLICE_SHARE) / SLICE_SHARE)).astype(np.float64)
+
+    def entropy(self) -> float:
+        """Entropy in nats of the released columns on the slice."""
+        _, row = np.unique(self.codes, axis=0, return_inverse=True)
+        sums = np.bincount(row.ravel(), self.learning)
+        return entropy(sums / sums.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """Rows of a stratum with the groups of their sensitive values, to be counted by box.
+
+    Parameters
+    ----------
+    codes : (rows, columns) array
+        Of the released columns.
+    groups : (rows,) array
+        The group of each row's sensitive value.
+    names : sequence of str
+        Of the groups.
+    column : str
+        Name of the sensitive column.
+    """
+
+    codes: Integers
+    groups: Integers
+    names: Sequence[str]
+    column: str
+
+    def joint(self, boxes: Boxes, weights: Integers) -> Joint | None:
+        """The table of groups by boxes, with `weights` records of each row; None where a group has
+        no record or one box has them all.
+        """
+        # A number for every cell of the table, row by row.
+        cells = self.groups * len(boxes) + boxes.of(self.codes)
+        sums = np.bincount(cells, weights, minlength=len(self.names) * len(boxes))
+        table = sums.astype(np.int64).reshape(len(self.names), len(boxes))
+        if not table.any(axis=1).all() or np.count_nonzero(table.any(axis=0)) < 2:
+            # Then a constant is released, which keeps every promise.
+            return None
+        return Joint.from_counts(
+            table,
+            sensitive_labels=list(self.names),
+            useful_labels=[box_name(box) for box in range(len(boxes))],
+            sensitive=self.column,
+            useful=BOX,
+        )

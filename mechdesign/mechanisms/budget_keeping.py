@@ -1,0 +1,124 @@
+"""The smallest budget whose optimum keeps a share of the information (`--keep` with one column).
+
+The utility of the optimum grows with the budget, so bisection over the budgets of four digits finds
+it (`budget_scale`). Each tried budget is a whole design, which starts from the columns
+of the one before (`_Optima`). A budget is proven to be too small if the bound of its optimum is
+below the share.
+
+For example, a search for 80 % may try the budgets 1, 2 and 1.5, then others between, and end with
+1.413, which keeps 80.01 %, and 1.412, with which no channel keeps more than 79.99 %. Both go into
+the certificate (`KEPT_AT`, `KEPT_LESS_AT`). `row_keeping` does the same for rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import NoReturn
+
+from mechdesign.core.arguments import share_of
+from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.wording import about, at_most
+from mechdesign.mechanisms.budget_scale import (
+    KEPT_AT,
+    KEPT_LESS_AT,
+    LARGEST_STEP,
+    BudgetScale,
+    epsilon_of,
+)
+from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.optimal import OPTIMAL
+from mechdesign.mechanisms.request import DesignRequest
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion
+
+FINE_GAP = 1e-7
+"""Gap of every optimum, as a share of H(X). A step of the scale is worth 1e-5 to 1e-3, so the gap
+must be smaller to decide between neighbours."""
+
+
+def keeping(
+    request: DesignRequest, at: Callable[[float], Notion], value: object
+) -> Design:
+    """The optimum at the smallest budget of four digits that keeps a share of H(X).
+
+    Parameters
+    ----------
+    request : DesignRequest
+        The design at every budget; its notion is replaced by that of `at`.
+    at : callable
+        From epsilon (nats) to the notion.
+    value : number
+        The share of the information to keep.
+
+    Raises
+    ------
+    NotPrivate
+        If no budget up to 700 nats was found to keep so much.
+    """
+    # What a heuristic keeps need not grow with the budget, and proves nothing about smaller ones.
+    if request.mechanism != OPTIMAL:
+        raise InputError(
+            "--keep needs the optimum and its proven bound; --mechanism "
+            f"{request.mechanism} has none"
+        )
+    share = share_of("--keep", value)
+    optima = _Optima(replace(request, gap=min(request.gap, FINE_GAP)), at)
+    scale = BudgetScale(optima.designed, share)
+    step = scale.smallest_step()
+    if step > LARGEST_STEP:
+        _refuse(scale.designs[LARGEST_STEP], share, value)
+    design = scale.designs[step]
+    # The certificate names the budget, and the largest one that was proven to be too small.
+    details = design.certificate.details | {KEPT_AT: epsilon_of(step)}
+    too_small = scale.largest_where(lambda design: _keeps_less(design, share))
+    if too_small is not None:
+        details |= {KEPT_LESS_AT: epsilon_of(too_small)}
+    return replace(
+        design,
+        certificate=replace(design.certificate, details=details),
+        messages=(*design.messages, scale.sentence(step, too_small)),
+    )
+
+
+class _Optima:
+    """The optima of one request at several budgets; each starts from the one before."""
+
+    def __init__(self, request: DesignRequest, at: Callable[[float], Notion]) -> None:
+        self._request = request
+        self._at = at
+
+    def designed(self, epsilon: float) -> Design:
+        """The optimum at a budget."""
+        design = design_requested(replace(self._request, notion=self._at(epsilon)))
+        if design.certificate.details.get("status") == "interrupted":
+            # A search takes Ctrl-C for itself; the whole of them has to end.
+            raise KeyboardInterrupt
+        # Columns and prices of a neighbouring budget are a good start; listed vertices need none.
+        start = None
+        if design.envelope is not None and design.envelope.method == "columns":
+            start = design
+        self._request = replace(self._request, start=start)
+        return design
+
+
+def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
+    """Raise NotPrivate: not even the largest budget was found to keep the share."""
+    if _keeps_less(largest, share):
+        most = at_most(100 * (largest.certificate.upper_bound_nmi or 0.0))
+        raise NotPrivate(
+            f"no budget keeps {value} of the information: with 700 nats no channel "
+            f"keeps above {most} % (proven)"
+        )
+    raise NotPrivate(
+        f"no budget up to 700 nats was found that keeps {value} of the information, "
+        f"only {about(largest.nmi)}"
+    )
+
+
+def _keeps_less(design: Design, share: Fraction) -> bool:
+    """Whether every channel at the design's budget provably keeps less than the share."""
+    certificate = design.certificate
+    bound = certificate.upper_bound_nmi
+    return bound is not None and certificate.scope == "proven" and bound < share

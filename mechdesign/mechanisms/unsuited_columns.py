@@ -1,0 +1,63 @@
+"""Useful columns that should not be released as they are: identifiers, and many numbers.
+
+`refuse_identifier` looks at the ratio of symbols to records. 950 different names in 1,000 records
+are an identifier: a channel has a row for each symbol, so its file would list the people.
+`many_numbers` looks at the texts of the symbols. 60 different ages are 60 symbols, which bins would
+make fewer; that is advice and no refusal.
+"""
+
+from __future__ import annotations
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
+from mechdesign.tables.cell_numbers import kind_of
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
+
+FEWEST_RECORDS = 100
+"""Records from which a column can be refused as an identifier."""
+
+IDENTIFYING = 0.9
+"""Ratio of symbols to records above which a column identifies the records."""
+
+MANY_NUMBERS = 40
+"""Different numbers of a column from which bins are advised."""
+
+
+def refuse_identifier(useful: Variable, records: int | None) -> None:
+    """Raise InputError for a useful column with nearly as many symbols as records.
+
+    `records` is None for tables without records, of weights or probabilities.
+    """
+    symbols = len(useful)
+    # In a small table nearly every record may be different whatever the column means.
+    if records is None or records < FEWEST_RECORDS:
+        return
+    if symbols <= IDENTIFYING * records:
+        return
+    name = quoted(",".join(useful.columns))
+    raise InputError(
+        f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
+        "it all but identifies them and the channel would list them; group its values "
+        "(--bin for numbers, dates and times), choose another column, or insist "
+        "(--allow-identifier)"
+    )
+
+
+def many_numbers(joint: Joint) -> tuple[str, ...]:
+    """The advice to use bins, where a column of many numbers is released number by number."""
+    columns = joint.useful.columns
+    symbols = joint.useful.symbols
+    if len(columns) > 1 or any(joint.useful.bins) or len(symbols) <= MANY_NUMBERS:
+        return ()
+    # Numbers, dates or times; an empty text is a missing value among them.
+    texts = [text for (text,) in symbols if text]
+    kind = kind_of(texts)
+    if kind is None:
+        return ()
+    advice = (
+        f"the column {quoted(','.join(columns))} has {len(symbols):,} different "
+        f"{kind}s, each a symbol of its own: --bin releases them in bins, --objective "
+        "distance moves them as little as possible"
+    )
+    return (advice,)
