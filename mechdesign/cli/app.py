@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import typer
 
-from mechdesign.cli import options as o
+from mechdesign.cli import options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 
@@ -25,7 +25,7 @@ class AppOptions:
         "TABLE",
         "CSV or Parquet file, one record a row; or choose one on the page.",
         default=None,
-        public=o.PUBLIC_TABLE,
+        public=options.PUBLIC_TABLE,
     )
     port: int = option("NUMBER", "Port of 127.0.0.1; 0 takes a free one.", 0)
     open: bool = flag(

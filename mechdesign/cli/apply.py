@@ -19,13 +19,17 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
-from mechdesign.cli import released as f
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
+from mechdesign.cli.mechanism import (
+    MechanismOptions,
+    answer_mechanism_release,
+    is_mechanism,
+    mechanism_release,
+)
 from mechdesign.cli.parsing import names
+from mechdesign.cli.released import PolicyOptions, PrivateColumns
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +90,7 @@ class KeptOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnOptions(KeptOptions, f.PrivateColumns):
+class ColumnOptions(KeptOptions, PrivateColumns):
     """Which columns"""
 
     also: list[str] | None = option(
@@ -193,16 +197,16 @@ class OutputFormat(table_options.TextFormat):
 
 def apply(
     reporter: Reporter,
-    channel: o.ChannelPath,
+    channel: options.ChannelPath,
     files: Files,
     columns: ColumnOptions,
-    published: f.PolicyOptions,
+    published: PolicyOptions,
     draws: JobOptions,
     text: OutputFormat,
     sides: SideOptions,
-    numbers: m.MechanismOptions,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    numbers: MechanismOptions,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> int:
     """Replace the useful column of a data file by draws of a channel, one draw for each record.
 
@@ -236,7 +240,7 @@ def apply(
     try:
         # `stoppable` lasts to the last line: when OUT has its name, a signal stops nothing, and
         # must not say that it did.
-        if m.is_mechanism(channel):
+        if is_mechanism(channel):
             release = job.mechanism_release(numbers)
             with stoppable():
                 quantised = _released(reporter, "quantising", release)
@@ -281,7 +285,7 @@ class _Job:
     source: str
     target: str
     columns: ColumnOptions
-    published: f.PolicyOptions
+    published: PolicyOptions
     draws: JobOptions
     text: OutputFormat
     sides: SideOptions
@@ -329,7 +333,7 @@ class _Job:
         paths = [self.channel, *(self.columns.also or [])]
         return _release_of(paths, self.source, self.target, arguments)
 
-    def mechanism_release(self, numbers: m.MechanismOptions) -> Callable[..., Any]:
+    def mechanism_release(self, numbers: MechanismOptions) -> Callable[..., Any]:
         """The release through a mechanism file of `quantize`; it takes `progress` and `warn`."""
         identity = self._identity()
         arguments = self._common_arguments()
@@ -339,7 +343,7 @@ class _Job:
             "mechanism_path": self.sides.manifest,
             "records": {**self.columns.release_arguments(), **self._format_arguments()},
         }
-        return m.release_of(
+        return mechanism_release(
             self.channel, self.source, self.target, numbers, arguments, identity
         )
 
@@ -376,7 +380,7 @@ class _Job:
             or bool(self.sides.codebook)
             or self.draws.fresh_draw
             or self.draws.changed != "refuse"
-            or self.published != f.PolicyOptions()
+            or self.published != PolicyOptions()
         )
         if is_asked:
             raise InputError(
@@ -386,7 +390,7 @@ class _Job:
 
 
 def _answer_mechanism(
-    reporter: Reporter, result: RangeRelease, job: _Job, common: o.CommonOptions
+    reporter: Reporter, result: RangeRelease, job: _Job, common: options.CommonOptions
 ) -> None:
     """Log a release through a mechanism, and print it unless the data went there."""
     from mechdesign.formats.urls import STANDARD
@@ -398,11 +402,11 @@ def _answer_mechanism(
         records=result.records,
     )
     if job.target != STANDARD:
-        m.answer_applied(result, job.target, common, dry_run=job.draws.dry_run)
+        answer_mechanism_release(result, job.target, common, dry_run=job.draws.dry_run)
 
 
 def _answer_channel(
-    reporter: Reporter, result: Applied, job: _Job, common: o.CommonOptions
+    reporter: Reporter, result: Applied, job: _Job, common: options.CommonOptions
 ) -> None:
     """Log a release through channels, and print it unless the data went there."""
     from mechdesign.formats.urls import STANDARD

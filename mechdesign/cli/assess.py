@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing, table_options
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, command_line, option
 from mechdesign.core.errors import InputError
@@ -32,7 +31,7 @@ class AssessOptions:
     """What is assessed"""
 
     table: str = argument(
-        "TABLE", "CSV or Parquet file, one record a row.", public=o.PUBLIC_TABLE
+        "TABLE", "CSV or Parquet file, one record a row.", public=options.PUBLIC_TABLE
     )
     sensitive: str | None = option(
         "COL[,COL..]", "Column(s) to protect; several are crossed."
@@ -51,8 +50,8 @@ def assess(
     reporter: Reporter,
     asked: AssessOptions,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> None:
     """Measure what each column, each pair and whole rows say about a sensitive column, worst first.
 

@@ -19,8 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.compare_average import answer_average_comparison
 from mechdesign.cli.compare_purpose import answer_purpose_comparison
 from mechdesign.cli.compare_rows import answer_row_comparison, refuse_without_rows
@@ -45,7 +44,7 @@ EXAMPLE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridOptions(o.KeptOptions):
+class GridOptions(options.KeptOptions):
     """What is compared"""
 
     epsilons: str = option(
@@ -118,7 +117,7 @@ def _names(text: str | None) -> list[str] | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(o.SearchOptions):
+class SweepOptions(options.SearchOptions):
     """How it is found"""
 
     as_published: bool = flag(
@@ -168,13 +167,13 @@ def compare(
     reporter: Reporter,
     table: table_options.InputTable,
     grid: GridOptions,
-    budgets: o.BudgetOptions,
+    budgets: options.BudgetOptions,
     rows: RowColumns,
-    confidence: o.ConfidenceOptions,
+    confidence: options.ConfidenceOptions,
     search: SweepOptions,
     files: OutputOptions,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> None:
     """Compare mechanisms over budgets: what they keep, what they leak, and what is
     provably out of reach.
@@ -230,11 +229,11 @@ class CompareArguments:
 
     table: table_options.InputTable
     grid: GridOptions
-    budgets: o.BudgetOptions
-    confidence: o.ConfidenceOptions
+    budgets: options.BudgetOptions
+    confidence: options.ConfidenceOptions
     search: SweepOptions
     files: OutputOptions
-    common: o.CommonOptions
+    common: options.CommonOptions
     force: bool
 
 
@@ -288,7 +287,7 @@ def _compared(
     arguments: CompareArguments,
     joint: md.Joint,
     grid: _Grid,
-    population: o.PopulationRequest,
+    population: options.PopulationRequest,
     unseen: int,
 ) -> md.Comparison:
     """Every mechanism at every budget."""
@@ -356,14 +355,14 @@ def _answer(
 
 
 def _one_budget_defaults(
-    confidence: o.ConfidenceOptions, search: SweepOptions, files: OutputOptions
+    confidence: options.ConfidenceOptions, search: SweepOptions, files: OutputOptions
 ) -> tuple[bool, ...]:
     """Whether the options that a comparison at one budget does not have were left alone."""
     default = SweepOptions()
     # It takes a gap and a time limit, so these may differ from the default.
     plain = replace(search, gap=default.gap, time_limit=default.time_limit)
     return (
-        confidence == o.ConfidenceOptions(),
+        confidence == options.ConfidenceOptions(),
         plain == default,
         files == OutputOptions(),
     )
@@ -371,15 +370,15 @@ def _one_budget_defaults(
 
 def _refuse_with_average(
     grid: GridOptions,
-    budgets: o.BudgetOptions,
-    confidence: o.ConfidenceOptions,
+    budgets: options.BudgetOptions,
+    confidence: options.ConfidenceOptions,
     search: SweepOptions,
     files: OutputOptions,
 ) -> None:
     """Refuse options that a comparison at an average budget does not have."""
     are_default = (
         replace(grid, average=None) == GridOptions(),
-        budgets == o.BudgetOptions(),
+        budgets == options.BudgetOptions(),
         *_one_budget_defaults(confidence, search, files),
     )
     if not all(are_default):
@@ -392,7 +391,7 @@ def _refuse_with_average(
 def _refuse_with_purpose(
     grid: GridOptions,
     rows: RowColumns,
-    confidence: o.ConfidenceOptions,
+    confidence: options.ConfidenceOptions,
     search: SweepOptions,
     files: OutputOptions,
 ) -> None:
@@ -411,7 +410,7 @@ def _refuse_with_purpose(
 
 def _refuse_with_rows(
     grid: GridOptions,
-    confidence: o.ConfidenceOptions,
+    confidence: options.ConfidenceOptions,
     search: SweepOptions,
     files: OutputOptions,
 ) -> None:
@@ -422,7 +421,7 @@ def _refuse_with_rows(
             "--epsilons, --lams, --mechanisms, --notions, --distance and "
             "--keep-frequencies compare channels of one column"
         )
-    if confidence != o.ConfidenceOptions():
+    if confidence != options.ConfidenceOptions():
         refused.append(
             "--confidence and what belongs to it are not built for a comparison of rows"
         )

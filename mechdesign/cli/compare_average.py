@@ -7,8 +7,7 @@ compared with the one proven bound.
 
 from __future__ import annotations
 
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing, table_options
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter
 
 
@@ -16,8 +15,8 @@ def answer_average_comparison(
     reporter: Reporter,
     table: table_options.InputTable,
     average: str,
-    search: o.SearchOptions,
-    common: o.CommonOptions,
+    search: options.SearchOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Compare the ways to keep an average budget, and print what each keeps."""
     from mechdesign.comparison.average_ways import compare_average

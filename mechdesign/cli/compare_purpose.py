@@ -11,8 +11,7 @@ The command `compare` calls the function here when the objective is such a purpo
 
 from __future__ import annotations
 
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_options import ObjectiveOptions
 
@@ -21,9 +20,9 @@ def answer_purpose_comparison(
     reporter: Reporter,
     table: table_options.InputTable,
     objective: ObjectiveOptions,
-    budget: o.BudgetOptions,
-    search: o.SearchOptions,
-    common: o.CommonOptions,
+    budget: options.BudgetOptions,
+    search: options.SearchOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Compare channels at one budget, and print the figure of the purpose for each."""
     from mechdesign.comparison.purpose_ways import compare_purpose

@@ -12,10 +12,9 @@ from typing import Annotated
 import typer
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
+from mechdesign.cli.mechanism import is_mechanism
 from mechdesign.core.errors import InputError
 
 EXAMPLE = (
@@ -38,7 +37,7 @@ def compose(
     reporter: Reporter,
     channels: ChannelPaths,
     table: table_options.OtherTable,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Compute the joint leakage of several releases of one record, drawn independently.
 
@@ -51,7 +50,7 @@ def compose(
 
     # Before any file is loaded as a channel, whose error would not name the reason.
     for path in channels:
-        if m.is_mechanism(path):
+        if is_mechanism(path):
             raise InputError(
                 f"{path} is a mechanism file of `quantize`: compose takes channel files"
             )

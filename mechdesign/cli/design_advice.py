@@ -12,8 +12,7 @@ from dataclasses import replace
 import typer
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_options import (
     DesignBudget,
@@ -36,7 +35,7 @@ def advise(
     reporter: Reporter,
     table: table_options.InputTable,
     budget: DesignBudget,
-    confidence: o.ConfidenceOptions,
+    confidence: options.ConfidenceOptions,
     search: DesignOptions,
     objective: ObjectiveOptions,
 ) -> None:
@@ -73,7 +72,7 @@ def advise(
     reporter.notices((*joint.notices, *result.notices))
     lines = _opening_lines(recommendation_text(advice), confidence)
     lines.append("Choose a budget and design the channel:")
-    written = OutputOptions(output=o.PUBLIC_CHANNEL)
+    written = OutputOptions(output=options.PUBLIC_CHANNEL)
     for words in (replace(budget, lam=None, **TWICE), replace(budget, **MOST)):
         line = command_line("design", table, words, confidence, objective, written)
         lines.append(f"  {line}")
@@ -81,7 +80,9 @@ def advise(
     typer.echo("\n".join(lines))
 
 
-def _opening_lines(recommendation: str, confidence: o.ConfidenceOptions) -> list[str]:
+def _opening_lines(
+    recommendation: str, confidence: options.ConfidenceOptions
+) -> list[str]:
     """What the figures are, and the figures."""
     lines = [
         "No budget was given, so no channel was designed. This is what budgets buy on this table.",

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.design_options import (
     DesignBudget,
     DesignOptions,
@@ -26,14 +25,14 @@ class DesignArguments:
 
     table: table_options.InputTable
     budget: DesignBudget
-    confidence: o.ConfidenceOptions
-    after: o.AfterOptions
+    confidence: options.ConfidenceOptions
+    after: options.AfterOptions
     rows: RowOptions
     search: DesignOptions
     objective: ObjectiveOptions
     output: OutputOptions
     reports: ReportOptions
-    common: o.CommonOptions
+    common: options.CommonOptions
     force: bool
 
     @property
@@ -45,4 +44,4 @@ class DesignArguments:
     @property
     def as_if_written(self) -> OutputOptions:
         """The output options for the line that makes the channel again, which names a file."""
-        return replace(self.output, output=self.output.output or o.PUBLIC_CHANNEL)
+        return replace(self.output, output=self.output.output or options.PUBLIC_CHANNEL)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing, table_options
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.line import flag, option
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignBudget(o.BudgetOptions):
+class DesignBudget(options.BudgetOptions):
     """What is promised"""
 
     max_posterior: str | None = option(
@@ -129,7 +128,7 @@ class DesignBudget(o.BudgetOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignOptions(o.SearchOptions):
+class DesignOptions(options.SearchOptions):
     """How it is found"""
 
     mechanism: str = option(
@@ -157,7 +156,7 @@ class DesignOptions(o.SearchOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectiveOptions(o.KeptOptions):
+class ObjectiveOptions(options.KeptOptions):
     """What is kept"""
 
     objective: str | None = option(
@@ -255,7 +254,7 @@ class OutputOptions:
     """What is written"""
 
     output: str | None = option(
-        "FILE", "The channel file.", public=o.PUBLIC_CHANNEL, names="--output -o"
+        "FILE", "The channel file.", public=options.PUBLIC_CHANNEL, names="--output -o"
     )
     public: bool = flag(
         "Leave the table out of the channel file: with it, whatever else discloses the table.",

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing, table_options
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.design_options import OutputOptions
 from mechdesign.cli.line import COMMAND, command_line, flag, option
@@ -260,7 +259,7 @@ def designed(
 def answer_rows(
     reporter: Reporter,
     design: RowDesign | BoxDesign,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
     *,
     files: OutputOptions,
     force: bool,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
+from mechdesign.cli import options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import option
+from mechdesign.cli.mechanism import is_mechanism
 from mechdesign.core.errors import InputError
 
 EXAMPLE = (
@@ -56,10 +56,10 @@ class ExportOptions:
 
 def export(
     reporter: Reporter,
-    channel: o.ChannelPath,
+    channel: options.ChannelPath,
     asked: ExportOptions,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> None:
     """Write a channel for a database, for R, or as a lookup table.
 
@@ -71,7 +71,7 @@ def export(
 
     if asked.output is not None:
         check_target(asked.output, force=force, sources=(channel,))
-    if m.is_mechanism(channel):
+    if is_mechanism(channel):
         raise InputError(
             f"{channel} is a mechanism file of `quantize`: export takes channel files"
         )

@@ -15,12 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mechdesign.cli import options as o
-from mechdesign.cli import released as f
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, command_line, option
 from mechdesign.cli.parsing import names
+from mechdesign.cli.released import ChannelOption, FileColumns
 from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ EXAMPLE = "Example:  mechdesign inspect people.csv --channel channel.json --sens
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inspected(f.FileColumns):
+class Inspected(FileColumns):
     """Which columns"""
 
     source: str = argument("IN", "CSV or Parquet file with the released columns.")
@@ -69,10 +68,10 @@ class Inspected(f.FileColumns):
 def inspect(
     reporter: Reporter,
     asked: Inspected,
-    channel: f.ChannelOption,
+    channel: ChannelOption,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> None:
     """List what other columns reveal about the released and the sensitive ones, worst first.
 
@@ -160,10 +159,10 @@ def _text(inspection: Inspection) -> str:
 
 def _page(inspection: Inspection, source: str, again: str) -> Document:
     """The internal report; `again` is the command that makes it again."""
-    from mechdesign.report import blocks as b
+    from mechdesign.report import blocks
     from mechdesign.report.wording import label
 
-    rows = [b.cells(*row) for row in _rows(inspection, b.short)]
+    rows = [blocks.cells(*row) for row in _rows(inspection, blocks.short)]
     worst: list[str] = []
     for column in inspection.columns:
         if any(tells.stands_for for tells in column.about.values()):
@@ -178,9 +177,11 @@ def _page(inspection: Inspection, source: str, again: str) -> Document:
     if inspection.sensitive:
         lead += f", and about {listed(inspection.sensitive)}"
     header = (*HEADER, "apply")
-    table = b.grid("Other columns, worst first", header, rows, "columns", (0, 2, 7))
-    blocks = (b.Text(LEGEND), *table, b.Lines((("Inspect again:", again),)))
-    return b.Document(
+    table = blocks.grid(
+        "Other columns, worst first", header, rows, "columns", (0, 2, 7)
+    )
+    contents = (blocks.Text(LEGEND), *table, blocks.Lines((("Inspect again:", again),)))
+    return blocks.Document(
         title="What else tells",
         banner="Internal report: it is computed from the data. Do not publish.",
         internal=True,
@@ -190,6 +191,6 @@ def _page(inspection: Inspection, source: str, again: str) -> Document:
             ("Other columns", f"{len(inspection.columns):,}"),
             ("Give a protected column away", given_away),
         ),
-        sections=(b.Section("columns", "Other columns", blocks),),
+        sections=(blocks.Section("columns", "Other columns", contents),),
         footer="Written by mechdesign.",
     )

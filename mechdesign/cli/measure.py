@@ -11,11 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import flag, option
+from mechdesign.cli.mechanism import is_mechanism, measure_mechanism
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,10 +89,10 @@ class AllMeasures:
 
 def measure(
     reporter: Reporter,
-    channel: o.ChannelPath,
+    channel: options.ChannelPath,
     table: table_options.OtherTable,
     asked: MeasureOptions,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Print every measure of the information that a channel keeps and of what it leaks.
 
@@ -104,8 +103,8 @@ def measure(
     from mechdesign.channel.loading import load_without_boxes
     from mechdesign.report.terminal import measures_text
 
-    if m.is_mechanism(channel):
-        m.measure_mechanism(channel, reporter, common)
+    if is_mechanism(channel):
+        measure_mechanism(channel, reporter, common)
         return
     loaded = load_without_boxes(channel)
     alphas = tuple(asked.alphas or (2.0,))

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import typer
 
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, command, flag, option
 from mechdesign.cli.parsing import columns
@@ -120,7 +119,7 @@ def measure(
     reporter: Reporter,
     asked: RangeOptions,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> int:
     """Measure the leakage of released columns about private ones, without probabilities (bits)."""
     private = columns("--x", asked.x)
@@ -176,7 +175,7 @@ def hypothesis(
     reporter: Reporter,
     asked: Tested,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Find the best test of a hypothesis on a release, and the privacy of the release against
     it.
@@ -213,7 +212,7 @@ def policy(
     reporter: Reporter,
     asked: PolicyOptions,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Find the nearest reports of numbers of which few settle a hypothesis."""
     names = columns("--x", asked.x)
@@ -246,7 +245,7 @@ def partition(
     reporter: Reporter,
     asked: PartitionOptions,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Partition a column of numbers into epsilon-identifiable cells of least mean squared error."""
     if asked.x is None:

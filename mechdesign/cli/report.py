@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
+from mechdesign.cli import options
 from mechdesign.cli.console import NO, PROGRAM, Reporter
 from mechdesign.cli.line import COMMAND, option, recorded_line
+from mechdesign.cli.mechanism import is_mechanism, report_mechanism
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
@@ -131,7 +131,9 @@ class ReportOptions:
             if design is not None:
                 satisfied = design.verified
             public = public_report(channel, promise_of(channel), satisfied=satisfied)
-            again = commands(design_line(channel, o.PUBLIC_CHANNEL), None, public=True)
+            again = commands(
+                design_line(channel, options.PUBLIC_CHANNEL), None, public=True
+            )
             reports[self.public_report] = attributed(public, channel, again)
         for path, report in reports.items():
             save_report(report, path, overwrite=force)
@@ -170,10 +172,10 @@ EXAMPLE = (
 
 def report(
     reporter: Reporter,
-    channel: o.ChannelPath,
+    channel: options.ChannelPath,
     reports: ReportOptions,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> int:
     """Write a report on a channel file: for those who may see the table, for the public, or both.
 
@@ -186,8 +188,8 @@ def report(
             "table) or --public-report FILE"
         )
     reports.check((channel,), {}, force=force)
-    if m.is_mechanism(channel):
-        return m.report_mechanism(
+    if is_mechanism(channel):
+        return report_mechanism(
             channel, reports.files, reports.text, reporter, common, force=force
         )
     from mechdesign.channel.loading import load
@@ -225,7 +227,7 @@ def _report_rows(
     name: str,
     reports: ReportOptions,
     reporter: Reporter,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
     *,
     force: bool,
 ) -> int:
@@ -300,14 +302,14 @@ def commands(
     """Shell lines for a channel; `line` is the one that designed it, if it is known."""
     from mechdesign.report.record import Command
 
-    channel = o.PUBLIC_CHANNEL
+    channel = options.PUBLIC_CHANNEL
     if file is not None:
         channel = os.path.basename(file)
     audit = [PROGRAM, "audit", channel]
     holder = ""
     # A public channel file has no table to be audited on.
     if public:
-        audit += ["--table", o.PUBLIC_TABLE]
+        audit += ["--table", options.PUBLIC_TABLE]
         holder = " (for the holder of the table)"
     apply = [PROGRAM, "apply", channel, "IN.csv", "OUT.csv"]
     show = [PROGRAM, "show", channel, "--csv"]

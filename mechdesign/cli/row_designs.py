@@ -13,8 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing
+from mechdesign.cli import options, parsing
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_options import DesignBudget, DesignOptions
@@ -124,20 +123,20 @@ def _unbuilt_options(arguments: DesignArguments) -> list[str]:
     """The options on the command line that no release of rows has."""
     budget = arguments.budget
     confidence = arguments.confidence
-    options: list[str] = []
+    unbuilt: list[str] = []
     if budget.average is not None:
-        options.append("--average")
+        unbuilt.append("--average")
     if confidence.confidence is not None:
         # Both turn the table into a budget, and the promise is about the population.
         if budget.keep is not None:
-            options.append("--keep with --confidence")
+            unbuilt.append("--keep with --confidence")
         if budget.max_posterior is not None:
-            options.append("--max-posterior with --confidence")
+            unbuilt.append("--max-posterior with --confidence")
     if confidence.known_shares is not None:
-        options.append("--known-shares")
+        unbuilt.append("--known-shares")
     if arguments.search.mechanism != "optimal":
-        options.append("--mechanism")
-    return options
+        unbuilt.append("--mechanism")
+    return unbuilt
 
 
 def _task_rows(arguments: DesignArguments, joint: md.Joint) -> md.Joint | None:
@@ -191,9 +190,9 @@ def _row_groups(
 ) -> tuple[object, ...]:
     """The groups of options that the line of a design of rows or boxes repeats."""
     # Rows take the level and the list of sensitive values alone.
-    confident = o.ConfidenceOptions()
+    confident = options.ConfidenceOptions()
     if level is not None:
-        confident = o.ConfidenceOptions(
+        confident = options.ConfidenceOptions(
             confidence=repr(level), secrets=arguments.confidence.secrets
         )
     return (
