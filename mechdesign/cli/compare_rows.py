@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.design_rows import RowColumns, read_rows
+from mechdesign.cli.design_rows import read_rows
+from mechdesign.cli.row_options import RowColumns
 from mechdesign.core.errors import InputError
 
 

@@ -25,10 +25,10 @@ from mechdesign.cli.design_options import (
     ObjectiveOptions,
     OutputOptions,
 )
-from mechdesign.cli.design_rows import RowOptions
 from mechdesign.cli.line import COMMAND, command_line
 from mechdesign.cli.report import ReportOptions
 from mechdesign.cli.row_designs import design_merged, design_released_rows
+from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from mechdesign.cli.design_options import (
     ObjectiveOptions,
     OutputOptions,
 )
-from mechdesign.cli.design_rows import RowOptions
 from mechdesign.cli.report import ReportOptions
+from mechdesign.cli.row_options import RowOptions
 
 
 @dataclass(frozen=True, kw_only=True)

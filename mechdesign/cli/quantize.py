@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options, table_options
-from mechdesign.cli.apply import KeptOptions, LedgerOption
+from mechdesign.cli.apply_options import KeptOptions, LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, table_options
-from mechdesign.cli.apply import LedgerOption
+from mechdesign.cli.apply_options import LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.core.errors import InputError

@@ -17,7 +17,8 @@ from mechdesign.cli import options, parsing
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_options import DesignBudget, DesignOptions
-from mechdesign.cli.design_rows import TOTAL, TRUTH, answer_rows, designed, read_rows
+from mechdesign.cli.design_rows import answer_rows, designed, read_rows
+from mechdesign.cli.row_options import TOTAL, TRUTH
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
