@@ -1,9 +1,11 @@
-"""The command line: parse, call, print; no mathematics. `main` turns every error into
-one or two lines.
+"""The command line: `main` runs one line of words and returns the exit code; no mathematics
+is here.
 
-`program` is the process, `main` one run of a line of words. It loads the module of the command that
-comes first (`application`), passes it a `Reporter` for standard error, and returns the exit code: 0
-done, 1 the answer is no, 2 bad input, 3 no verified answer.
+``main(["audit", "channel.json"])`` imports the module of `audit` alone (`application`). typer
+parses the words, and `line.command` makes the groups of options of them and calls the function
+`audit`, which computes and prints. Every exception, Ctrl-C too, becomes one or two lines on
+standard error and an exit code (`console.failure_of`). The codes: 0 done, 1 the answer is no, 2 bad
+input, 3 no verified answer. `program` is the process around it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 `check` hands the file to `mechanism.check_mechanism` (a file of `quantize`) or to `_check_channel`.
 The latter counts the labels and tests in `analysis.checking` whether their frequencies can come
-from the channel. Both answers become a `Verdict`, which is logged and printed; the exit code is 1
-if the file is no plausible draw.
+from the channel. If a channel keeps a symbol with probability 0.9, and of its 1,000 records (known
+from --original) 850 are kept, the file is no plausible draw. Both answers become a `Verdict`, which
+is logged and printed; the exit code is 1 if the file is no plausible draw.
 """
 
 from __future__ import annotations

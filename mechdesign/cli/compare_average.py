@@ -2,7 +2,11 @@
 privacy funnel. `compare` hands over to it.
 
 `comparison.average_ways` finds the channels; each is checked exactly, so what they keep can be
-compared with the one proven bound.
+compared with the one proven bound. With --average mi=25% people read ::
+
+    way                kept         average
+    certified optimum  68.902 %   0.0058331
+    greedy merging     59.017 %  0.00027167
 """
 
 from __future__ import annotations

@@ -2,7 +2,17 @@
 record, exactly.
 
 Draws are independent given the record, so P(y1, y2 | x) = P(y1 | x) P(y2 | x). `md.compose` bounds
-the lifts of all pairs (y1, y2) on one table that has the columns of all channels.
+the lifts of all pairs (y1, y2) on one table that has the columns of all channels. Of a channel
+twice people read ::
+
+                         eps_l    eps_u
+    c.json               0.22315  0.18233
+    c.json               0.22315  0.18233
+    added up (no bound)  0.44629  0.36465
+    together             0.29962  0.25912
+
+The sum is no bound: only given the useful symbol are the draws independent, and not given the
+sensitive one, so the lift of a pair is not the product of two lifts.
 """
 
 from __future__ import annotations

@@ -2,7 +2,10 @@
 
 `advise` prints the recommendation of `compare --recommend` for the optimum: what a factor of 2
 costs, and at which budget 90 % of the information is kept. Below it are the two commands that
-design these channels, with the options that were typed.
+design these channels, with the options that were typed: ::
+
+    mechdesign design people.csv .. --at-most-times 2 --at-least-times 0.5 --output CHANNEL.json
+    mechdesign design people.csv .. --keep 0.9 --output CHANNEL.json
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
 """`mechdesign export CHANNEL`: a channel as SQL, as an R script, or as a lookup table.
 
-`md.export_channel` makes the text. Here it is written to --output, or printed where there is none;
-the JSON record then holds the text itself.
+`md.export_channel` makes the text: a table of the intervals of cumulative integers that each symbol
+has for its outputs, and a query that draws by it. Here the text is written to --output, or printed
+where there is none; the JSON record then holds the text itself. In the SQL an interval is a line ::
+
+    (0, 0, 8025215638820210, -1, 'clerk', 'mix-1'),
+
+a number below 8025215638820210 (of 2^53) gives a clerk the output mix-1.
 """
 
 from __future__ import annotations

@@ -2,7 +2,12 @@
 away, before any release.
 
 `leaks.inspection` measures each other column against each protected one. Here the same rows
-(`_rows`) become text for the terminal (`_text`) or a page (`_page`).
+(`_rows`) become text for the terminal (`_text`) or a page (`_page`), a row for each such pair: ::
+
+    column  values  about   largest lift  pinned down   guessed   without
+    region       2  job             1.07      0.000 %  36.500 %  35.000 %
+
+Whoever sees the region guesses the job of 36.5 % of the records, and of 35 % without it.
 """
 
 from __future__ import annotations

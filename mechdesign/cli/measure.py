@@ -1,8 +1,10 @@
 """`mechdesign measure CHANNEL`: the measures of `audit --all-measures` without its verdict.
 
 The command is the older name, kept for scripts; the help does not list it. `AllMeasures` are the
-options of `audit` for the same measures. Both pass the orders on: those of alpha-lift are above 1,
-those of Sibson's and Arimoto's information positive.
+options of `audit` for the same measures. Both call `auditing.measures` for a channel of one column
+and `auditing.row_measures` for one of rows, with the orders of the measures that have some: those
+of alpha-lift are above 1, those of Sibson's and Arimoto's information positive. A measure is a line
+such as ``max_log_lift  0.18233`` (nats).
 """
 
 from __future__ import annotations

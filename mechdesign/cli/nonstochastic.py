@@ -4,6 +4,9 @@ What counts is which values can occur together, not how often. Each of the four 
 columns of a table as text, calls one function of `nonstochastic.table_measures`, and prints its
 record: `measure` (leakage in bits), `hypothesis` (the best test on a release), `policy` (reports of
 numbers of which few settle a hypothesis), and `partition` (cells that hold enough values each).
+
+If each of 8 private values can occur with 2 released ones, and each released value leaves 4 of the
+8 possible, whoever sees it has gained log2(8 / 4) = 1 bit.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 `apply` writes a file, `check`, `estimate` and `inspect` read one, so they share these groups:
 whoever checks a file gives the same options as whoever released it. Each group turns itself into
-keyword arguments (`arguments`) of the function of Python that does the work.
+keyword arguments (`arguments`) of the function of Python that does the work: ``--column job=beruf``
+becomes ``columns={"job": "beruf"}``, as the file calls the channel's column job "beruf".
 """
 
 from __future__ import annotations

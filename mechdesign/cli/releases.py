@@ -1,8 +1,13 @@
 """`mechdesign releases`: past releases in the ledger, and their total for one data set.
 
-`_list` prints a line for each column of each release. `_total` finds the releases of the records
-of one file by their content, and adds them up (`jobs.past_releases`). Two releases with the same
-number under `draw` gave each record the same draw, so together they tell no more than one of them.
+`_list` prints a line for each column of each release: ::
+
+    when (UTC)        data      records  column  channel  draw  from        to
+    2026-11-27 10:12  15ac92ae      400  job     c.json      1  people.csv  out.csv
+
+`_total` finds the releases of the records of one file by their content, and adds them up
+(`jobs.past_releases`). Two releases with the same number under `draw` gave each record the same
+draw (`_draw_numbers`), so together they tell no more than one of them.
 """
 
 from __future__ import annotations

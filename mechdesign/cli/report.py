@@ -2,9 +2,11 @@
 file for people.
 
 `report` loads the channel, audits it again where the file has its table, and lets `ReportOptions`
-write the files: an internal report, which is computed from the table, and a public one, which is
-computed from the channel alone. Channels of rows and of boxes have pages of their own
-(`save_rows`). `design` shares `ReportOptions`, and `commands`, the shell lines that reports show.
+write the files. --report is an internal report, computed from the table, --public-report one for
+everybody, computed from the channel alone. Channels of rows and of boxes have pages of their own
+(`save_rows`), and so has a mechanism file of `quantize`. A report on a channel of one column has
+the shell lines that design, audit, apply and show it (`commands`). `design` shares
+`ReportOptions`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """`mechdesign design` for whole rows (--release), and for a column with rare symbols merged.
 
-Both make channels that are released and reported alike, and refuse the same options.
-`design_released_rows` crosses the columns of --release and designs one level after the other;
-with --confidence it learns boxes of rows. `design_merged` (--merge-rare) learns boxes of the
-symbols of one column. Each reads the table, searches within --time-limit, and lets `answer_rows`
-write the files and print the promise.
+Both make channels that are released and reported alike, and refuse the same options
+(`_refuse_other_options`). `design_released_rows` crosses the columns of --release and designs one
+level after the other; with --confidence it learns boxes of rows. `design_merged` (--merge-rare)
+learns boxes of the symbols of one column: of the jobs clerk, typist and smith it may release
+"clerk or typist" as one. Each reads the table, searches within --time-limit, and lets
+`design_rows.answer_rows` write the files and print the promise.
 """
 
 from __future__ import annotations

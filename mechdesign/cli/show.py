@@ -1,7 +1,9 @@
 """`mechdesign show CHANNEL`: the matrix and the codebook, for eyes or for other tools.
 
-A channel of one column, one of rows or boxes, and a mechanism file of `quantize` have a function
-each, which prints a text, CSV or JSON.
+`show` asks what the file is: a mechanism file of `quantize` (`mechanism.show_mechanism`), a channel
+of one column (`_show_channel`), or one of rows or boxes (`_show_rows`). Each has a text for people,
+such as ``clerk: mix-1 89.098 %, mix-2 10.902 %``, exact decimals as CSV (--csv), and a record
+(--json).
 """
 
 from __future__ import annotations
