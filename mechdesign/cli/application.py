@@ -45,6 +45,7 @@ def _root(
             "--version",
             metavar="",
             help="Print the version.",
+            # Eager: the version is printed even if the rest of the line is wrong.
             callback=_version,
             is_eager=True,
         ),

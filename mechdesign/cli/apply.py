@@ -69,6 +69,7 @@ def apply(
     from mechdesign.formats.urls import STANDARD, local
     from mechdesign.jobs.stopping import Stopped, stoppable
 
+    # A file:// URL is a path: beside a file there is a manifest, and beside other URLs none.
     target = os.fspath(local(files.target))
     if common.as_json and target == STANDARD:
         raise InputError(
@@ -88,6 +89,7 @@ def apply(
         force=force,
     )
     try:
+        # The kind of the file is seen in the file itself, so that both take one command.
         # `stoppable` lasts to the last line: when OUT has its name, a signal stops nothing, and
         # must not say that it did.
         if is_mechanism(channel):

@@ -64,6 +64,7 @@ class Job:
         """The ledger, by default that of the user; none for draws from a seed."""
         from mechdesign.jobs.ledger_file import default_path
 
+        # Draws from a seed are for tests, and have no place among the releases of the user.
         if self.draws.ledger is None and self.draws.insecure_seed is None:
             return os.fspath(default_path())
         return self.draws.ledger
@@ -95,6 +96,7 @@ class Job:
         self._refuse_options_of_channels()
         arguments |= {
             "ledger": self.ledger,
+            # The mechanism file of the release stands where one through channels has its manifest.
             "mechanism_path": self.sides.manifest,
             "records": {**self.columns.release_arguments(), **self._format_arguments()},
         }

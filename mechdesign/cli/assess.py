@@ -71,7 +71,8 @@ def assess(
     sensitive = parsing.columns("--sensitive", asked.sensitive)
     if sensitive is None:
         raise InputError("--sensitive COL is missing: which column is to be protected?")
-    # Before the work, which takes a while on a large table.
+    # Before the work, which takes a while on a large table. The page has no pictures, so matplotlib
+    # is not asked for.
     if asked.report is not None:
         check_report(asked.report, force=force, sources=(asked.table,), pictures=False)
     with reporter.work("assessing"):

@@ -87,6 +87,7 @@ def check(
                 text,
                 name=name,
                 original=compared.original,
+                # A mechanism releases one column, so --column names one at most.
                 column=next(iter(columns.renamed.values()), None),
             )
         verdict = Verdict(
@@ -155,6 +156,7 @@ def _check_channel(
     if isinstance(channel, md.RowChannel):
         return _check_rows(channel, release, compared, level)
     any_data = compared.any_data
+    # The boxes are the symbols of a channel of one column, and what is in them is not compared.
     if isinstance(channel, BoxChannel):
         if compared.original is not None:
             raise InputError(

@@ -80,6 +80,7 @@ def compare(
         _refuse_with_purpose(grid, rows, confidence, search, files)
         answer_purpose_comparison(reporter, table, purpose, budgets, search, common)
         return
+    # From here on there are no rows, and no single budget that is typed with --epsilon.
     refuse_without_rows(rows, budgets)
     if grid.average is not None:
         _refuse_with_average(grid, budgets, confidence, search, files)
@@ -122,6 +123,7 @@ def _refuse_with_average(
     files: OutputOptions,
 ) -> None:
     """Refuse options that a comparison at an average budget does not have."""
+    # Those of rows are refused already: `refuse_without_rows` comes before.
     are_default = (
         replace(grid, average=None) == GridOptions(),
         budgets == options.BudgetOptions(),
@@ -142,6 +144,7 @@ def _refuse_with_purpose(
     files: OutputOptions,
 ) -> None:
     """Refuse options that a comparison for a purpose does not have."""
+    # --objectives names the purpose, and --task its column.
     are_default = (
         replace(grid, objectives=None, task=None) == GridOptions(),
         rows == RowColumns(),
@@ -162,6 +165,7 @@ def _refuse_with_rows(
 ) -> None:
     """Refuse options that a comparison of rows does not have."""
     refused: list[str] = []
+    # --objectives is the one option of the grid that rows have, too: what the channel is to keep.
     if replace(grid, objectives=None) != GridOptions():
         refused.append(
             "--epsilons, --lams, --mechanisms, --notions, --distance and "

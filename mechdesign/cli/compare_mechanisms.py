@@ -47,7 +47,9 @@ def answer_mechanism_comparison(
     """Compare mechanisms for one column over budgets; write, draw and print the curves."""
     files = arguments.files
     # Read before the table is: a grid that is no grid is refused at once.
-    grid = _Grid(arguments.grid.budgets, arguments.grid.splits, arguments.budgets.own)
+    grid = _Grid(
+        arguments.grid.budgets, arguments.grid.splits, arguments.budgets.by_symbol
+    )
     population = arguments.confidence.read()
     if files.recommend and arguments.budgets.budget:
         raise InputError(
@@ -72,6 +74,7 @@ def answer_mechanism_comparison(
             known_shares=population.known_shares,
             unseen=unseen,
         )
+    # Before the answer, which names the plot as written.
     if files.plot is not None:
         from mechdesign.report.plots import save_plot
 
@@ -81,11 +84,15 @@ def answer_mechanism_comparison(
 
 
 class _Grid(NamedTuple):
-    """The budgets of a comparison, in nats; `own` are those of single sensitive symbols."""
+    """The budgets of a comparison, in nats.
+
+    `epsilons` and the shares `lams` are crossed; `by_symbol` has (eps_l, eps_u) of the sensitive
+    symbols that have budgets of their own.
+    """
 
     epsilons: tuple[float, ...]
     lams: tuple[float, ...] | None
-    own: dict[str, tuple[float, float]]
+    by_symbol: dict[str, tuple[float, float]]
 
 
 def _compared(
@@ -122,7 +129,7 @@ def _compared(
             confidence=population.level,
             known_shares=population.known_shares,
             unseen=unseen,
-            budgets=grid.own,
+            budgets=grid.by_symbol,
             objectives=_names(arguments.grid.objectives),
             keep_frequencies=arguments.grid.keep_frequencies,
             distance=arguments.grid.distance,

@@ -49,6 +49,7 @@ def advise(
     from mechdesign.mechanisms.optimal import OPTIMAL
     from mechdesign.report.comparing import recommendation_text
 
+    # Refused as a design would refuse them, for the commands that are printed repeat these options.
     search.check()
     confidence.read()
     lams = None
@@ -76,6 +77,7 @@ def advise(
     lines = _opening_lines(recommendation_text(advice), confidence)
     lines.append("Choose a budget and design the channel:")
     written = OutputOptions(output=options.PUBLIC_CHANNEL)
+    # Words say both sides of a budget, so there is no share of --lam between them.
     for words in (replace(budget, lam=None, **TWICE), replace(budget, **MOST)):
         line = command_line("design", table, words, confidence, objective, written)
         lines.append(f"  {line}")

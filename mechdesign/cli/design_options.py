@@ -78,6 +78,7 @@ class DesignBudget(options.BudgetOptions):
     @property
     def is_missing(self) -> bool:
         """Whether no option limits what may be disclosed."""
+        # These three say of what kind a budget is, and not how large it is.
         return self == DesignBudget(notion=self.notion, lam=self.lam, alpha=self.alpha)
 
     @property
@@ -121,6 +122,7 @@ class DesignBudget(options.BudgetOptions):
             raise InputError(
                 "--average is not built with --max-posterior: leave one of them out"
             )
+        # Beside an average there may be a notion, which is checked here by being made.
         if not self._is_average_alone:
             replace(self, average=None, keep=None).notion_or("alip")
 
@@ -199,6 +201,7 @@ class ObjectiveOptions(options.KeptOptions):
         """As a line that everybody may read has them: without the place of a file."""
         if self.named:
             return self
+        # The line stands in a channel file, which may be given away.
         return replace(self, objective="COSTS.csv")
 
     def task_of(self, table: table_options.InputTable) -> md.Joint | None:
@@ -222,6 +225,8 @@ class ObjectiveOptions(options.KeptOptions):
             )
         if table.table == "-":
             raise InputError("--task reads the table twice: give a file, not -")
+        # The task takes the place of the secret only to be counted with the useful column: nothing
+        # of it is protected.
         return replace(table, sensitive=self.task, protect_each=False)
 
     def on(

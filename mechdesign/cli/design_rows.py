@@ -114,6 +114,7 @@ def answer_rows(
     reports: ReportOptions,
 ) -> int:
     """Write the file of a channel for rows or boxes and its report, and print its promise."""
+    # A line for others, because the channel file may be given away.
     design = _with_command(design, command_line("design", *groups, public=True))
     output = files.output
     end = ["Nothing was written; --output channel.json keeps this channel."]

@@ -91,6 +91,8 @@ def estimate(
     common.refuse_beside(as_csv)
     from mechdesign.channel.loading import load
 
+    # The kind of the channel decides which options have a meaning; the others are refused, because
+    # the user would take an ignored one for obeyed.
     loaded = load(channel)
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
         _estimate_boxes(reporter, released, loaded, text, asked, reading, common)
@@ -245,6 +247,7 @@ def _estimate_rows(
         groups = [(*group, asked.by) for group in groups]
     level = number("--level", asked.level)
     with reporter.work("counting", unit="records"):
+        # Read once; each group then counts the integer codes of its columns.
         table = coded_table(released, text.text())
         columns: dict[str, Encoded] = {}
         for name, column in table.columns.items():

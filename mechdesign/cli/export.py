@@ -74,6 +74,7 @@ def export(
     from mechdesign.channel.loading import load_without_boxes
     from mechdesign.core.files import check_target
 
+    # Before the channel is loaded: what cannot be written need not be made.
     if asked.output is not None:
         check_target(asked.output, force=force, sources=(channel,))
     if is_mechanism(channel):

@@ -89,6 +89,7 @@ def inspect(
     from mechdesign.report.writing import check_report, document_text, save_text
 
     path = asked.report
+    # Refused before the work. The page has no pictures, so matplotlib is not asked for.
     if path is not None:
         check_report(path, force=force, sources=(asked.source, channel), pictures=False)
     with reporter.work("reading"):
@@ -102,6 +103,7 @@ def inspect(
     if path is not None:
         record = {"format": "mechdesign.inspection", "version": 1, **asdict(inspection)}
         file = shlex.quote(os.path.basename(channel))
+        # --channel is a parameter of typer and in no group, so `command_line` does not know it.
         again = f"{command_line('inspect', asked, text)} --channel {file}"
         page = partial(_page, inspection, asked.source, again)
         save_text(

@@ -119,6 +119,7 @@ def measure(
             joint = table.read_for(loaded, channel)
             notices = joint.notices
             result = measures_of(loaded, joint, alphas, orders)
+    # Notices on a channel's own table were printed when it was designed.
     if table.table is not None:
         reporter.notices(notices)
     reporter.done("measured", f"{channel} is measured")

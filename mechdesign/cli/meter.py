@@ -19,7 +19,6 @@ from typing import NamedTuple
 WINDOW = 30.0
 """Seconds that a rate looks back: long enough to be calm, short enough to follow a change."""
 
-
 LEAST = 10
 """Fewest units that a rate is computed from, because single units come irregularly."""
 
@@ -46,6 +45,7 @@ class Meter:
         self._clock = clock
         self._began = clock()
         self._limit = limit
+        # None until the work counts something; a search may never do.
         self._done: int | None = None
         self._total = total
         self._samples: deque[tuple[float, int]] = deque()
@@ -69,6 +69,7 @@ class Meter:
 
     def read(self) -> Reading:
         """The state of the work now."""
+        # Copied, because the thread of the work may count on in between.
         now = self._clock()
         done = self._done
         total = self._total
@@ -87,7 +88,8 @@ class Meter:
 
     def _rate(self, now: float, done: int) -> float | None:
         """Mean over the window, or over a longer time if too little was done within it."""
-        # The oldest sample goes once the next one is old enough and far enough back, too.
+        # The first sample is "then". It goes once the next one, too, is WINDOW seconds and LEAST
+        # units back.
         samples = self._samples
         while len(samples) > 1:
             next_time, next_done = samples[1]

@@ -51,6 +51,7 @@ class Hypothesis(Table):
         """The column of the hypothesis, and its value."""
         if self.hypothesis is None:
             return None
+        # The first "=" ends the column, so the value may have some.
         column, sign, value = self.hypothesis.partition("=")
         if not sign or not column:
             raise InputError(
@@ -138,6 +139,7 @@ def measure(
         "hypothesis": (),
         "feature": columns("--feature", asked.feature) or (),
     }
+    # The column of the hypothesis is read like the others; its value is no column.
     if tested is not None:
         roles["hypothesis"] = tested[:1]
     # Imported here: the help needs none of it.
@@ -266,6 +268,8 @@ def partition(
     common.answer(lambda: record, lambda: text_of("partition", record))
 
 
+# Here and not in `application`: in the group of their own these commands may have names, such as
+# `measure`, that others have outside of it.
 app.command("measure", cls=PlainCommand, epilog=MEASURE_EXAMPLE)(command(measure))
 app.command("hypothesis", cls=PlainCommand, epilog=HYPOTHESIS_EXAMPLE)(
     command(hypothesis)

@@ -92,7 +92,7 @@ class OwnBudgets:
     )
 
     @property
-    def own(self) -> dict[str, tuple[float, float]]:
+    def by_symbol(self) -> dict[str, tuple[float, float]]:
         """The budgets of each symbol that has some of its own."""
         return parsing_budgets.own_budgets(self.budget)
 
@@ -141,8 +141,10 @@ class BudgetOptions(OwnBudgets):
             "notion": self.notion or default,
             "upper": upper,
         }
+        # Of all fields it takes those that say a budget for every symbol; those of single symbols
+        # are put into the notion afterwards.
         notion = parsing_budgets.notion_of(**typed)
-        return notion.with_budgets(self.own) if self.budget else notion
+        return notion.with_budgets(self.by_symbol) if self.budget else notion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,6 +298,7 @@ class SearchOptions:
         """Refuse what cannot be searched, before the table is read."""
         from mechdesign.mechanisms.search import Search
 
+        # Its constructor checks the settings; the search that is made here is thrown away.
         Search(
             method=self.method,
             enumeration=self.enumerate,

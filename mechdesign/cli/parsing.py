@@ -22,6 +22,7 @@ def number(option: str, text: str, *, zero: bool = False) -> float:
     try:
         value = float(text)
     except ValueError:
+        # Fails every comparison below, so a word is refused like a number out of range.
         value = math.nan
     if not (0.0 < value < math.inf or (value == 0.0 and zero)):
         allowed = "a positive number"
@@ -97,6 +98,7 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
 
 def names(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
     """Columns from all values of an option COL[,COL..]."""
+    # There may be no table yet that has a column "a,b", so an unquoted comma always separates.
     members: list[str] = []
     for text in texts or ():
         typed = columns(option, text)
@@ -149,6 +151,7 @@ def stays_of(
     common: str | None = None
     single: dict[str, str] = {}
     for text in texts or ():
+        # A share has no "=", so the last one ends the symbol.
         symbol, equals, share = text.rpartition("=")
         is_repeated = common is not None
         if equals:
@@ -161,6 +164,7 @@ def stays_of(
             single[symbol] = share
         else:
             common = share
+    # First the share of all symbols, then over it those of single ones.
     stays: dict[str, str] = {}
     if common is not None:
         stays = dict.fromkeys(symbols, common)

@@ -25,6 +25,7 @@ def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
     """Values SYMBOL=EPS_L,EPS_U as a mapping; the symbol may have equals signs and commas."""
     budgets: dict[str, tuple[float, float]] = {}
     for text in texts or ():
+        # Two numbers have no "=", so the last one ends the symbol.
         symbol, equals, sides = text.rpartition("=")
         lower, comma, upper = sides.partition(",")
         if not (symbol and equals and comma):
@@ -49,6 +50,7 @@ def notion_of(
     typed
         The fields as they were typed, None for those that were not.
     """
+    # Each way refuses the options of the others: of two budgets nobody could say which one holds.
     if notion not in NOTIONS:
         raise InputError(
             f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}"
@@ -132,6 +134,8 @@ def _in_words(
 
 def _sides(budget: _TypedBudget) -> tuple[float, float]:
     """eps_l and eps_u (nats) of a two-sided notion; the notion itself checks their range."""
+    # --epsilon is the sum of both sides, so with a side beside it the budget would be said twice. A
+    # missing side is refused, not taken for free: that is said with inf.
     eps_l = budget.eps_l
     eps_u = budget.eps_u
     if budget.epsilon is not None:
@@ -197,15 +201,18 @@ def _one_budget(kind: type[Notion], budget: _TypedBudget) -> Notion:
             typed[option] = text
     # max-lift bounds the upper side alone and min-lift the lower one; lip and ldp have one budget
     # for both sides.
-    own = {"eps_u": "--eps-u", "eps_l": "--eps-l"}.get(kind.budgets()[0], "--epsilon")
+    other_name = {"eps_u": "--eps-u", "eps_l": "--eps-l"}.get(
+        kind.budgets()[0], "--epsilon"
+    )
     for option in typed:
-        if option not in ("--epsilon", own):
+        if option not in ("--epsilon", other_name):
             raise InputError(
                 f"{option} does not belong to --notion {kind.name}: give --epsilon alone"
             )
     if len(typed) > 1:
         raise InputError(
-            f"--epsilon and {own} are the same budget of --notion {kind.name}: give one of them"
+            f"--epsilon and {other_name} are the same budget of --notion {kind.name}: "
+            "give one of them"
         )
     if not typed:
         raise InputError(f"no budget given: --notion {kind.name} needs --epsilon E")

@@ -7,7 +7,7 @@ every INTERVAL seconds for the log. On a terminal stands, while it lasts, ::
 
     sanitising ━━━━━━━━━━━━━━━━ 12.5 of 40.0 MB, 3.1 MB/s, 0:09 left
 
-A search has no such total: in its place the line has what it has found so far (`Step.text`).
+The line of a search, which has no total, ends with what it has found so far (`Step.text`).
 """
 
 from __future__ import annotations
@@ -65,11 +65,13 @@ class Work(Meter):
     def step(self, step: Step) -> None:
         """The state of a search: one of `mechdesign.core.progress.Steps`."""
         self._step = step
+        # A search in rounds counts them; others have a bound and findings only.
         if step.done is not None and step.total is not None:
             self.at(step.done, step.total)
 
     def __enter__(self) -> Work:
         if self._reporter.watched:
+            # A daemon: the process may end, as by a second Ctrl-C, while it still waits.
             self._watcher = threading.Thread(
                 target=self._watch, name="progress", daemon=True
             )
@@ -103,6 +105,7 @@ class Work(Meter):
         """A line on the state of the work in the log."""
         reading = self.read()
         rate = reading.rate
+        # A log keeps numbers short, and no rate is known to more than six digits.
         if rate is not None:
             rate = float(f"{rate:.6g}")
         left = reading.seconds_left

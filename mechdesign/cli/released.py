@@ -132,6 +132,7 @@ class ReleaseReading:
         """Keyword arguments of the readers of a released file."""
         released = parsing.names("--released-column", self.released_column)
         return {
+            # None stands for the columns' own names.
             "released_columns": released or None,
             "identity": parsing.names("--identity", self.identity),
             "escape_formulas": self.escape_formulas,

@@ -70,6 +70,7 @@ def releases(
             "give `releases` alone for a list, or `releases total DATA` for one data set"
         )
     path = Path(asked.ledger or default_path())
+    # A default ledger that is not there yet has an empty list; one that was named is a mistake.
     if not path.exists() and (asked.ledger is not None or asked.data is not None):
         raise InputError(
             f"there is no ledger {path}: nothing has been released with it"
@@ -118,6 +119,7 @@ def _total(
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
 
+    # The ledger has the place where a channel file was; one that has moved is known by its digest.
     moved = [load(file) for file in asked.channel or []]
 
     def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:

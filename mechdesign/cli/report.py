@@ -54,7 +54,7 @@ class ReportOptions:
 
     @property
     def files(self) -> dict[str, str | None]:
-        """The paths of both, by the names of their fields."""
+        """The paths of both by the names of their fields, as the JSON record has them."""
         return {"report": self.report, "public_report": self.public_report}
 
     @property
@@ -103,10 +103,10 @@ class ReportOptions:
         `line` is the command that designs the channel, `output` its file. There is no
         internal report without `design`.
         """
-        from mechdesign.report.collect import attributed, internal_report, promise_of
-        from mechdesign.report.content import public_report
+        from mechdesign.report.collect import attributed, internal_report
         from mechdesign.report.writing import save_report
 
+        # Both are made before either is written, so a failure leaves no half of them.
         reports: dict[str, Report] = {}
         if self.report is not None and design is not None and channel.joint is not None:
             files: dict[str, str] = {}
@@ -115,7 +115,6 @@ class ReportOptions:
                 files["Table"] = table
             if output is not None:
                 files["Channel file"] = output
-            # Both reports are made before either is written, so a failure leaves no half of them.
             table_name = None
             if table is not None:
                 table_name = os.path.basename(table)
@@ -129,14 +128,7 @@ class ReportOptions:
             again = commands(line, output, public=False)
             reports[self.report] = attributed(internal, channel, again, files)
         if self.public_report is not None:
-            satisfied: bool | None = None
-            if design is not None:
-                satisfied = design.verified
-            public = public_report(channel, promise_of(channel), satisfied=satisfied)
-            again = commands(
-                design_line(channel, options.PUBLIC_CHANNEL), None, public=True
-            )
-            reports[self.public_report] = attributed(public, channel, again)
+            reports[self.public_report] = _public_report(channel, design)
         for path, report in reports.items():
             save_report(report, path, overwrite=force)
 
@@ -148,6 +140,20 @@ class ReportOptions:
         if self.public_report is not None:
             sentences.append(f"Public report: {self.public_report}.")
         return " ".join(sentences)
+
+
+def _public_report(channel: md.Channel, design: md.Design | None) -> Report:
+    """The report for everybody; of the table it has the verdict alone, known with `design`."""
+    from mechdesign.report.collect import attributed, promise_of
+    from mechdesign.report.content import public_report
+
+    satisfied: bool | None = None
+    if design is not None:
+        satisfied = design.verified
+    public = public_report(channel, promise_of(channel), satisfied=satisfied)
+    # The line of the file and not the one that was typed, which may name files of the user.
+    line = design_line(channel, options.PUBLIC_CHANNEL)
+    return attributed(public, channel, commands(line, None, public=True))
 
 
 VERDICTS = {

@@ -151,6 +151,7 @@ def _task_rows(arguments: DesignArguments, joint: md.Joint) -> md.Joint | None:
     if of_task is None:
         return None
     rows = arguments.rows
+    # The task is told of by all columns that are published, so it may be none of them.
     groups = [*rows.levels(), rows.given_columns()]
     names = (of_task.sensitive or "").split(",")
     # Before the table is read again, which may take long.

@@ -16,7 +16,6 @@ from mechdesign.core.wording import quoted
 TRUTH = "truth"
 """The objective of a release of rows where none is named."""
 
-
 TOTAL = "total"
 """The promise that compares with knowing nothing."""
 
@@ -56,6 +55,7 @@ class RowColumns:
 
     def levels(self) -> list[tuple[str, ...]]:
         """The columns of each level."""
+        # Repeating the option is the same as commas, as for every option that names columns.
         levels: list[tuple[str, ...]] = []
         for text in self.release or ():
             for level in text.split(","):
@@ -132,7 +132,7 @@ class RowOptions(RowColumns):
         return self.count("--merge-rare", self.merge_rare)
 
     def rare_records(self) -> int | Literal["auto"]:
-        """Records below which sensitive values are promised together, for one column."""
+        """Records below which a release of one column promises sensitive values together."""
         if self.rare == "auto":
             return "auto"
         return self.count("--rare", self.rare) or 0
