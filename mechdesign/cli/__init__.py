@@ -1,9 +1,11 @@
-"""The command line: parse, call, print; no mathematics. `main` turns every error into
-one or two lines.
+"""The command line: `main` runs one line of words and returns the exit code; no mathematics
+is here.
 
-`program` is the process, `main` one run of a line of words. It loads the module of the command that
-comes first (`application`), passes it a `Reporter` for standard error, and returns the exit code: 0
-done, 1 the answer is no, 2 bad input, 3 no verified answer.
+``main(["audit", "channel.json"])`` imports the module of `audit` alone (`application`). typer
+parses the words, and `line.command` makes the groups of options of them and calls the function
+`audit`, which computes and prints. Every exception, Ctrl-C too, becomes one or two lines on
+standard error and an exit code (`console.failure_of`). The codes: 0 done, 1 the answer is no, 2 bad
+input, 3 no verified answer. `program` is the process around it.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ def program() -> int:
     # Older objects are searched still less often than that, in every 20th and 400th round.
     gc.set_threshold(GARBAGE, 20, 20)
     code = main()
+    # The interpreter collects garbage once more as it ends, but leaves frozen objects out.
     gc.freeze()
     return code
 
@@ -45,7 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv = sys.argv[1:]
     arguments = list(argv)
     _speak_utf8()
+    # Before typer parses anything: a wrong line, too, is reported as --quiet and --log-json say.
     reporter = Reporter.from_arguments(arguments)
+    # Reset at the end, because `main` may run within a process that also calls Python functions,
+    # whose errors name parameters.
     token = NAMES_OPTIONS.set(True)
     try:
         with reporter.hearing():
@@ -71,7 +77,7 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
             if isinstance(code, int):
                 return code
             return 0
-        # typer turns Ctrl-C into this exit code; it is told like any other end.
+        # typer turns Ctrl-C into this exit code; it is reported like any other end.
         failure = failure_of(KeyboardInterrupt())
     except SystemExit as end:
         # Where standard output is a closed pipe, typer exits with 1, which would read as a verdict.
@@ -101,6 +107,7 @@ def _speak_utf8() -> None:
     are escaped.
     """
     for stream in (sys.stdout, sys.stderr):
+        # A stream that was put in the place of the process's own, as tests do, has no such method.
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import typer
 
-from mechdesign.cli import options as o
+from mechdesign.cli import options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 
@@ -25,7 +25,7 @@ class AppOptions:
         "TABLE",
         "CSV or Parquet file, one record a row; or choose one on the page.",
         default=None,
-        public=o.PUBLIC_TABLE,
+        public=options.PUBLIC_TABLE,
     )
     port: int = option("NUMBER", "Port of 127.0.0.1; 0 takes a free one.", 0)
     open: bool = flag(
@@ -47,6 +47,7 @@ def app(reporter: Reporter, page: AppOptions) -> int:
     from mechdesign.app.server import LocalServer, check_installed
     from mechdesign.app.session import Session
 
+    # Before the table is read: the packages of the server are an extra of the installation.
     check_installed()
     session = Session()
     if page.table is not None:
@@ -54,6 +55,7 @@ def app(reporter: Reporter, page: AppOptions) -> int:
     server = LocalServer(session, port=page.port)
     typer.echo(f"Open {server.address}")
     reporter.notice("Ctrl-C ends the page and forgets the table.")
+    # The address is printed before: a machine may have no browser to open.
     if page.open:
         webbrowser.open(server.address)
     server.run()

@@ -1,8 +1,10 @@
 """The commands of `mechdesign`, one file each. Nothing heavy is imported before a command runs.
 
-The module `mechdesign.cli.NAME` declares the command NAME as a function of that name, with the
-constant EXAMPLE, the last lines of its help. `application` imports the module of the command that
-was typed, or for the help of the program all of them.
+The module `mechdesign.cli.NAME` declares the command NAME: `audit.py` has the function `audit`,
+whose parameters are the options and whose docstring is the help, and the constant EXAMPLE, the last
+lines of that help. `application` imports the module of the command that was typed, or for the help
+of the program all of them, and adds each to typer (`_add_command`). The one group of commands,
+`nonstochastic`, brings a typer application of its own.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ def _root(
             "--version",
             metavar="",
             help="Print the version.",
+            # Eager: the version is printed even if the rest of the line is wrong.
             callback=_version,
             is_eager=True,
         ),

@@ -1,37 +1,41 @@
 """`mechdesign apply CHANNEL IN OUT`: sanitise a data file.
 
-`apply` checks what only the command line knows, and puts its groups of options into one `_Job`.
-The job turns them into a release: a function of `progress` and `warn` that reads, draws and
-writes, either through channels (`jobs.folders.sanitise_path`) or through a mechanism file of
-`quantize` (`mechanism.release_of`). `_released` runs it under a bar of progress, and within
-`stoppable`, so that a signal leaves OUT complete or absent. Last, the result is printed.
-
-A group of options turns itself into keyword arguments of the release (`arguments`,
-`kept_arguments`, `release_arguments`), and the job puts these together with the ledger and the
-files beside OUT.
+`apply` refuses what only the command line knows to be wrong, and puts its groups of options into
+one `Job`, which makes a release of them: through channels, or through a mechanism file of
+`quantize`. `_released` runs it under a bar of progress, and within `stoppable`, so that a signal
+leaves OUT complete or absent. Then `_answer_channel` or `_answer_mechanism` logs and prints the
+result, such as "1,000 records written to out.csv; the column job is released."
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
-from mechdesign.cli import released as f
-from mechdesign.cli import table_options
+from mechdesign.cli import options
+from mechdesign.cli.apply_job import Job
+from mechdesign.cli.apply_options import (
+    ColumnOptions,
+    Files,
+    JobOptions,
+    OutputFormat,
+    SideOptions,
+)
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.line import argument, flag, option
+from mechdesign.cli.mechanism import (
+    MechanismOptions,
+    answer_mechanism_release,
+    is_mechanism,
+)
 from mechdesign.cli.parsing import names
+from mechdesign.cli.released import PolicyOptions
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.jobs.results import Applied
     from mechdesign.nonstochastic.release_answers import RangeRelease
-    from mechdesign.release.draws import Key
 
 MOST_KEPT = 20
 """Kept columns that a message names."""
@@ -41,168 +45,18 @@ EXAMPLE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Files:
-    """What is read and written."""
-
-    source: str = argument(
-        "IN",
-        "CSV or Parquet file with the useful column, - for standard input; or a folder, a 'glob' "
-        "of files, or a URL.",
-    )
-    target: str = argument(
-        "OUT",
-        "Where to write the released columns; - is standard output, or a URL. "
-        "Of a folder a folder.",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptOptions:
-    """Which columns"""
-
-    drop: list[str] | None = option(
-        "COL[,COL..]", "Leave these columns out (with --keep all); may be repeated."
-    )
-    keep: list[str] | None = option(
-        "COL[,COL..]|all",
-        "Other columns of the output: those named, whatever they disclose, or all, of which those "
-        "that copy the useful or sensitive column are refused. By default none; may be repeated.",
-    )
-    shuffle: bool = flag(
-        "Write the records in random order, the same whenever the job runs. Without it a file is "
-        "refused whose order tells of the useful column."
-    )
-    keep_order: bool = flag("Keep such an order knowingly.")
-
-    def kept_arguments(self) -> dict[str, Any]:
-        """Keyword arguments of a release of a file."""
-        return {
-            "drop": names("--drop", self.drop),
-            "keep": names("--keep", self.keep),
-            "shuffle": self.shuffle,
-            "keep_order": self.keep_order,
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnOptions(KeptOptions, f.PrivateColumns):
-    """Which columns"""
-
-    also: list[str] | None = option(
-        "CHANNEL", "Another channel for another column; may be repeated."
-    )
-    add: list[str] | None = option(
-        "NAME[,NAME..]",
-        "Add the released column at the end and keep the original (no release yet); once for each "
-        "channel.",
-    )
-
-    def release_arguments(self) -> dict[str, Any]:
-        """Keyword arguments of a release of a file."""
-        into = None
-        if self.add is not None:
-            into = [names("--add", [name]) for name in self.add]
-        return {**self.arguments(), **self.kept_arguments(), "into": into}
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerOption:
-    """Draws and the ledger"""
-
-    ledger: str | None = option(
-        "FILE",
-        "Ledger of releases; its key lies beside it. Default: in the user's data folder.",
-        names="--ledger --job",
-    )
-    key_from: str | None = option(
-        "WHERE",
-        "Where the key of the ledger is, if not beside it: env:NAME, fd:N (an open file "
-        "descriptor) or a key FILE.",
-    )
-
-    @property
-    def key(self) -> Key | None:
-        """The key of the ledger, where it is kept elsewhere."""
-        from mechdesign.jobs.keys import key_from
-
-        return None if self.key_from is None else key_from(self.key_from)
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobOptions(LedgerOption):
-    """Draws and the ledger"""
-
-    identity: str | None = option(
-        "COL[,COL..]",
-        "Column(s) that identify a record: it keeps its draw in whatever order or file it comes. "
-        "Default: its row number.",
-    )
-    changed: str = option(
-        "WHAT",
-        "Treatment of records whose symbol has changed since they were released, with --identity: "
-        "refuse, keep (the old output) or redraw (which tells more of them; says how much).",
-        "refuse",
-    )
-    fresh_draw: bool = flag(
-        "Draw anew what was released before: two draws of a record can tell far more than one; "
-        "says how much."
-    )
-    dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
-    insecure_seed: int | None = option(
-        "N", "Draws without a ledger, for tests: anybody who knows N can undo them."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SideOptions:
-    """What else is written"""
-
-    manifest: str | None = option(
-        "FILE",
-        "What was done, what is promised and what voids it; may go with the data (default "
-        "OUT.manifest.json).",
-    )
-    internal_manifest: str | None = option(
-        "FILE",
-        "The same with hashes and counts of the original data: not to be given away.",
-    )
-    codebook: str | None = option(
-        "FILE", "CSV of the symbols that each output stands for, and how likely."
-    )
-    strict: bool = flag(
-        "Whatever would be noted is an error (exit code 2), and nothing is written."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputFormat(table_options.TextFormat):
-    """How a CSV file is written"""
-
-    compress: str | None = option(
-        "NAME",
-        "gzip or zstd, for a CSV; default by OUT's ending (.gz, .zst). Packed input is recognised.",
-    )
-    format: str | None = option(
-        "NAME", "csv or parquet: what OUT is. Cells of a CSV become text in Parquet."
-    )
-    escape_formulas: bool = flag(
-        "In a CSV, an apostrophe before cells that spreadsheets take for formulas."
-    )
-
-
 def apply(
     reporter: Reporter,
-    channel: o.ChannelPath,
+    channel: options.ChannelPath,
     files: Files,
     columns: ColumnOptions,
-    published: f.PolicyOptions,
+    published: PolicyOptions,
     draws: JobOptions,
     text: OutputFormat,
     sides: SideOptions,
-    numbers: m.MechanismOptions,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    numbers: MechanismOptions,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> int:
     """Replace the useful column of a data file by draws of a channel, one draw for each record.
 
@@ -215,6 +69,7 @@ def apply(
     from mechdesign.formats.urls import STANDARD, local
     from mechdesign.jobs.stopping import Stopped, stoppable
 
+    # A file:// URL is a path: beside a file there is a manifest, and beside other URLs none.
     target = os.fspath(local(files.target))
     if common.as_json and target == STANDARD:
         raise InputError(
@@ -222,7 +77,7 @@ def apply(
         )
     if text.compress not in (None, "gzip", "zstd"):
         raise InputError(f"--compress {text.compress!r} must be gzip or zstd")
-    job = _Job(
+    job = Job(
         channel=channel,
         source=files.source,
         target=target,
@@ -234,9 +89,10 @@ def apply(
         force=force,
     )
     try:
+        # The kind of the file is seen in the file itself, so that both take one command.
         # `stoppable` lasts to the last line: when OUT has its name, a signal stops nothing, and
         # must not say that it did.
-        if m.is_mechanism(channel):
+        if is_mechanism(channel):
             release = job.mechanism_release(numbers)
             with stoppable():
                 quantised = _released(reporter, "quantising", release)
@@ -269,124 +125,8 @@ def _released(reporter: Reporter, activity: str, release: Callable[..., Any]) ->
     return result
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Job:
-    """The files and options of one `apply`, and the releases that they ask for.
-
-    `apply` makes it and calls one of `channel_release` and `mechanism_release`, by the kind of file
-    in the place of the channel.
-    """
-
-    channel: str
-    source: str
-    target: str
-    columns: ColumnOptions
-    published: f.PolicyOptions
-    draws: JobOptions
-    text: OutputFormat
-    sides: SideOptions
-    force: bool
-
-    @property
-    def manifest(self) -> str | None:
-        """The path of the manifest: beside a file by default, and nowhere else."""
-        from mechdesign.formats.folders import is_folder
-        from mechdesign.formats.urls import STANDARD, is_url
-
-        if self.sides.manifest is not None or self.target == STANDARD:
-            return self.sides.manifest
-        # A folder has its manifests inside, and beside a URL nothing is written unasked.
-        if is_url(self.target) or is_folder(self.source):
-            return None
-        return f"{self.target}.manifest.json"
-
-    @property
-    def ledger(self) -> str | None:
-        """The ledger, by default that of the user; none for draws from a seed."""
-        from mechdesign.jobs.ledger_file import default_path
-
-        if self.draws.ledger is None and self.draws.insecure_seed is None:
-            return os.fspath(default_path())
-        return self.draws.ledger
-
-    def channel_release(self) -> Callable[..., Any]:
-        """The release through channels; it takes `progress` and `warn`."""
-        identity = self._identity()
-        arguments = {
-            **self._common_arguments(),
-            **self.published.arguments(),
-            **self.columns.release_arguments(),
-            **self._format_arguments(),
-            "identity": identity or None,
-            "ledger": self.ledger,
-            "changed": self.draws.changed,
-            "fresh_draw": self.draws.fresh_draw,
-            "insecure_seed": self.draws.insecure_seed,
-            "manifest": self.manifest,
-            "internal_manifest": self.sides.internal_manifest,
-            "codebook": self.sides.codebook,
-        }
-        paths = [self.channel, *(self.columns.also or [])]
-        return _release_of(paths, self.source, self.target, arguments)
-
-    def mechanism_release(self, numbers: m.MechanismOptions) -> Callable[..., Any]:
-        """The release through a mechanism file of `quantize`; it takes `progress` and `warn`."""
-        identity = self._identity()
-        arguments = self._common_arguments()
-        self._refuse_options_of_channels()
-        arguments |= {
-            "ledger": self.ledger,
-            "mechanism_path": self.sides.manifest,
-            "records": {**self.columns.release_arguments(), **self._format_arguments()},
-        }
-        return m.release_of(
-            self.channel, self.source, self.target, numbers, arguments, identity
-        )
-
-    def _identity(self) -> tuple[str, ...]:
-        """The columns that identify a record; none where its row number does."""
-        if self.draws.identity is None:
-            return ()
-        return tuple(names("--identity", [self.draws.identity]))
-
-    def _common_arguments(self) -> dict[str, Any]:
-        """What releases through channels and through mechanisms both take."""
-        return {
-            "text": self.text.text(),
-            "compression": self.text.compress,
-            "force": self.force,
-            "key_from": self.draws.key,
-            "dry_run": self.draws.dry_run,
-            "strict": self.sides.strict,
-        }
-
-    def _format_arguments(self) -> dict[str, Any]:
-        """How the cells of OUT are written."""
-        return {
-            "escape_formulas": self.text.escape_formulas,
-            "format": self.text.format,
-        }
-
-    def _refuse_options_of_channels(self) -> None:
-        """Raise InputError if there is an option that only a random draw can have."""
-        # These would be ignored silently, and the user would believe in what they promise.
-        is_asked = (
-            bool(self.columns.also)
-            or bool(self.sides.internal_manifest)
-            or bool(self.sides.codebook)
-            or self.draws.fresh_draw
-            or self.draws.changed != "refuse"
-            or self.published != f.PolicyOptions()
-        )
-        if is_asked:
-            raise InputError(
-                "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, "
-                "--changed, --fresh-draw, --internal-manifest and --codebook are for channels"
-            )
-
-
 def _answer_mechanism(
-    reporter: Reporter, result: RangeRelease, job: _Job, common: o.CommonOptions
+    reporter: Reporter, result: RangeRelease, job: Job, common: options.CommonOptions
 ) -> None:
     """Log a release through a mechanism, and print it unless the data went there."""
     from mechdesign.formats.urls import STANDARD
@@ -398,11 +138,11 @@ def _answer_mechanism(
         records=result.records,
     )
     if job.target != STANDARD:
-        m.answer_applied(result, job.target, common, dry_run=job.draws.dry_run)
+        answer_mechanism_release(result, job.target, common, dry_run=job.draws.dry_run)
 
 
 def _answer_channel(
-    reporter: Reporter, result: Applied, job: _Job, common: o.CommonOptions
+    reporter: Reporter, result: Applied, job: Job, common: options.CommonOptions
 ) -> None:
     """Log a release through channels, and print it unless the data went there."""
     from mechdesign.formats.urls import STANDARD
@@ -417,32 +157,7 @@ def _answer_channel(
         common.answer(lambda: record, lambda: _written(result, job.target, dry_run))
 
 
-def _release_of(
-    paths: list[str], source: str, target: str, arguments: dict[str, Any]
-) -> Callable[..., Any]:
-    """The release through the channels of these files; it takes `progress` and `warn`."""
-    from mechdesign.channel.loading import load
-    from mechdesign.jobs.folders import sanitise_path
-    from mechdesign.jobs.vital_files import keep_apart
-
-    channels = [load(path) for path in paths]
-    # A channel file that an output replaces would be lost, and with it every later release.
-    written = (
-        target,
-        arguments["manifest"],
-        arguments["internal_manifest"],
-        arguments["codebook"],
-    )
-    keep_apart(
-        [path for path in written if path is not None],
-        [("the channel file", path) for path in paths],
-    )
-    return partial(
-        sanitise_path, channels, source, target, channel_files=paths, **arguments
-    )
-
-
-def _kept_guess(reporter: Reporter, result: Applied, job: _Job) -> dict[str, Any]:
+def _kept_guess(reporter: Reporter, result: Applied, job: Job) -> dict[str, Any]:
     """How well the kept columns together guess the sensitive ones: printed, and an entry of the
     record.
 

@@ -2,7 +2,13 @@
 before any design.
 
 `leaks.assessment` measures every column, every pair and whole rows. The answer is printed, and
---report writes the same as a page or as JSON.
+--report writes the same as a page or as JSON. For each column people read a line such as ::
+
+    column  values    tells  largest lift  smallest  pinned down  note
+    job          3  2.310 %          1.34      0.73      0.000 %
+
+This job tells 2.310 % of the information in S, and one of its values makes one of S 1.34 times as
+likely.
 """
 
 from __future__ import annotations
@@ -13,8 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing, table_options
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, command_line, option
 from mechdesign.core.errors import InputError
@@ -32,7 +37,7 @@ class AssessOptions:
     """What is assessed"""
 
     table: str = argument(
-        "TABLE", "CSV or Parquet file, one record a row.", public=o.PUBLIC_TABLE
+        "TABLE", "CSV or Parquet file, one record a row.", public=options.PUBLIC_TABLE
     )
     sensitive: str | None = option(
         "COL[,COL..]", "Column(s) to protect; several are crossed."
@@ -51,8 +56,8 @@ def assess(
     reporter: Reporter,
     asked: AssessOptions,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> None:
     """Measure what each column, each pair and whole rows say about a sensitive column, worst first.
 
@@ -66,7 +71,8 @@ def assess(
     sensitive = parsing.columns("--sensitive", asked.sensitive)
     if sensitive is None:
         raise InputError("--sensitive COL is missing: which column is to be protected?")
-    # Before the work, which takes a while on a large table.
+    # Before the work, which takes a while on a large table. The page has no pictures, so matplotlib
+    # is not asked for.
     if asked.report is not None:
         check_report(asked.report, force=force, sources=(asked.table,), pictures=False)
     with reporter.work("assessing"):

@@ -13,12 +13,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.measure import AllMeasures
+from mechdesign.cli.mechanism import audit_mechanism, is_mechanism
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,10 +70,10 @@ def audit(
     reporter: Reporter,
     what: AuditOptions,
     table: table_options.OtherTable,
-    budget: o.MaybeBudget,
-    after: o.AfterOptions,
+    budget: options.MaybeBudget,
+    after: options.AfterOptions,
     measures: AllMeasures,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> int:
     """Check exactly whether a channel keeps a privacy notion: exit 0 if it does, 1 if not.
 
@@ -91,8 +90,8 @@ def audit(
         _refuse_measures(measures, "--matrix")
         # Without a channel there is a matrix: "" only satisfies the type checker.
         verdict = _audit_matrix(reporter, matrix or "", table, budget)
-    elif m.is_mechanism(channel):
-        return m.audit_mechanism(
+    elif is_mechanism(channel):
+        return audit_mechanism(
             channel, reporter, common, with_sizes=measures.all_measures
         )
     else:
@@ -129,7 +128,7 @@ def _answer(
     name: str,
     table: table_options.OtherTable,
     measures: AllMeasures,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> int:
     """Print the verdict on a channel of one column, with its measures where they are asked for."""
     from mechdesign.report.average_section import audit_average_texts
@@ -172,7 +171,7 @@ def _audit_matrix(
     reporter: Reporter,
     matrix: str,
     table: table_options.OtherTable,
-    budget: o.MaybeBudget,
+    budget: options.MaybeBudget,
 ) -> Verdict:
     """The verdict on an outside matrix."""
     from mechdesign.auditing.matrix import audit_file
@@ -197,8 +196,8 @@ def _audit_channel(
     channel: md.Channel,
     path: str,
     table: table_options.OtherTable,
-    budget: o.MaybeBudget,
-    after: o.AfterOptions,
+    budget: options.MaybeBudget,
+    after: options.AfterOptions,
 ) -> Verdict:
     """The verdict on a channel file, alone or together with earlier releases."""
     from mechdesign.auditing.common_table import common_table
@@ -232,8 +231,8 @@ class _RowsAsked(NamedTuple):
     """The options of an audit that concern a channel of rows."""
 
     table: table_options.OtherTable
-    budget: o.MaybeBudget
-    after: o.AfterOptions
+    budget: options.MaybeBudget
+    after: options.AfterOptions
     measures: AllMeasures
 
 
@@ -242,7 +241,7 @@ def _audit_rows(
     channel: md.RowChannel,
     path: str,
     asked: _RowsAsked,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> int:
     """The verdict on a channel of rows, on its own table or on another one."""
     from mechdesign.auditing.rows import audit_rows
@@ -256,7 +255,7 @@ def _audit_rows(
         raise InputError("--after belongs to channels of one column, not of rows")
     # Without a notion `audit_rows` takes that of the channel.
     notion: md.Notion | None = None
-    if asked.budget != o.MaybeBudget():
+    if asked.budget != options.MaybeBudget():
         notion = asked.budget.notion_or(channel.notion.name)
     row_measures: ChannelMeasures | None = None
     with reporter.work("auditing"):
@@ -289,9 +288,9 @@ def _audit_boxes(
     channel: md.BoxChannel,
     path: str,
     table: table_options.OtherTable,
-    budget: o.MaybeBudget,
-    after: o.AfterOptions,
-    common: o.CommonOptions,
+    budget: options.MaybeBudget,
+    after: options.AfterOptions,
+    common: options.CommonOptions,
 ) -> int:
     """The verdict on a channel for boxes of rows, on the confidence sets of its counts."""
     # The proof holds for records that the boxes were not learned on; the file has their counts,
@@ -302,7 +301,7 @@ def _audit_boxes(
             "and --after out"
         )
     notion: md.Notion | None = None
-    if budget != o.MaybeBudget():
+    if budget != options.MaybeBudget():
         notion = budget.notion_or("alip")
     with reporter.work("auditing"):
         result = md.audit(channel, None, notion)
@@ -311,10 +310,10 @@ def _audit_boxes(
     return 0 if result.satisfied else NO
 
 
-def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
+def _notion(channel: md.Channel, path: str, budget: options.MaybeBudget) -> md.Notion:
     """The notion of the options, or the one that the channel was designed for."""
     recorded = channel.record.promise(channel.sensitive)
-    if budget != o.MaybeBudget():
+    if budget != options.MaybeBudget():
         # A budget without a notion is one of the recorded kind.
         default = "alip"
         if recorded is not None:

@@ -2,13 +2,16 @@
 privacy funnel. `compare` hands over to it.
 
 `comparison.average_ways` finds the channels; each is checked exactly, so what they keep can be
-compared with the one proven bound.
+compared with the one proven bound. With --average mi=25% people read ::
+
+    way                kept         average
+    certified optimum  68.902 %   0.0058331
+    greedy merging     59.017 %  0.00027167
 """
 
 from __future__ import annotations
 
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing, table_options
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter
 
 
@@ -16,8 +19,8 @@ def answer_average_comparison(
     reporter: Reporter,
     table: table_options.InputTable,
     average: str,
-    search: o.SearchOptions,
-    common: o.CommonOptions,
+    search: options.SearchOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Compare the ways to keep an average budget, and print what each keeps."""
     from mechdesign.comparison.average_ways import compare_average

@@ -1,18 +1,20 @@
 """`mechdesign compare TABLE --objectives PURPOSE`: the channel made for queries or a task beside
-those made for information.
+those made for information. `compare` hands over to it.
 
 All are designed at one budget: the optimum for the purpose, the optimum for information, and the
-channel of each heuristic. Each is measured by what the purpose asks for. For queries that is the
-total variance of the estimates from released records, for a task the share of the information about
-it that is kept (`comparison.purpose_ways`). The difference is what a channel for the purpose gains.
+channel of each heuristic. `comparison.purpose_ways` measures each by what the purpose asks for: for
+queries that is the total variance of the estimates from released records, for a task the share of
+the information about it that is kept. The difference is what a channel for the purpose gains. Of
+frequencies people read ::
 
-The command `compare` calls the function here when the objective is such a purpose.
+    channel      N x variance  information
+    made for it        1.5687     58.155 %
+    optimal            1.6826     66.526 %
 """
 
 from __future__ import annotations
 
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_options import ObjectiveOptions
 
@@ -21,9 +23,9 @@ def answer_purpose_comparison(
     reporter: Reporter,
     table: table_options.InputTable,
     objective: ObjectiveOptions,
-    budget: o.BudgetOptions,
-    search: o.SearchOptions,
-    common: o.CommonOptions,
+    budget: options.BudgetOptions,
+    search: options.SearchOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Compare channels at one budget, and print the figure of the purpose for each."""
     from mechdesign.comparison.purpose_ways import compare_purpose

@@ -2,28 +2,33 @@
 hands over to it.
 
 The same table of crossed columns as that of `design --release` goes to `comparison.row_ways`, which
-sets the row channel beside single channels of each column and beside randomised response.
+sets the row channel beside single channels of each column and beside randomised response: ::
+
+    way                    promise             factor       kept
+    row channel            kept     0.60653 to 1.5216   92.998 %
+    each column by itself  BROKEN   0.52854 to 1.5857  100.000 %
+    randomised response    kept     0.60653 to 1.5146   75.495 %
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing, table_options
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.design_rows import RowColumns, read_rows
+from mechdesign.cli.design_rows import read_rows
+from mechdesign.cli.row_options import RowColumns
 from mechdesign.core.errors import InputError
 
 
-def refuse_without_rows(rows: RowColumns, budget: o.BudgetOptions) -> None:
+def refuse_without_rows(rows: RowColumns, budget: options.BudgetOptions) -> None:
     """Refuse options of a comparison of rows where curves are asked for."""
     if rows != RowColumns():
         raise InputError(
             "--given, --promise, --order and --least-mass belong to a release of rows: give "
             "--release COL,.. too"
         )
-    if replace(budget, budget=None) != o.BudgetOptions():
+    if replace(budget, budget=None) != options.BudgetOptions():
         raise InputError(
             "a single budget is compared with --release COL,.. only: for curves give --epsilons, "
             "--lams and --notions"
@@ -34,8 +39,8 @@ def answer_row_comparison(
     reporter: Reporter,
     table: table_options.InputTable,
     rows: RowColumns,
-    budget: o.BudgetOptions,
-    common: o.CommonOptions,
+    budget: options.BudgetOptions,
+    common: options.CommonOptions,
     *,
     objective: str,
     seconds: float | None,

@@ -2,7 +2,17 @@
 record, exactly.
 
 Draws are independent given the record, so P(y1, y2 | x) = P(y1 | x) P(y2 | x). `md.compose` bounds
-the lifts of all pairs (y1, y2) on one table that has the columns of all channels.
+the lifts of all pairs (y1, y2) on one table that has the columns of all channels. Of a channel
+twice people read ::
+
+                         eps_l    eps_u
+    c.json               0.22315  0.18233
+    c.json               0.22315  0.18233
+    added up (no bound)  0.44629  0.36465
+    together             0.29962  0.25912
+
+The sum is no bound: only given the useful symbol are the draws independent, and not given the
+sensitive one, so the lift of a pair is not the product of two lifts.
 """
 
 from __future__ import annotations
@@ -12,10 +22,9 @@ from typing import Annotated
 import typer
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
+from mechdesign.cli.mechanism import is_mechanism
 from mechdesign.core.errors import InputError
 
 EXAMPLE = (
@@ -38,7 +47,7 @@ def compose(
     reporter: Reporter,
     channels: ChannelPaths,
     table: table_options.OtherTable,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Compute the joint leakage of several releases of one record, drawn independently.
 
@@ -51,7 +60,7 @@ def compose(
 
     # Before any file is loaded as a channel, whose error would not name the reason.
     for path in channels:
-        if m.is_mechanism(path):
+        if is_mechanism(path):
             raise InputError(
                 f"{path} is a mechanism file of `quantize`: compose takes channel files"
             )

@@ -75,6 +75,7 @@ class Reporter:
     @property
     def watched(self) -> bool:
         """Whether anybody reads the progress."""
+        # A log is read by a program wherever it goes; a bar needs a terminal.
         stream: Any = sys.stderr
         return not self.quiet and (
             self.log_json or (stream is not None and stream.isatty())
@@ -126,6 +127,7 @@ class Reporter:
     @contextmanager
     def hearing(self) -> Generator[None]:
         """Report warnings and log messages of the libraries in use, too, and restore after."""
+        # It also restores `warnings.showwarning`, which `listen` replaces.
         with warnings.catch_warnings():
             handler = self.listen()
             try:
@@ -218,6 +220,7 @@ class _Forwarding(logging.Handler):
 
 def listen(quiet: bool, log_json: bool) -> None:
     """Make a worker process report as its command does (`comparison.workers`)."""
+    # A new process has none of what `main` set in this one.
     NAMES_OPTIONS.set(True)
     Reporter(quiet=quiet, log_json=log_json).listen()
 
@@ -282,6 +285,7 @@ def failure_of(error: BaseException) -> Failure:
                 kind = InputError
             event = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
             return Failure(event, str(error), code, puzzling=code != INTERRUPTED)
+        # Whatever file it was: full disks and missing rights are for the user to mend.
         case OSError():
             where = " a file"
             if error.filename is not None:

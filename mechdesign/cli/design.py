@@ -15,8 +15,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.design_advice import advise
 from mechdesign.cli.design_arguments import DesignArguments
@@ -26,10 +25,10 @@ from mechdesign.cli.design_options import (
     ObjectiveOptions,
     OutputOptions,
 )
-from mechdesign.cli.design_rows import RowOptions
 from mechdesign.cli.line import COMMAND, command_line
 from mechdesign.cli.report import ReportOptions
 from mechdesign.cli.row_designs import design_merged, design_released_rows
+from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,15 +67,15 @@ def design(
     reporter: Reporter,
     table: table_options.InputTable,
     budget: DesignBudget,
-    confidence: o.ConfidenceOptions,
-    after: o.AfterOptions,
+    confidence: options.ConfidenceOptions,
+    after: options.AfterOptions,
     rows: RowOptions,
     search: DesignOptions,
     objective: ObjectiveOptions,
     output: OutputOptions,
     reports: ReportOptions,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> int:
     """Compute the best private channel for a table, verify it exactly, and say what it guarantees.
 
@@ -116,7 +115,9 @@ def design(
 
 
 def _design_column(
-    reporter: Reporter, arguments: DesignArguments, population: o.PopulationRequest
+    reporter: Reporter,
+    arguments: DesignArguments,
+    population: options.PopulationRequest,
 ) -> int:
     """Design a channel for the useful column, write it and its reports, print its promise."""
     from mechdesign.mechanisms.request import DesignRequest
@@ -196,7 +197,7 @@ def _searched(
     reporter: Reporter,
     arguments: DesignArguments,
     request: DesignRequest,
-    population: o.PopulationRequest,
+    population: options.PopulationRequest,
 ) -> tuple[md.Design, MergeProposals]:
     """The design of a request, and what merging would keep, within one time limit.
 
@@ -232,7 +233,7 @@ def _proposals(
     if result.confidence is None:
         return NO_PROPOSALS
     # Advice is not worth an endless search: without a limit it has the default one.
-    seconds = o.SearchOptions().seconds or 0.0
+    seconds = options.SearchOptions().seconds or 0.0
     if limit is not None:
         seconds = limit
     # A search may overrun its limit a little: then the end is now, and not in the past.

@@ -2,7 +2,10 @@
 
 `advise` prints the recommendation of `compare --recommend` for the optimum: what a factor of 2
 costs, and at which budget 90 % of the information is kept. Below it are the two commands that
-design these channels, with the options that were typed.
+design these channels, with the options that were typed: ::
+
+    mechdesign design people.csv .. --at-most-times 2 --at-least-times 0.5 --output CHANNEL.json
+    mechdesign design people.csv .. --keep 0.9 --output CHANNEL.json
 """
 
 from __future__ import annotations
@@ -12,8 +15,7 @@ from dataclasses import replace
 import typer
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_options import (
     DesignBudget,
@@ -36,7 +38,7 @@ def advise(
     reporter: Reporter,
     table: table_options.InputTable,
     budget: DesignBudget,
-    confidence: o.ConfidenceOptions,
+    confidence: options.ConfidenceOptions,
     search: DesignOptions,
     objective: ObjectiveOptions,
 ) -> None:
@@ -47,6 +49,7 @@ def advise(
     from mechdesign.mechanisms.optimal import OPTIMAL
     from mechdesign.report.comparing import recommendation_text
 
+    # Refused as a design would refuse them, for the commands that are printed repeat these options.
     search.check()
     confidence.read()
     lams = None
@@ -73,7 +76,8 @@ def advise(
     reporter.notices((*joint.notices, *result.notices))
     lines = _opening_lines(recommendation_text(advice), confidence)
     lines.append("Choose a budget and design the channel:")
-    written = OutputOptions(output=o.PUBLIC_CHANNEL)
+    written = OutputOptions(output=options.PUBLIC_CHANNEL)
+    # Words say both sides of a budget, so there is no share of --lam between them.
     for words in (replace(budget, lam=None, **TWICE), replace(budget, **MOST)):
         line = command_line("design", table, words, confidence, objective, written)
         lines.append(f"  {line}")
@@ -81,7 +85,9 @@ def advise(
     typer.echo("\n".join(lines))
 
 
-def _opening_lines(recommendation: str, confidence: o.ConfidenceOptions) -> list[str]:
+def _opening_lines(
+    recommendation: str, confidence: options.ConfidenceOptions
+) -> list[str]:
     """What the figures are, and the figures."""
     lines = [
         "No budget was given, so no channel was designed. This is what budgets buy on this table.",

@@ -1,23 +1,23 @@
 """The command line of `mechdesign design`, as one value.
 
 `design` takes its options in groups, as typer needs them. Its steps, and those of a design of whole
-rows, need most of the groups, so these travel together as `DesignArguments`.
+rows, need most of the groups, so these travel together as `DesignArguments`. `design` makes it
+once, and a step takes from it what it needs, as in ``arguments.budget.designed(request)``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.design_options import (
     DesignBudget,
     DesignOptions,
     ObjectiveOptions,
     OutputOptions,
 )
-from mechdesign.cli.design_rows import RowOptions
 from mechdesign.cli.report import ReportOptions
+from mechdesign.cli.row_options import RowOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +26,14 @@ class DesignArguments:
 
     table: table_options.InputTable
     budget: DesignBudget
-    confidence: o.ConfidenceOptions
-    after: o.AfterOptions
+    confidence: options.ConfidenceOptions
+    after: options.AfterOptions
     rows: RowOptions
     search: DesignOptions
     objective: ObjectiveOptions
     output: OutputOptions
     reports: ReportOptions
-    common: o.CommonOptions
+    common: options.CommonOptions
     force: bool
 
     @property
@@ -45,4 +45,4 @@ class DesignArguments:
     @property
     def as_if_written(self) -> OutputOptions:
         """The output options for the line that makes the channel again, which names a file."""
-        return replace(self.output, output=self.output.output or o.PUBLIC_CHANNEL)
+        return replace(self.output, output=self.output.output or options.PUBLIC_CHANNEL)

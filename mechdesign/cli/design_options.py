@@ -2,7 +2,9 @@
 
 `design` first calls the `check` of each group, before the table is read. Then `DesignOptions.on`
 and `ObjectiveOptions.on` put their options into a `DesignRequest`, and `DesignBudget.designed`
-designs it. The budget comes last, because --max-posterior and --keep find the notion by the table.
+designs it. The budget comes last, because --max-posterior and --keep find the notion by the table:
+with --max-posterior 0.9 and a sensitive value that 60 % of the records have, no lift may exceed
+0.9 / 0.6, so eps_u is log 1.5.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing, table_options
+from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.line import flag, option
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignBudget(o.BudgetOptions):
+class DesignBudget(options.BudgetOptions):
     """What is promised"""
 
     max_posterior: str | None = option(
@@ -77,6 +78,7 @@ class DesignBudget(o.BudgetOptions):
     @property
     def is_missing(self) -> bool:
         """Whether no option limits what may be disclosed."""
+        # These three say of what kind a budget is, and not how large it is.
         return self == DesignBudget(notion=self.notion, lam=self.lam, alpha=self.alpha)
 
     @property
@@ -121,6 +123,7 @@ class DesignBudget(o.BudgetOptions):
             raise InputError(
                 "--average is not built with --max-posterior: leave one of them out"
             )
+        # Beside an average there may be a notion, which is checked here by being made.
         if not self._is_average_alone:
             replace(self, average=None, keep=None).notion_or("alip")
 
@@ -130,7 +133,7 @@ class DesignBudget(o.BudgetOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignOptions(o.SearchOptions):
+class DesignOptions(options.SearchOptions):
     """How it is found"""
 
     mechanism: str = option(
@@ -158,7 +161,7 @@ class DesignOptions(o.SearchOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectiveOptions(o.KeptOptions):
+class ObjectiveOptions(options.KeptOptions):
     """What is kept"""
 
     objective: str | None = option(
@@ -199,6 +202,7 @@ class ObjectiveOptions(o.KeptOptions):
         """As a line that everybody may read has them: without the place of a file."""
         if self.named:
             return self
+        # The line stands in a channel file, which may be given away.
         return replace(self, objective="COSTS.csv")
 
     def task_of(self, table: table_options.InputTable) -> md.Joint | None:
@@ -222,6 +226,8 @@ class ObjectiveOptions(o.KeptOptions):
             )
         if table.table == "-":
             raise InputError("--task reads the table twice: give a file, not -")
+        # The task takes the place of the secret only to be counted with the useful column: nothing
+        # of it is protected.
         return replace(table, sensitive=self.task, protect_each=False)
 
     def on(
@@ -256,7 +262,7 @@ class OutputOptions:
     """What is written"""
 
     output: str | None = option(
-        "FILE", "The channel file.", public=o.PUBLIC_CHANNEL, names="--output -o"
+        "FILE", "The channel file.", public=options.PUBLIC_CHANNEL, names="--output -o"
     )
     public: bool = flag(
         "Leave the table out of the channel file: with it, whatever else discloses the table.",

@@ -20,12 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import released as f
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import number
+from mechdesign.cli.released import (
+    ChannelOption,
+    FileColumns,
+    PublishedForm,
+    ReleasedPath,
+    ReleaseReading,
+)
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,15 +73,15 @@ class EstimateOptions:
 
 def estimate(
     reporter: Reporter,
-    released: f.ReleasedPath,
-    channel: f.ChannelOption,
-    columns: f.FileColumns,
-    published: f.PublishedForm,
-    reading: f.ReleaseReading,
+    released: ReleasedPath,
+    channel: ChannelOption,
+    columns: FileColumns,
+    published: PublishedForm,
+    reading: ReleaseReading,
     text: table_options.TextFormat,
     asked: EstimateOptions,
-    common: o.CommonOptions,
-    as_csv: o.AsCsv = False,
+    common: options.CommonOptions,
+    as_csv: options.AsCsv = False,
 ) -> None:
     """Estimate the frequencies of the useful column from a released file, with confidence
     intervals.
@@ -86,6 +91,8 @@ def estimate(
     common.refuse_beside(as_csv)
     from mechdesign.channel.loading import load
 
+    # The kind of the channel decides which options have a meaning; the others are refused, because
+    # the user would take an ignored one for obeyed.
     loaded = load(channel)
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
         _estimate_boxes(reporter, released, loaded, text, asked, reading, common)
@@ -112,9 +119,9 @@ class _ReleasedFile(NamedTuple):
     """A released file, and the options on how it was published and is read."""
 
     path: str
-    columns: f.FileColumns
-    published: f.PublishedForm
-    reading: f.ReleaseReading
+    columns: FileColumns
+    published: PublishedForm
+    reading: ReleaseReading
     text: table_options.TextFormat
 
 
@@ -123,7 +130,7 @@ def _estimate_column(
     file: _ReleasedFile,
     channel: md.Channel,
     asked: EstimateOptions,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
     *,
     as_csv: bool,
 ) -> None:
@@ -166,8 +173,8 @@ def _estimate_boxes(
     channel: md.BoxChannel,
     text: table_options.TextFormat,
     asked: EstimateOptions,
-    reading: f.ReleaseReading,
-    common: o.CommonOptions,
+    reading: ReleaseReading,
+    common: options.CommonOptions,
 ) -> None:
     """Frequencies of columns from released boxes, each by itself.
 
@@ -219,7 +226,7 @@ def _estimate_rows(
     channel: md.RowChannel,
     text: table_options.TextFormat,
     asked: EstimateOptions,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Frequencies of columns of released rows, each by itself or several together."""
     from mechdesign.analysis.row_frequencies import estimate_rows
@@ -240,6 +247,7 @@ def _estimate_rows(
         groups = [(*group, asked.by) for group in groups]
     level = number("--level", asked.level)
     with reporter.work("counting", unit="records"):
+        # Read once; each group then counts the integer codes of its columns.
         table = coded_table(released, text.text())
         columns: dict[str, Encoded] = {}
         for name, column in table.columns.items():
@@ -256,7 +264,7 @@ def _answer_columns(
     estimates: Sequence[RowFrequencies],
     facts: Mapping[str, Any],
     notes: Sequence[str],
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Print the estimates of columns one below the other, then notes; `facts` begin the record."""
     from mechdesign.report.row_estimates import (

@@ -1,7 +1,12 @@
 """`mechdesign export CHANNEL`: a channel as SQL, as an R script, or as a lookup table.
 
-`md.export_channel` makes the text. Here it is written to --output, or printed where there is none;
-the JSON record then holds the text itself.
+`md.export_channel` makes the text: a table of the intervals of cumulative integers that each symbol
+has for its outputs, and a query that draws by it. Here the text is written to --output, or printed
+where there is none; the JSON record then holds the text itself. In the SQL an interval is a line ::
+
+    (0, 0, 8025215638820210, -1, 'clerk', 'mix-1'),
+
+a number below 8025215638820210 (of 2^53) gives a clerk the output mix-1.
 """
 
 from __future__ import annotations
@@ -9,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
+from mechdesign.cli import options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import option
+from mechdesign.cli.mechanism import is_mechanism
 from mechdesign.core.errors import InputError
 
 EXAMPLE = (
@@ -56,10 +61,10 @@ class ExportOptions:
 
 def export(
     reporter: Reporter,
-    channel: o.ChannelPath,
+    channel: options.ChannelPath,
     asked: ExportOptions,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> None:
     """Write a channel for a database, for R, or as a lookup table.
 
@@ -69,9 +74,10 @@ def export(
     from mechdesign.channel.loading import load_without_boxes
     from mechdesign.core.files import check_target
 
+    # Before the channel is loaded: what cannot be written need not be made.
     if asked.output is not None:
         check_target(asked.output, force=force, sources=(channel,))
-    if m.is_mechanism(channel):
+    if is_mechanism(channel):
         raise InputError(
             f"{channel} is a mechanism file of `quantize`: export takes channel files"
         )

@@ -1,8 +1,10 @@
 """`mechdesign measure CHANNEL`: the measures of `audit --all-measures` without its verdict.
 
 The command is the older name, kept for scripts; the help does not list it. `AllMeasures` are the
-options of `audit` for the same measures. Both pass the orders on: those of alpha-lift are above 1,
-those of Sibson's and Arimoto's information positive.
+options of `audit` for the same measures. Both call `auditing.measures` for a channel of one column
+and `auditing.row_measures` for one of rows, with the orders of the measures that have some: those
+of alpha-lift are above 1, those of Sibson's and Arimoto's information positive. A measure is a line
+such as ``max_log_lift  0.18233`` (nats).
 """
 
 from __future__ import annotations
@@ -11,11 +13,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import flag, option
+from mechdesign.cli.mechanism import is_mechanism, measure_mechanism
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,10 +91,10 @@ class AllMeasures:
 
 def measure(
     reporter: Reporter,
-    channel: o.ChannelPath,
+    channel: options.ChannelPath,
     table: table_options.OtherTable,
     asked: MeasureOptions,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Print every measure of the information that a channel keeps and of what it leaks.
 
@@ -104,8 +105,8 @@ def measure(
     from mechdesign.channel.loading import load_without_boxes
     from mechdesign.report.terminal import measures_text
 
-    if m.is_mechanism(channel):
-        m.measure_mechanism(channel, reporter, common)
+    if is_mechanism(channel):
+        measure_mechanism(channel, reporter, common)
         return
     loaded = load_without_boxes(channel)
     alphas = tuple(asked.alphas or (2.0,))
@@ -118,6 +119,7 @@ def measure(
             joint = table.read_for(loaded, channel)
             notices = joint.notices
             result = measures_of(loaded, joint, alphas, orders)
+    # Notices on a channel's own table were printed when it was designed.
     if table.table is not None:
         reporter.notices(notices)
     reporter.done("measured", f"{channel} is measured")

@@ -20,8 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
@@ -61,7 +60,11 @@ def is_mechanism(path: str | None) -> bool:
 
 
 def audit_mechanism(
-    path: str, reporter: Reporter, common: o.CommonOptions, *, with_sizes: bool = False
+    path: str,
+    reporter: Reporter,
+    common: options.CommonOptions,
+    *,
+    with_sizes: bool = False,
 ) -> int:
     """Recount every claim of a mechanism file; the exit code is 0 if all are right.
 
@@ -89,7 +92,7 @@ def audit_mechanism(
     return 0 if verified.satisfied else NO
 
 
-def show_mechanism(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
+def show_mechanism(path: str, common: options.CommonOptions, *, as_csv: bool) -> None:
     """Print the cells of a mechanism file, for people or as CSV with exact ends."""
     from mechdesign.nonstochastic.claims import read_verified
     from mechdesign.nonstochastic.reports import cells_csv, text_of, verdict_record
@@ -99,7 +102,9 @@ def show_mechanism(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
     common.answer(lambda: verdict_record(verified), lambda: text(verified))
 
 
-def measure_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> None:
+def measure_mechanism(
+    path: str, reporter: Reporter, common: options.CommonOptions
+) -> None:
     """Print budget and error of every size of group of a mechanism file."""
     from mechdesign.nonstochastic.claims import read_verified
     from mechdesign.nonstochastic.reports import budget_rows, text_of
@@ -115,7 +120,7 @@ def report_mechanism(
     files: Mapping[str, str | None],
     text: Callable[[], str],
     reporter: Reporter,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
     *,
     force: bool,
 ) -> int:
@@ -194,7 +199,7 @@ def check_mechanism(
     )
 
 
-def release_of(
+def mechanism_release(
     path: str,
     source: str,
     target: str,
@@ -239,8 +244,8 @@ def release_of(
     )
 
 
-def answer_applied(
-    release: RangeRelease, target: str, common: o.CommonOptions, *, dry_run: bool
+def answer_mechanism_release(
+    release: RangeRelease, target: str, common: options.CommonOptions, *, dry_run: bool
 ) -> None:
     """Print the result of a release through a mechanism."""
     from mechdesign.nonstochastic.reports import applied_record, text_of

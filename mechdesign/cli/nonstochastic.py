@@ -4,6 +4,9 @@ What counts is which values can occur together, not how often. Each of the four 
 columns of a table as text, calls one function of `nonstochastic.table_measures`, and prints its
 record: `measure` (leakage in bits), `hypothesis` (the best test on a release), `policy` (reports of
 numbers of which few settle a hypothesis), and `partition` (cells that hold enough values each).
+
+If each of 8 private values can occur with 2 released ones, and each released value leaves 4 of the
+8 possible, whoever sees it has gained log2(8 / 4) = 1 bit.
 """
 
 from __future__ import annotations
@@ -12,8 +15,7 @@ from dataclasses import dataclass
 
 import typer
 
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, command, flag, option
 from mechdesign.cli.parsing import columns
@@ -49,6 +51,7 @@ class Hypothesis(Table):
         """The column of the hypothesis, and its value."""
         if self.hypothesis is None:
             return None
+        # The first "=" ends the column, so the value may have some.
         column, sign, value = self.hypothesis.partition("=")
         if not sign or not column:
             raise InputError(
@@ -120,7 +123,7 @@ def measure(
     reporter: Reporter,
     asked: RangeOptions,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> int:
     """Measure the leakage of released columns about private ones, without probabilities (bits)."""
     private = columns("--x", asked.x)
@@ -136,6 +139,7 @@ def measure(
         "hypothesis": (),
         "feature": columns("--feature", asked.feature) or (),
     }
+    # The column of the hypothesis is read like the others; its value is no column.
     if tested is not None:
         roles["hypothesis"] = tested[:1]
     # Imported here: the help needs none of it.
@@ -176,7 +180,7 @@ def hypothesis(
     reporter: Reporter,
     asked: Tested,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Find the best test of a hypothesis on a release, and the privacy of the release against
     it.
@@ -213,7 +217,7 @@ def policy(
     reporter: Reporter,
     asked: PolicyOptions,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Find the nearest reports of numbers of which few settle a hypothesis."""
     names = columns("--x", asked.x)
@@ -246,7 +250,7 @@ def partition(
     reporter: Reporter,
     asked: PartitionOptions,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Partition a column of numbers into epsilon-identifiable cells of least mean squared error."""
     if asked.x is None:
@@ -264,6 +268,8 @@ def partition(
     common.answer(lambda: record, lambda: text_of("partition", record))
 
 
+# Here and not in `application`: in the group of their own these commands may have names, such as
+# `measure`, that others have outside of it.
 app.command("measure", cls=PlainCommand, epilog=MEASURE_EXAMPLE)(command(measure))
 app.command("hypothesis", cls=PlainCommand, epilog=HYPOTHESIS_EXAMPLE)(
     command(hypothesis)

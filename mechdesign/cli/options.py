@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 import typer
 
 import mechdesign as md
-from mechdesign.cli import parsing
+from mechdesign.cli import parsing, parsing_budgets
 from mechdesign.cli.line import flag, option
 from mechdesign.core.errors import InputError
 
@@ -92,9 +92,9 @@ class OwnBudgets:
     )
 
     @property
-    def own(self) -> dict[str, tuple[float, float]]:
+    def by_symbol(self) -> dict[str, tuple[float, float]]:
         """The budgets of each symbol that has some of its own."""
-        return parsing.own_budgets(self.budget)
+        return parsing_budgets.own_budgets(self.budget)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +141,10 @@ class BudgetOptions(OwnBudgets):
             "notion": self.notion or default,
             "upper": upper,
         }
-        notion = parsing.notion_of(**typed)
-        return notion.with_budgets(self.own) if self.budget else notion
+        # Of all fields it takes those that say a budget for every symbol; those of single symbols
+        # are put into the notion afterwards.
+        notion = parsing_budgets.notion_of(**typed)
+        return notion.with_budgets(self.by_symbol) if self.budget else notion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,6 +298,7 @@ class SearchOptions:
         """Refuse what cannot be searched, before the table is read."""
         from mechdesign.mechanisms.search import Search
 
+        # Its constructor checks the settings; the search that is made here is thrown away.
         Search(
             method=self.method,
             enumeration=self.enumerate,

@@ -3,7 +3,9 @@
 The range of the answers is cut into cells, and OUT has the cell in the place of the number.
 Whatever the other records are, one individual moves an answer only within an interval. The cells
 are so wide that no such interval meets more than floor(2^epsilon) of them, epsilon in bits.
-Example: --epsilon 2 leaves one individual at most 4 outputs.
+Example: --epsilon 2 leaves one individual at most 4 outputs. With --range 0,100 the cells are 25
+wide, and an age of 30 is released as 37.5, the middle of its cell.
+
 `nonstochastic.quantize_table` does the work. Here the options are checked and put together, and
 the result is printed; with --compare (`_compare`) a table of budgets is written and no release.
 """
@@ -15,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
-from mechdesign.cli.apply import KeptOptions, LedgerOption
+from mechdesign.cli import options, table_options
+from mechdesign.cli.apply_options import KeptOptions, LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
@@ -141,8 +142,8 @@ def quantize(
     kept: KeptOptions,
     draws: LedgerOption,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> int:
     """Release a column, or its mean, sum, count or median, rounded so that one individual barely
     affects the result.
@@ -156,18 +157,18 @@ def quantize(
     from mechdesign.jobs.stopping import Stopped, stoppable
     from mechdesign.nonstochastic.quantize_table import quantise_table
 
-    options = _options(asked, budget)
+    quantising = _options(asked, budget)
     start = time.perf_counter()
     # With --compare OUT is a table of budgets, for the owner of the data alone.
     if files.compare is not None:
-        _compare(reporter, files, options, text, common, force)
+        _compare(reporter, files, quantising, text, common, force)
         return 0
     try:
         with stoppable(), reporter.work("quantising", unit="B") as work:
             release = quantise_table(
                 files.source,
                 files.target,
-                options,
+                quantising,
                 total_epsilon=budget.total_epsilon,
                 text=text.text(),
                 mechanism_path=files.mechanism,
@@ -177,19 +178,20 @@ def quantize(
                 records=kept.kept_arguments(),
                 progress=work.at,
             )
+    # A signal came before OUT had its name, so nothing was written. Ctrl-C goes on to `main`.
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
-    mechanism_path = _mechanism_path(files, options)
+    mechanism_path = _mechanism_path(files, quantising)
     _answer(reporter, release, files.target, mechanism_path, start, common)
     return 0
 
 
-def _mechanism_path(files: QueryFiles, options: QuantizeOptions) -> str:
+def _mechanism_path(files: QueryFiles, quantising: QuantizeOptions) -> str:
     """Where the mechanism file is, or the folder of several."""
     from mechdesign.formats.folders import is_folder
 
-    if options.query == "identity" and is_folder(files.source):
+    if quantising.query == "identity" and is_folder(files.source):
         # A folder of files gets a mechanism file for each of them.
         return f"{files.target}/_manifests"
     return files.mechanism or f"{files.target}.mechanism.json"
@@ -201,7 +203,7 @@ def _answer(
     target: str,
     mechanism_path: str,
     start: float,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Log a release that began at `start` (seconds of `time.perf_counter`), and print it."""
     from mechdesign.nonstochastic.reports import quantize_record, text_of
@@ -306,9 +308,9 @@ def _domain(text: str | None) -> Sequence[float] | Mapping[float, object] | None
 def _compare(
     reporter: Reporter,
     files: QueryFiles,
-    options: QuantizeOptions,
+    quantising: QuantizeOptions,
     text: table_options.TextFormat,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
     force: bool,
 ) -> None:
     """Write the promises and errors of several budgets, and draw them.
@@ -334,7 +336,7 @@ def _compare(
     epsilons = sorted(set(parse_grid("--compare", files.compare or "")))
     with reporter.work("comparing budgets", unit="B") as work:
         rows = compare_budgets(
-            files.source, options, epsilons, text=text.text(), progress=work.at
+            files.source, quantising, epsilons, text=text.text(), progress=work.at
         )
     with replacing(files.target, force=force) as part:
         part.write_text(curve_csv(rows), encoding="utf-8", newline="\n")

@@ -2,7 +2,8 @@
 
 `apply` writes a file, `check`, `estimate` and `inspect` read one, so they share these groups:
 whoever checks a file gives the same options as whoever released it. Each group turns itself into
-keyword arguments (`arguments`) of the function of Python that does the work.
+keyword arguments (`arguments`) of the function of Python that does the work: ``--column job=beruf``
+becomes ``columns={"job": "beruf"}``, as the file calls the channel's column job "beruf".
 """
 
 from __future__ import annotations
@@ -131,6 +132,7 @@ class ReleaseReading:
         """Keyword arguments of the readers of a released file."""
         released = parsing.names("--released-column", self.released_column)
         return {
+            # None stands for the columns' own names.
             "released_columns": released or None,
             "identity": parsing.names("--identity", self.identity),
             "escape_formulas": self.escape_formulas,

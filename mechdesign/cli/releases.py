@@ -1,8 +1,13 @@
 """`mechdesign releases`: past releases in the ledger, and their total for one data set.
 
-`_list` prints a line for each column of each release. `_total` finds the releases of the records
-of one file by their content, and adds them up (`jobs.past_releases`). Two releases with the same
-number under `draw` gave each record the same draw, so together they tell no more than one of them.
+`_list` prints a line for each column of each release: ::
+
+    when (UTC)        data      records  column  channel  draw  from        to
+    2026-11-27 10:12  15ac92ae      400  job     c.json      1  people.csv  out.csv
+
+`_total` finds the releases of the records of one file by their content, and adds them up
+(`jobs.past_releases`). Two releases with the same number under `draw` gave each record the same
+draw (`_draw_numbers`), so together they tell no more than one of them.
 """
 
 from __future__ import annotations
@@ -13,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import table_options
-from mechdesign.cli.apply import LedgerOption
+from mechdesign.cli import options, table_options
+from mechdesign.cli.apply_options import LedgerOption
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.core.errors import InputError
@@ -45,9 +49,9 @@ class ReleasesOptions(LedgerOption):
 
 def releases(
     reporter: Reporter,
-    options: ReleasesOptions,
+    asked: ReleasesOptions,
     table: table_options.OtherTable,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """List past releases, or total their leakage for one data set.
 
@@ -57,29 +61,31 @@ def releases(
     """
     from mechdesign.jobs.ledger_file import default_path
 
-    if table.table is not None and options.data is None:
+    if table.table is not None and asked.data is None:
         raise InputError(
             "--table is for `releases total DATA`: leave it out of the list"
         )
-    if options.what not in (None, TOTAL) or (options.what is None) != (
-        options.data is None
-    ):
+    if asked.what not in (None, TOTAL) or (asked.what is None) != (asked.data is None):
         raise InputError(
             "give `releases` alone for a list, or `releases total DATA` for one data set"
         )
-    path = Path(options.ledger or default_path())
-    if not path.exists() and (options.ledger is not None or options.data is not None):
+    path = Path(asked.ledger or default_path())
+    # A default ledger that is not there yet has an empty list; one that was named is a mistake.
+    if not path.exists() and (asked.ledger is not None or asked.data is not None):
         raise InputError(
             f"there is no ledger {path}: nothing has been released with it"
         )
-    if options.data is None:
-        _list(reporter, path, options, common)
+    if asked.data is None:
+        _list(reporter, path, asked, common)
     else:
-        _total(reporter, path, options, options.data, table, common)
+        _total(reporter, path, asked, asked.data, table, common)
 
 
 def _list(
-    reporter: Reporter, path: Path, options: ReleasesOptions, common: o.CommonOptions
+    reporter: Reporter,
+    path: Path,
+    asked: ReleasesOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Print all releases of the ledger."""
     from mechdesign.jobs.draws_apart import draws_apart
@@ -87,7 +93,7 @@ def _list(
 
     entries: list[Entry] = []
     if path.exists():
-        ledger = Ledger(path, key=options.key)
+        ledger = Ledger(path, key=asked.key)
         with ledger.reading() as db:
             entries = draws_apart(db, ledger, ledger.releases(db))
     text = f"No release is known ({path})."
@@ -103,17 +109,18 @@ def _list(
 def _total(
     reporter: Reporter,
     path: Path,
-    options: ReleasesOptions,
+    asked: ReleasesOptions,
     data: str,
     table: table_options.OtherTable,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
 ) -> None:
     """Print the releases of one data set, and the joint budget of all its draws."""
     from mechdesign.channel.loading import load
     from mechdesign.jobs.ledger import Ledger
     from mechdesign.jobs.past_releases import history_of
 
-    moved = [load(file) for file in options.channel or []]
+    # The ledger has the place where a channel file was; one that has moved is known by its digest.
+    moved = [load(file) for file in asked.channel or []]
 
     def whole_table(channels: Sequence[md.Channel]) -> md.Joint | None:
         return table.read("a channel", *channels, together=True)
@@ -125,7 +132,7 @@ def _total(
         table_of = whole_table
     with reporter.work("reading", unit="B") as work:
         share, entries, budget, sentence = history_of(
-            Ledger(path, key=options.key),
+            Ledger(path, key=asked.key),
             data,
             text=table.text(),
             channels=moved,

@@ -2,9 +2,11 @@
 file for people.
 
 `report` loads the channel, audits it again where the file has its table, and lets `ReportOptions`
-write the files: an internal report, which is computed from the table, and a public one, which is
-computed from the channel alone. Channels of rows and of boxes have pages of their own
-(`save_rows`). `design` shares `ReportOptions`, and `commands`, the shell lines that reports show.
+write the files. --report is an internal report, computed from the table, --public-report one for
+everybody, computed from the channel alone. Channels of rows and of boxes have pages of their own
+(`save_rows`), and so has a mechanism file of `quantize`. A report on a channel of one column has
+the shell lines that design, audit, apply and show it (`commands`). `design` shares
+`ReportOptions`.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
+from mechdesign.cli import options
 from mechdesign.cli.console import NO, PROGRAM, Reporter
 from mechdesign.cli.line import COMMAND, option, recorded_line
+from mechdesign.cli.mechanism import is_mechanism, report_mechanism
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
@@ -52,7 +54,7 @@ class ReportOptions:
 
     @property
     def files(self) -> dict[str, str | None]:
-        """The paths of both, by the names of their fields."""
+        """The paths of both by the names of their fields, as the JSON record has them."""
         return {"report": self.report, "public_report": self.public_report}
 
     @property
@@ -101,10 +103,10 @@ class ReportOptions:
         `line` is the command that designs the channel, `output` its file. There is no
         internal report without `design`.
         """
-        from mechdesign.report.collect import attributed, internal_report, promise_of
-        from mechdesign.report.content import public_report
+        from mechdesign.report.collect import attributed, internal_report
         from mechdesign.report.writing import save_report
 
+        # Both are made before either is written, so a failure leaves no half of them.
         reports: dict[str, Report] = {}
         if self.report is not None and design is not None and channel.joint is not None:
             files: dict[str, str] = {}
@@ -113,7 +115,6 @@ class ReportOptions:
                 files["Table"] = table
             if output is not None:
                 files["Channel file"] = output
-            # Both reports are made before either is written, so a failure leaves no half of them.
             table_name = None
             if table is not None:
                 table_name = os.path.basename(table)
@@ -127,12 +128,7 @@ class ReportOptions:
             again = commands(line, output, public=False)
             reports[self.report] = attributed(internal, channel, again, files)
         if self.public_report is not None:
-            satisfied: bool | None = None
-            if design is not None:
-                satisfied = design.verified
-            public = public_report(channel, promise_of(channel), satisfied=satisfied)
-            again = commands(design_line(channel, o.PUBLIC_CHANNEL), None, public=True)
-            reports[self.public_report] = attributed(public, channel, again)
+            reports[self.public_report] = _public_report(channel, design)
         for path, report in reports.items():
             save_report(report, path, overwrite=force)
 
@@ -144,6 +140,20 @@ class ReportOptions:
         if self.public_report is not None:
             sentences.append(f"Public report: {self.public_report}.")
         return " ".join(sentences)
+
+
+def _public_report(channel: md.Channel, design: md.Design | None) -> Report:
+    """The report for everybody; of the table it has the verdict alone, known with `design`."""
+    from mechdesign.report.collect import attributed, promise_of
+    from mechdesign.report.content import public_report
+
+    satisfied: bool | None = None
+    if design is not None:
+        satisfied = design.verified
+    public = public_report(channel, promise_of(channel), satisfied=satisfied)
+    # The line of the file and not the one that was typed, which may name files of the user.
+    line = design_line(channel, options.PUBLIC_CHANNEL)
+    return attributed(public, channel, commands(line, None, public=True))
 
 
 VERDICTS = {
@@ -170,10 +180,10 @@ EXAMPLE = (
 
 def report(
     reporter: Reporter,
-    channel: o.ChannelPath,
+    channel: options.ChannelPath,
     reports: ReportOptions,
-    common: o.CommonOptions,
-    force: o.Force = False,
+    common: options.CommonOptions,
+    force: options.Force = False,
 ) -> int:
     """Write a report on a channel file: for those who may see the table, for the public, or both.
 
@@ -186,8 +196,8 @@ def report(
             "table) or --public-report FILE"
         )
     reports.check((channel,), {}, force=force)
-    if m.is_mechanism(channel):
-        return m.report_mechanism(
+    if is_mechanism(channel):
+        return report_mechanism(
             channel, reports.files, reports.text, reporter, common, force=force
         )
     from mechdesign.channel.loading import load
@@ -225,7 +235,7 @@ def _report_rows(
     name: str,
     reports: ReportOptions,
     reporter: Reporter,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
     *,
     force: bool,
 ) -> int:
@@ -300,14 +310,14 @@ def commands(
     """Shell lines for a channel; `line` is the one that designed it, if it is known."""
     from mechdesign.report.record import Command
 
-    channel = o.PUBLIC_CHANNEL
+    channel = options.PUBLIC_CHANNEL
     if file is not None:
         channel = os.path.basename(file)
     audit = [PROGRAM, "audit", channel]
     holder = ""
     # A public channel file has no table to be audited on.
     if public:
-        audit += ["--table", o.PUBLIC_TABLE]
+        audit += ["--table", options.PUBLIC_TABLE]
         holder = " (for the holder of the table)"
     apply = [PROGRAM, "apply", channel, "IN.csv", "OUT.csv"]
     show = [PROGRAM, "show", channel, "--csv"]

@@ -1,10 +1,11 @@
 """`mechdesign design` for whole rows (--release), and for a column with rare symbols merged.
 
-Both make channels that are released and reported alike, and refuse the same options.
-`design_released_rows` crosses the columns of --release and designs one level after the other;
-with --confidence it learns boxes of rows. `design_merged` (--merge-rare) learns boxes of the
-symbols of one column. Each reads the table, searches within --time-limit, and lets `answer_rows`
-write the files and print the promise.
+Both make channels that are released and reported alike, and refuse the same options
+(`_refuse_other_options`). `design_released_rows` crosses the columns of --release and designs one
+level after the other; with --confidence it learns boxes of rows. `design_merged` (--merge-rare)
+learns boxes of the symbols of one column: of the jobs clerk, typist and smith it may release
+"clerk or typist" as one. Each reads the table, searches within --time-limit, and lets
+`design_rows.answer_rows` write the files and print the promise.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import math
 from typing import TYPE_CHECKING
 
 import mechdesign as md
-from mechdesign.cli import options as o
-from mechdesign.cli import parsing
+from mechdesign.cli import options, parsing
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_options import DesignBudget, DesignOptions
-from mechdesign.cli.design_rows import TOTAL, TRUTH, answer_rows, designed, read_rows
+from mechdesign.cli.design_rows import answer_rows, designed, read_rows
+from mechdesign.cli.row_options import TOTAL, TRUTH
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -124,20 +125,20 @@ def _unbuilt_options(arguments: DesignArguments) -> list[str]:
     """The options on the command line that no release of rows has."""
     budget = arguments.budget
     confidence = arguments.confidence
-    options: list[str] = []
+    unbuilt: list[str] = []
     if budget.average is not None:
-        options.append("--average")
+        unbuilt.append("--average")
     if confidence.confidence is not None:
         # Both turn the table into a budget, and the promise is about the population.
         if budget.keep is not None:
-            options.append("--keep with --confidence")
+            unbuilt.append("--keep with --confidence")
         if budget.max_posterior is not None:
-            options.append("--max-posterior with --confidence")
+            unbuilt.append("--max-posterior with --confidence")
     if confidence.known_shares is not None:
-        options.append("--known-shares")
+        unbuilt.append("--known-shares")
     if arguments.search.mechanism != "optimal":
-        options.append("--mechanism")
-    return options
+        unbuilt.append("--mechanism")
+    return unbuilt
 
 
 def _task_rows(arguments: DesignArguments, joint: md.Joint) -> md.Joint | None:
@@ -150,6 +151,7 @@ def _task_rows(arguments: DesignArguments, joint: md.Joint) -> md.Joint | None:
     if of_task is None:
         return None
     rows = arguments.rows
+    # The task is told of by all columns that are published, so it may be none of them.
     groups = [*rows.levels(), rows.given_columns()]
     names = (of_task.sensitive or "").split(",")
     # Before the table is read again, which may take long.
@@ -191,9 +193,9 @@ def _row_groups(
 ) -> tuple[object, ...]:
     """The groups of options that the line of a design of rows or boxes repeats."""
     # Rows take the level and the list of sensitive values alone.
-    confident = o.ConfidenceOptions()
+    confident = options.ConfidenceOptions()
     if level is not None:
-        confident = o.ConfidenceOptions(
+        confident = options.ConfidenceOptions(
             confidence=repr(level), secrets=arguments.confidence.secrets
         )
     return (

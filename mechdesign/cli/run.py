@@ -33,13 +33,11 @@ from typing import Any, TypeAlias
 
 import typer
 
-from mechdesign.cli import apply as a
-from mechdesign.cli import design as d
-from mechdesign.cli import options as o
-from mechdesign.cli import report as r
-from mechdesign.cli import table_options
+from mechdesign.cli import options, table_options
+from mechdesign.cli.apply import apply
 from mechdesign.cli.audit import audit
 from mechdesign.cli.console import Reporter
+from mechdesign.cli.design import design
 from mechdesign.cli.job_file import Place, read_job, values_set
 from mechdesign.cli.line import (
     COMMAND,
@@ -50,6 +48,7 @@ from mechdesign.cli.line import (
     groups_of,
     option,
 )
+from mechdesign.cli.report import ReportOptions, report
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import check_target
 
@@ -72,7 +71,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepAnswers(o.CommonOptions):
+class StepAnswers(options.CommonOptions):
     """The answers of the commands of a job: printed, and collected for its JSON object.
 
     `real` maps the files that a rehearsal wrote to those that the job would write.
@@ -100,7 +99,7 @@ class StepAnswers(o.CommonOptions):
             typer.echo(text())
 
 
-def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
+def run(reporter: Reporter, what: RunOptions, common: options.CommonOptions) -> int:
     """Run a job file: design or verify a channel, release, report.
 
     The job file has a key for every option of these commands; its paths are relative to
@@ -178,14 +177,14 @@ def _steps(
     reports, report_options = _missing_reports(job, is_new=is_new)
     if reports:
         # Reports that cannot be written are refused before the work.
-        options = r.ReportOptions(**reports, curve=report_options["curve"])
+        wanted = ReportOptions(**reports, curve=report_options["curve"])
         check: dict[str, Any] = {"sources": (), "others": {}, **report_options}
-        yield ("report",), options.check, check
+        yield ("report",), wanted.check, check
     if job.design is not None and is_new:
         yield ("channel",), check_target, {"target": channel, "force": False}
         # In a rehearsal the steps below read the channel from the scratch folder, too.
         channel = place_of(channel)
-        yield ("design",), d.design, job.design.model_dump() | {"output": channel}
+        yield ("design",), design, job.design.model_dump() | {"output": channel}
     elif job.design is not None:
         yield ("design",), _verify, job.design.model_dump() | {"output": channel}
     for number, release in enumerate(job.apply):
@@ -194,31 +193,31 @@ def _steps(
         values["ledger"] = release.ledger or job.ledger
         values["key_from"] = release.key_from or key_from
         values["dry_run"] = dry_run
-        yield ("apply", number), a.apply, values
+        yield ("apply", number), apply, values
     if reports:
         places = {name: place_of(path) for name, path in reports.items()}
-        yield ("report",), r.report, places | report_options | {"channel": channel}
+        yield ("report",), report, places | report_options | {"channel": channel}
 
 
 def _missing_reports(
     job: Any, *, is_new: bool
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """The reports to write, all for a new channel, else those that are missing; and
-    their options.
+    their settings `force` and `curve`.
     """
-    options: dict[str, Any] = {"force": False, "curve": "6"}
+    settings: dict[str, Any] = {"force": False, "curve": "6"}
     reports: dict[str, str] = {}
     if job.report is not None:
         for name, value in job.report.model_dump(exclude_none=True).items():
-            if name in options:
-                options[name] = value
+            if name in settings:
+                settings[name] = value
             elif is_new or not os.path.exists(value):
                 reports[name] = value
-    return reports, options
+    return reports, settings
 
 
 def _verify(
-    reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]
+    reporter: Reporter, common: options.CommonOptions, values: dict[str, Any]
 ) -> int | None:
     """Check that a channel is the one that the section asks for, and keeps its promise
     on the table of today.
@@ -228,7 +227,7 @@ def _verify(
 
     channel = values["output"]
     # The line that `design` would write into the file of this section.
-    groups = _groups(d.design, values)
+    groups = _groups(design, values)
     groups["budget"].check()
     groups["objective"] = groups["objective"].shown()
     for name in ("reports", "common"):
@@ -252,7 +251,7 @@ def _verify(
     if isinstance(loaded, BoxChannel):
         # Its counts are its own: the records that its boxes were not learned on.
         return _called(audit, reporter, common, table)
-    for group in (table_options.OtherTable, o.AfterOptions):
+    for group in (table_options.OtherTable, options.AfterOptions):
         # The channel has its own bins, and `audit` refuses others.
         for member in fields(group):
             if member.name in values and member.name != "bins":
@@ -263,7 +262,7 @@ def _verify(
 def _called(
     function: Callable[..., int | None],
     reporter: Reporter,
-    common: o.CommonOptions,
+    common: options.CommonOptions,
     values: dict[str, Any],
 ) -> int | None:
     """Call a step with those of the values that it takes.

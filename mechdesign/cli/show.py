@@ -1,15 +1,17 @@
 """`mechdesign show CHANNEL`: the matrix and the codebook, for eyes or for other tools.
 
-A channel of one column, one of rows or boxes, and a mechanism file of `quantize` have a function
-each, which prints a text, CSV or JSON.
+`show` asks what the file is: a mechanism file of `quantize` (`mechanism.show_mechanism`), a channel
+of one column (`_show_channel`), or one of rows or boxes (`_show_rows`). Each has a text for people,
+such as ``clerk: mix-1 89.098 %, mix-2 10.902 %``, exact decimals as CSV (--csv), and a record
+(--json).
 """
 
 from __future__ import annotations
 
 import mechdesign as md
-from mechdesign.cli import mechanism as m
-from mechdesign.cli import options as o
+from mechdesign.cli import options
 from mechdesign.cli.console import Reporter
+from mechdesign.cli.mechanism import is_mechanism, show_mechanism
 
 EXAMPLE = (
     "Example:  mechdesign show channel.json        For other tools:  mechdesign show "
@@ -19,9 +21,9 @@ EXAMPLE = (
 
 def show(
     reporter: Reporter,
-    channel: o.ChannelPath,
-    common: o.CommonOptions,
-    as_csv: o.AsCsv = False,
+    channel: options.ChannelPath,
+    common: options.CommonOptions,
+    as_csv: options.AsCsv = False,
 ) -> None:
     """Print the probabilities of a channel, and the meaning of each output for the useful column.
 
@@ -29,14 +31,14 @@ def show(
     it. A channel of rows or boxes has a matrix for each node or stratum: these are one long table.
     """
     common.refuse_beside(as_csv)
-    if m.is_mechanism(channel):
-        m.show_mechanism(channel, common, as_csv=as_csv)
+    if is_mechanism(channel):
+        show_mechanism(channel, common, as_csv=as_csv)
     else:
         _show_channel(channel, common, as_csv=as_csv)
     reporter.done("shown", f"{channel} is shown")
 
 
-def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
+def _show_channel(path: str, common: options.CommonOptions, *, as_csv: bool) -> None:
     """Print a channel of one column; those of rows and boxes go on to `_show_rows`."""
     from mechdesign.report.record import channel_record
     from mechdesign.report.terminal import channel_text, matrix_csv
@@ -52,7 +54,10 @@ def _show_channel(path: str, common: o.CommonOptions, *, as_csv: bool) -> None:
 
 
 def _show_rows(
-    channel: md.RowChannel | md.BoxChannel, common: o.CommonOptions, *, as_csv: bool
+    channel: md.RowChannel | md.BoxChannel,
+    common: options.CommonOptions,
+    *,
+    as_csv: bool,
 ) -> None:
     """A channel of rows has a matrix for every node, one of boxes for every stratum: as CSV they
     are one long table.

@@ -124,6 +124,7 @@ class TableOptions:
             useful_columns = useful
         if bins is None:
             bins = parsing.bins_of(self.bins)
+        # The tables of commands are both; this class alone has no form of CSV.
         text: TextOptions | None = None
         if isinstance(self, TextFormat):
             text = self.text()
@@ -211,6 +212,7 @@ class OtherTable(TextFormat, TableOptions):
         from mechdesign.tables.records import bins_by_column
 
         if self.table is None:
+            # The channel's own table would be taken, and what was typed of another one ignored.
             if self != type(self)():
                 raise InputError(
                     "--sensitive, --useful and so on describe a table: give --table TABLE too"
@@ -264,6 +266,7 @@ class OtherTable(TextFormat, TableOptions):
             return None
         groups = [variable.columns for variable in channel.groups]
         columns = channel.released_columns
+        # Without bins of the options: the channel's are applied below, to each column by itself.
         whole = replace(self, bins=None)
         joint = whole.joint(
             self.table, sensitive=channel.sensitive.columns, useful=columns

@@ -316,9 +316,9 @@ def test_a_job_that_is_stopped_at_any_step_is_completed_by_the_next_run(
 def test_every_option_of_the_commands_is_a_key():
     schema = job_model().model_json_schema(by_alias=True)["$defs"]
     for name, function, without in (
-        ("Design", r.d.design, {"output", "report", "public-report", "curve"}),
-        ("Apply", r.a.apply, {"dry-run", "fresh-draw", "insecure-seed"}),
-        ("Report", r.r.report, set()),
+        ("Design", r.design, {"output", "report", "public-report", "curve"}),
+        ("Apply", r.apply, {"dry-run", "fresh-draw", "insecure-seed"}),
+        ("Report", r.report, set()),
     ):
         groups = [
             hint for hint in get_type_hints(function).values() if is_dataclass(hint)
@@ -326,7 +326,7 @@ def test_every_option_of_the_commands_is_a_key():
         names = {
             (names[0].removeprefix("--") if names else said.metavar.lower())
             for group in groups
-            if group is not r.o.CommonOptions
+            if group is not r.options.CommonOptions
             for _, said, names in declared(group)
         }
         assert set(schema[name]["properties"]) == names - without | {"force"}

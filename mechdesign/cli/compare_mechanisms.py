@@ -1,0 +1,199 @@
+"""`mechdesign compare TABLE`: every mechanism over a grid of budgets. `compare` hands over to it.
+
+A row of the comparison is one mechanism for one notion, lam and epsilon: it is designed, verified
+exactly, and measured (`md.compare`). With two mechanisms, one notion, lam 0.5 and the budgets 1 and
+2 there are four rows. `_compared` computes them, if asked in several processes. Rows are added to
+the CSV as they come; a second run reads them, and goes on with those that are missing. Then the
+recommendation, the plot and the text are made of all rows.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import mechdesign as md
+from mechdesign.cli import options, table_options
+from mechdesign.cli.compare_options import GridOptions, OutputOptions, SweepOptions
+from mechdesign.cli.console import Interrupted, Reporter, listen
+from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.comparison.recommending import Recommendation
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonArguments:
+    """The groups of options of a comparison of mechanisms; they travel together."""
+
+    table: table_options.InputTable
+    grid: GridOptions
+    budgets: options.BudgetOptions
+    confidence: options.ConfidenceOptions
+    search: SweepOptions
+    files: OutputOptions
+    common: options.CommonOptions
+    force: bool
+
+
+def answer_mechanism_comparison(
+    reporter: Reporter, arguments: ComparisonArguments
+) -> None:
+    """Compare mechanisms for one column over budgets; write, draw and print the curves."""
+    files = arguments.files
+    # Read before the table is: a grid that is no grid is refused at once.
+    grid = _Grid(
+        arguments.grid.budgets, arguments.grid.splits, arguments.budgets.by_symbol
+    )
+    population = arguments.confidence.read()
+    if files.recommend and arguments.budgets.budget:
+        raise InputError(
+            "--recommend treats all sensitive symbols alike: leave out --budget"
+        )
+    files.check((arguments.table.table,), force=arguments.force)
+    with reporter.work("reading the table"):
+        joint = arguments.table.joint(arguments.table.table)
+        unseen = arguments.confidence.unseen(joint)
+    # The seconds of the record are those of the comparison, without the reading.
+    started = time.perf_counter()
+    result = _compared(reporter, arguments, joint, grid, population, unseen)
+    advice: tuple[Recommendation, ...] | None = None
+    if files.recommend:
+        from mechdesign.comparison.recommending import recommend
+
+        advice = recommend(
+            joint,
+            result.rows,
+            time_limit=arguments.search.seconds,
+            confidence=population.level,
+            known_shares=population.known_shares,
+            unseen=unseen,
+        )
+    # Before the answer, which names the plot as written.
+    if files.plot is not None:
+        from mechdesign.report.plots import save_plot
+
+        save_plot(result.rows, files.plot, overwrite=arguments.force)
+    reporter.notices((*joint.notices, *result.notices))
+    _answer(reporter, arguments, result, advice, time.perf_counter() - started)
+
+
+class _Grid(NamedTuple):
+    """The budgets of a comparison, in nats.
+
+    `epsilons` and the shares `lams` are crossed; `by_symbol` has (eps_l, eps_u) of the sensitive
+    symbols that have budgets of their own.
+    """
+
+    epsilons: tuple[float, ...]
+    lams: tuple[float, ...] | None
+    by_symbol: dict[str, tuple[float, float]]
+
+
+def _compared(
+    reporter: Reporter,
+    arguments: ComparisonArguments,
+    joint: md.Joint,
+    grid: _Grid,
+    population: options.PopulationRequest,
+    unseen: int,
+) -> md.Comparison:
+    """Every mechanism at every budget."""
+    from mechdesign.comparison.workers import pool
+
+    search = arguments.search
+    # A new process knows nothing of how this one reports: it is told by `listen`.
+    prepare = partial(listen, reporter.quiet, reporter.log_json)
+    work = reporter.work("comparing", unit="rows")
+    with (
+        _interruptible(arguments.files.output),
+        work,
+        pool(search.processes, prepare) as executor,
+    ):
+        return md.compare(
+            joint,
+            epsilons=grid.epsilons,
+            lams=grid.lams,
+            mechanisms=_names(arguments.grid.mechanisms),
+            notions=arguments.grid.notions.split(","),
+            method=search.method,
+            gap=search.smallest_gap,
+            time_limit=search.seconds,
+            enumerate=search.enumerate,
+            as_published=search.as_published,
+            confidence=population.level,
+            known_shares=population.known_shares,
+            unseen=unseen,
+            budgets=grid.by_symbol,
+            objectives=_names(arguments.grid.objectives),
+            keep_frequencies=arguments.grid.keep_frequencies,
+            distance=arguments.grid.distance,
+            executor=executor,
+            output=arguments.files.output,
+            force=arguments.force,
+            progress=work.at,
+        )
+
+
+def _answer(
+    reporter: Reporter,
+    arguments: ComparisonArguments,
+    result: md.Comparison,
+    advice: tuple[Recommendation, ...] | None,
+    seconds: float,
+) -> None:
+    """Print the comparison as text or as one JSON object."""
+    from mechdesign.report.comparing import comparison_record, comparison_text
+
+    files = arguments.files
+    places = {"output": files.output, "plot": files.plot}
+    message = f"{len(result.rows)} rows are compared"
+    reporter.done(
+        "compared", message, rows=len(result.rows), kept=result.kept, **places
+    )
+
+    def text() -> str:
+        written = _written(files.output, files.plot, result.kept)
+        return f"{comparison_text(result, advice)}\n\n{written}"
+
+    arguments.common.answer(
+        lambda: comparison_record(result, advice) | places | {"seconds": seconds},
+        text,
+    )
+
+
+def _names(text: str | None) -> list[str] | None:
+    """The names in a list with commas; None, which means all, where the option is missing."""
+    if text is None:
+        return None
+    return text.split(",")
+
+
+def _written(output: str | None, plot: str | None, kept: int) -> str:
+    """A sentence on the files that were written; `kept` rows are from an earlier run."""
+    if output is None and plot is None:
+        return (
+            "Nothing was written; --output curves.csv keeps these rows, --plot "
+            "curves.png draws them."
+        )
+    places = " and ".join(place for place in (output, plot) if place is not None)
+    if kept:
+        return f"Written to {places} ({kept:,} rows kept from an earlier run)."
+    return f"Written to {places}."
+
+
+@contextmanager
+def _interruptible(output: str | None) -> Generator[None]:
+    """Say on Ctrl-C whether the rows so far are in a file, which a second run goes on with."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = "nothing was written"
+        if output is not None and os.path.exists(output):
+            kept = f"the rows so far are in {output}; run again to go on"
+        raise Interrupted(f"interrupted; {kept}") from None
