@@ -1,10 +1,13 @@
 """Merged sets of symbols, judged by a promise about several tables.
 
-A promise beside earlier releases holds for each direction u of their outputs (`posteriors`): the
-lift of s after u and a merged set T is L_s(T) / C(T), with L_s(T) = P(s, T, u) / P(s) and C(T) =
-P(T, u) summed over the members of T. The set is as risky as the worst of all these lifts. A table
-in which T has no mass says nothing about it. `rules` makes one for a table of symbols, or for one
-of classes.
+A promise beside earlier releases holds for each direction u of their outputs (`stacked_rows`). With
+L_s(T) = P(s, T | u) / P(s) and C(T) = P(T | u), which add up over the members of T, the lift of s
+after u and the set T is L_s(T) / C(T). For example, with L_s = (0.3, 0.1) and C = (0.2, 0.2) the
+single symbols have the lifts 1.5 and 0.5, and both together 0.4 / 0.4 = 1.
+
+A set is as risky as the worst of all these lifts: `omega` says by how many nats that is beyond its
+budget. A table in which T has no mass says nothing about it. `rules` makes one `StackedSets` for a
+table of symbols, or for one of classes.
 """
 
 from __future__ import annotations
