@@ -42,7 +42,7 @@ from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.merged_sets import MergedSets, Risk, merged_sets
 from mechdesign.mechanisms.other_method import envelope_by_any_method
-from mechdesign.mechanisms.posteriors import Rows, has_polytope, posteriors
+from mechdesign.mechanisms.posteriors import has_polytope, posteriors
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (
     LARGEST_MIXING,
@@ -52,6 +52,7 @@ from mechdesign.mechanisms.rounding import (
     round_channel,
 )
 from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
+from mechdesign.mechanisms.stacked_rows import StackedRows
 from mechdesign.mechanisms.stacked_sets import StackedSets
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -132,7 +133,7 @@ class Rules:
             # For averages there is no such formula: the next rounds of repair take ten times more.
             return np.full(len(failing), MEANS_FIRST)
         demands = self.demands or demands_of(self.joint, self.notion)
-        return Rows(demands, self.joint).needed(columns_of(rows, failing), UNIT)
+        return StackedRows(demands, self.joint).needed(columns_of(rows, failing), UNIT)
 
     @cached_property
     def reduced(self) -> Classes:
@@ -147,7 +148,7 @@ class Rules:
         return classes(self.joint, tables)
 
     @cached_property
-    def rows(self) -> Rows | None:
+    def rows(self) -> StackedRows | None:
         """All rows over the classes, where there are several tables."""
         if self.demands is None:
             return None
@@ -156,7 +157,7 @@ class Rules:
         for demand in self.demands:
             counts = added_columns(demand.counts, group)
             merged.append(replace(demand, counts=counts))
-        return Rows(merged, self.reduced.joint)
+        return StackedRows(merged, self.reduced.joint)
 
     @property
     def is_homogeneous(self) -> bool:
@@ -257,7 +258,7 @@ class Rules:
             return merged_sets(joint.p, self.notion.limits, risk)
         if joint is self.reduced.joint:
             return StackedSets(self.rows, joint)
-        return StackedSets(Rows(self.demands, joint), joint)
+        return StackedSets(StackedRows(self.demands, joint), joint)
 
     def rounded(self, weights: Array, points: Points) -> Rounded:
         """The channel of integers of a float design, verified."""

@@ -22,7 +22,7 @@ from mechdesign.mechanisms.merged_sets import (
     MergedSets,
     rounding_slack,
 )
-from mechdesign.mechanisms.posteriors import Rows
+from mechdesign.mechanisms.stacked_rows import StackedRows
 from mechdesign.tables.joint import Joint
 from solvers import Array
 
@@ -30,10 +30,10 @@ from solvers import Array
 class StackedSets(MergedSets):
     """Merged sets of symbols judged by all rows of a promise about several tables.
 
-    `given_s` has L and C of a set (`posteriors.Rows`), which add up over its members.
+    `given_s` has L and C of a set (`StackedRows`), which add up over its members.
     """
 
-    def __init__(self, rows: Rows, joint: Joint) -> None:
+    def __init__(self, rows: StackedRows, joint: Joint) -> None:
         self._rows = rows
         self.p_x = joint.p_x
         self.given_s = np.vstack([rows.lift, rows.mass]) * joint.p_x
@@ -54,10 +54,10 @@ class StackedSets(MergedSets):
     def _used(self, given_s: Array) -> tuple[Array, NDArray[np.intp]]:
         """The largest log lift minus its budget, (k,), and the number of forbidden zero lifts."""
         rows = self._rows
-        # The rows of L come first, then those of C, one for each table; `rows.of` is the table
-        # of each row of L.
-        lift = given_s[: len(rows.of)]
-        mass = given_s[len(rows.of) :][rows.of]
+        # The rows of L come first, then those of C, one for each table: for every row of L the C
+        # of its table.
+        lift = given_s[: len(rows.table_of)]
+        mass = given_s[len(rows.table_of) :][rows.table_of]
         occurs = mass > 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(occurs, np.log(lift / mass), 0.0)
