@@ -162,8 +162,8 @@ def with_response(
 def _merged(rules: Rules, started: float, end: float) -> MergedChannels:
     """Complete and subset merging of classes, and of symbols where these are not the same.
 
-    As incumbents their channels make sure that no time limit leaves less than merging would. The mechanisms
-    of merging work on symbols, so the table of symbols is merged beside that of classes.
+    As incumbents their channels make sure that no time limit leaves less than merging would. The
+    mechanisms of merging work on symbols, so the table of symbols is merged beside that of classes.
     """
     reduced = rules.reduced
     until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)

@@ -1,15 +1,20 @@
 """A promise as designers see it: its limits on posteriors, on merged sets of symbols, on integers.
 
-The same promise has three forms. A float design needs the set of private posteriors, a polytope or
-a convex set; merging needs a test of merged symbols; rounding needs the exact verdict on a channel
-of integers, and the weight that brings a failing output back.
+`Rules` have the same promise in three forms, which a mechanism asks for in the order of its work:
 
-It is about one table, or about several (`auditing.demands`): of several secrets, of the tables that
-earlier releases leave, with budgets of single symbols. `population` has the rules of a promise
-about a set of populations.
+1. `sets` tests merged symbols, for merging;
+2. `solver` finds the envelope over the private posteriors, a polytope (`posteriors`) or a convex set
+   (`convex_means`), shrunk by each of the `margins` in turn. Posteriors are over `reduced`, classes
+   of symbols that the promise cannot tell apart;
+3. `rounded` makes integers of a float design. It asks for the exact `verdict` on a channel, for the
+   `failing` outputs, and for the weight `needed` to bring one back.
 
-A mechanism asks them in the order of its work: `sets` for merging, `solver` for each of the
-`margins` in turn, `rounded` for its float design, which calls `verdict`, `failing` and `needed`.
+For example, LIP(log 1.25) on the counts ((3, 1), (1, 3)) allows posteriors with v_1 in [0.3, 0.7],
+merged sets with lifts from 0.8 to 1.25, and integers whose exact lifts lie there.
+
+The promise is about one table, or about several (`demands`): of several secrets, of the tables that
+earlier releases leave, with budgets of single symbols. `table_rules` makes the rules for either.
+`population` has the rules of a promise about a set of populations.
 """
 
 from __future__ import annotations

@@ -61,12 +61,11 @@ def respond(
     progress: Callable[[int], None] = lambda _: None,
     most_lost: float = math.inf,
 ) -> Response | None:
-    """The optimum within every set of a partition.
+    """The optimum within every set of a partition; None if H(X|Y) exceeds `most_lost` (nats).
 
-    A set's problem is that of the optimal channel on the face where only the set has mass, at the
-    point P(X | T) (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged
-    set satisfies the notion. A set that is not improved before `end` (of `time.perf_counter`), or
-    lies in the margin, stays one output. None if H(X|Y) exceeds `most_lost` (nats).
+    `solve` is called with the members of a set, and `progress` with the number of sets before it. A
+    set that is not improved before `end` (of `time.perf_counter`), or lies in the margin, stays one
+    output.
     """
     weights: list[Array] = []
     parts: list[Points] = []
@@ -90,6 +89,7 @@ def respond(
             points = envelope.points
             if envelope.status is EnvelopeStatus.INTERRUPTED:
                 interrupted = True
+        # H(X|Y) adds up over the sets, so that it can be given up before the last one.
         lost += float(weights[-1] @ points.entropies())
         # Indices among the members become indices among all symbols.
         indices = members[points.indices].astype(np.int32)
