@@ -22,7 +22,7 @@ from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.wording import about
 from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.mechanisms.row_bound import RowBound
-from mechdesign.mechanisms.row_growth import Grown
+from mechdesign.mechanisms.row_grown import Grown
 from mechdesign.mechanisms.row_result import LevelSummary, RowDesign
 from mechdesign.mechanisms.row_splits import Trial
 from mechdesign.tables.records import Records

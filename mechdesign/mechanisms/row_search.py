@@ -36,7 +36,8 @@ from mechdesign.mechanisms.row_bound import RowProblem, upper_bound
 from mechdesign.mechanisms.row_budgets import Spending, Stratum, strata_of
 from mechdesign.mechanisms.row_entropy import conditional_entropy
 from mechdesign.mechanisms.row_figures import VerifiedTree, finished_design
-from mechdesign.mechanisms.row_growth import Grown, RowGrowth
+from mechdesign.mechanisms.row_grown import Grown
+from mechdesign.mechanisms.row_growth import RowGrowth
 from mechdesign.mechanisms.row_node import TRUTH
 from mechdesign.mechanisms.row_request import BEST, RowRequest, check_records
 from mechdesign.mechanisms.row_result import RowDesign

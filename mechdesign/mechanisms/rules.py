@@ -3,9 +3,9 @@
 `Rules` have the same promise in three forms, which a mechanism asks for in the order of its work:
 
 1. `sets` tests merged symbols, for merging;
-2. `solver` finds the envelope over the private posteriors, a polytope (`posteriors`) or a convex set
-   (`convex_means`), shrunk by each of the `margins` in turn. Posteriors are over `reduced`, classes
-   of symbols that the promise cannot tell apart;
+2. `solver` finds the envelope over the private posteriors, a polytope (`posteriors`) or a convex
+   set (`convex_means`), shrunk by each of the `margins` in turn. Posteriors are over `reduced`,
+   classes of symbols that the promise cannot tell apart;
 3. `rounded` makes integers of a float design. It asks for the exact `verdict` on a channel, for the
    `failing` outputs, and for the weight `needed` to bring one back.
 
