@@ -1,15 +1,22 @@
 """What merging symbols would buy where a promise for the population keeps little of a column.
 
-A proposal is the channel that `--merge-rare` designs: sets of symbols are chosen on a slice of the
-records, and the promise is proven on the others (`mechanisms.box_design`). It changes nothing of
-the channel that was asked for, whose promise is proven before and without it. Each promise holds
-with its own level; whoever chooses among several after a look at all of them has the sum of their
-probabilities of failure (docs/explanation/population.md, Proposition 7).
+`merge_proposals` takes a finished design and tries one or two options of the command line, each in
+its part of the time:
 
-The command line calls `merge_proposals` with a finished design and shows those that keep clearly
-more. `level_of_all` then says what a choice costs, and `level_for_all` what each promise would have
-to be designed at: among three promises of 95 % the chosen one has 85 %, and 95 % if each is
-designed at 98.34 %.
+1. `--merge-rare auto`: sets of symbols, the boxes, are chosen on a slice of the records, and the
+   promise is proven on the others (`box_design.design_boxes`).
+2. `--merge-rare auto --rare auto`, with three or more sensitive values: rare ones are promised
+   together besides, as one value.
+
+An option becomes a `MergeProposal` if it keeps `GAIN` of H(X) more than the design, and than the
+option before it. The channel that was asked for stays as it is: its promise was proven before, and
+without any of this.
+
+Each promise holds with its own level. Whoever chooses among several after a look at all of them has
+the sum of their probabilities of failure (docs/explanation/population.md, Proposition 7).
+`level_of_all` says what a choice costs, and `level_for_all` what each promise would have to be
+designed at: among three promises of 95 % the chosen one has 85 %, and 95 % if each is designed at
+98.34 %.
 """
 
 from __future__ import annotations

@@ -1,12 +1,22 @@
-"""Harmless symbols are published as they are, risky ones merged (Zarrabian et al. 2023, Section 3).
+"""A partition of X as a channel: harmless symbols are released as they are, risky ones merged
+(Zarrabian et al. 2023, Section 3).
 
-A symbol is *harmless* if it satisfies the notion as an output of its own, else *risky*. A merged
-set of symbols T becomes one output whose lift is P(T|s)/P(T), a quotient of integers of the table,
-so the channel needs no margin, and the exact audit has the last word. Merging is not always enough,
-and for the l1- and chi2-inverse, which are not convex, it can even be worse than its parts; then
-`partitions` repairs: it borrows harmless symbols.
+A symbol is *harmless* if it satisfies the notion as an output of its own, else *risky*. `merging`
 
-For example, with harmless a, b and risky c, d, complete merging has the outputs a, b and {c, d}.
+1. decides exactly which symbols are harmless (`_harmless`);
+2. merges the risky ones: `partitions.merge_all` makes one set of them, `partitions.merge_subsets`
+   several small ones. Where these violate the notion, the repair lets harmless symbols join. (For
+   the l1- and chi2-inverse, which are not convex, a set can even be worse than its parts.)
+3. makes the channel that publishes the set of a symbol and audits it exactly
+   (`rounding.partition_channel`). The lift of a set T is P(T|s)/P(T), a quotient of integers of
+   the table, so the channel needs no margin.
+
+For example, with harmless a, b and risky c, d, complete merging has the outputs a, b and {c, d}:
+
+    W(.|a) = (1, 0, 0),   W(.|b) = (0, 1, 0),   W(.|c) = W(.|d) = (0, 0, 1).
+
+`subset_response` calls `partition_of` for the first two steps alone. Without the repair, as the
+procedures are published, a channel may violate the notion; it is `marked` and cannot be saved.
 """
 
 from __future__ import annotations

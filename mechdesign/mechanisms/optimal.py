@@ -1,47 +1,43 @@
-"""The optimal channel (AORR) with its certificate (Zarrabian et al. 2023, eqs. (12), (15) and
-(26)).
+"""The optimal channel (AORR) with its certificate (Zarrabian et al. 2023, eqs. (12), (15), (26)).
 
 max I(X;Y) over channels whose every posterior lies in the set Pi of the notion is H(X) minus the
 lower convex envelope of the entropy over Pi at P_X:
 
     H(X|Y) = min  sum_k beta_k H(v_k)   subject to   sum_k beta_k v_k = P_X,  v_k in Pi.
 
-1. If X itself is private, it is published as it is.
-2. The envelope is computed on classes of symbols (`Rules.solver`), from channels that are known: of
-   merging, of a neighbouring budget, and, where time is short, of a response within merged sets.
-3. Its posteriors are split back to symbols, rounded and audited (`Rules.rounded`). They lie in Pi
-   shrunk by a tiny margin, which grows where the audit fails; the bound is for Pi itself, widened
-   outwards.
+For example, let P_X = (1/2, 1/2), and let Pi be the posteriors with v_1 in [0.3, 0.7]. The best
+outputs are (0.3, 0.7) and (0.7, 0.3) with weights 1/2, H(X|Y) is the entropy 0.611 of either, and
+the channel keeps 1 - 0.611 / 0.693 = 0.119 of H(X).
 
-`respond` solves the same problem within each set of a partition, also for `watchdog`.
+1. If X itself is private, it is published as it is (`_release`).
+2. The envelope is computed on classes of symbols (`Rules.solver`), beginning with the channels that
+   are known (`incumbents`). Its posteriors lie in Pi shrunk by a tiny margin.
+3. They are split back to symbols, rounded to integers and audited (`Rules.rounded`). Where that
+   fails, the next larger margin is tried (`_designed`).
+4. The certificate bounds every other channel (`proven`): the solver's bound is for Pi itself,
+   widened outwards by rounding.
+
+docs/explanation/optimum-theory.md has the proofs.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import NamedTuple, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
 
 from mechdesign.auditing.measures import utility
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
+from mechdesign.mechanisms.incumbents import beginning_of, with_response
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, Solve, utility_entropy
+from mechdesign.mechanisms.search import Search, utility_entropy
 from solvers import (
-    Array,
     EmptyPolytope,
     Envelope,
     EnvelopeStatus,
     OutsidePolytope,
-    Points,
     SolverError,
     TooManyVertices,
 )
@@ -56,9 +52,6 @@ NO_ROOM = (EmptyPolytope, OutsidePolytope)
 
 ENTROPY_ERROR = 4e-15
 """Relative error bound of H(X) and of the quotients of the certificate."""
-
-MERGING_SHARE = 0.2
-"""Share of the time limit after which merging finishes in the quickest way."""
 
 
 class NotRounded(SolverFailure):
@@ -130,7 +123,7 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
     SolverFailure
         If the optimum itself was not found.
     """
-    beginning = _beginning(rules, search, started)
+    beginning = beginning_of(rules, search, started)
     start = beginning.start
     dual = beginning.dual
     failure: RoundingFailure | None = None
@@ -157,7 +150,7 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         out_of_time = envelope.status is EnvelopeStatus.TIME_LIMIT
         if out_of_time and beginning.search_end < beginning.end:
-            envelope = _with_response(envelope, rules, search, beginning)
+            envelope = with_response(envelope, rules, search, beginning)
         try:
             # From classes of symbols back to symbols, then to integers.
             weights, points = rules.reduced.split(envelope.weights, envelope.points)
@@ -173,225 +166,6 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
         "subset-merging or a larger budget",
         envelopes[0],
     )
-
-
-Incumbent: TypeAlias = tuple[Array, Points]
-"""A channel in floating point: weights of its outputs (k,), and their posteriors over classes (k,
-n)."""
-
-
-@dataclass(frozen=True)
-class _Beginning:
-    """The start of a search, all of it on classes of symbols, and its end.
-
-    `start` and `dual` are columns and prices of a neighbouring budget. `merged` computes the groups
-    of subset merging and the channels of all merging; it works once, when it is first needed.
-    `channels` are other known channels. The search ends at `search_end`, on the clock of
-    `time.perf_counter`; the time from there to `end` is for the best response within the groups,
-    where the search has not closed the gap. `interrupted` is whether Ctrl-C came already.
-    """
-
-    start: Points | None
-    dual: Array | None
-    merged: Callable[[], tuple[list[tuple[int, ...]], list[Incumbent]]]
-    channels: list[Incumbent]
-    search_end: float
-    end: float
-    interrupted: bool
-
-    def incumbents(self) -> list[Incumbent]:
-        """The channels that are known before the search."""
-        return [*self.merged()[1], *self.channels]
-
-
-def _beginning(rules: Rules, search: Search, started: float) -> _Beginning:
-    """Columns of a neighbouring budget, merged channels, and best responses within merged sets."""
-    end = search.end(started, rules.search_share)
-    p_x = rules.reduced.joint.p_x
-    start: Points | None = None
-    dual: Array | None = None
-    channels: list[Incumbent] = []
-    neighbour = search.start
-    # Another budget may have other classes; its columns are then of no use here.
-    if neighbour is not None and neighbour.points.shape[1] == len(p_x):
-        channels.append((neighbour.weights, neighbour.points))
-        start = neighbour.pool
-        dual = neighbour.dual
-    # Merging takes time, so it is done at most once, and only if its channels are needed.
-    merged = cache(lambda: _merged(rules, started, end))
-    search_end = end
-    interrupted = False
-
-    # Where time is short, the best response within the merged sets is the channel that is emitted.
-    may_respond = search.method != "vertices" and end < math.inf and rules.has_faces
-    if may_respond and not rules.responds_first:
-        search_end -= rules.response_share * (end - started)
-    elif may_respond:
-        groups, _ = merged()
-        now = time.perf_counter()
-        until = now + rules.response_share * (end - now)
-        response = _response_until(rules, search, groups, until)
-        if response is not None:
-            channels.append((response.weights, response.points))
-            interrupted = response.interrupted
-    if interrupted:
-        search_end = -math.inf
-    return _Beginning(
-        start=start,
-        dual=dual,
-        merged=merged,
-        channels=channels,
-        search_end=search_end,
-        end=end,
-        interrupted=interrupted,
-    )
-
-
-def _response_until(
-    rules: Rules,
-    search: Search,
-    groups: Sequence[Sequence[int]],
-    end: float,
-    most_lost: float = math.inf,
-) -> Response | None:
-    """`respond` at the first margin; None without time, and where that fails: one channel less."""
-    if time.perf_counter() >= end:
-        return None
-    # Only the first margin: it is enough for nearly every table.
-    solve = rules.solver(rules.margins[0], search, end)
-    p_x = rules.reduced.joint.p_x
-    try:
-        return respond(solve, p_x, groups, end, most_lost=most_lost)
-    except SolverFailure:
-        return None
-
-
-def _with_response(
-    envelope: Envelope, rules: Rules, search: Search, beginning: _Beginning
-) -> Envelope:
-    """The envelope of a search that ran out of time, with the response where that is better."""
-    groups, _ = beginning.merged()
-    response = _response_until(rules, search, groups, beginning.end, envelope.value)
-    if response is None:
-        return envelope
-    status = envelope.status
-    if response.interrupted:
-        status = EnvelopeStatus.INTERRUPTED
-    # H(X|Y) of the response, which `most_lost` keeps from exceeding that of the search.
-    costs = response.weights * response.points.entropies()
-    return replace(
-        envelope,
-        status=status,
-        weights=response.weights,
-        points=response.points,
-        value=math.fsum(costs.tolist()),
-        pool=Points.concatenate([envelope.pool, response.points]),
-    )
-
-
-def _merged(
-    rules: Rules, started: float, end: float
-) -> tuple[list[tuple[int, ...]], list[Incumbent]]:
-    """Groups of subset merging, and channels of all merging on classes.
-
-    As incumbents they make sure that no time limit leaves less than merging would. The mechanisms
-    of merging work on symbols, so the table of symbols is merged beside that of classes.
-    """
-    reduced = rules.reduced
-    until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
-    tables = [reduced.joint]
-    if reduced.is_reduced:
-        tables.append(reduced.whole)
-    channels: list[Incumbent] = []
-    subsets: list[tuple[int, ...]] = []
-    for joint in tables:
-        sets = rules.sets(joint)
-        for merge in (merge_all, merge_subsets):
-            groups = list(merge(sets, end=until).groups)
-            if joint is reduced.joint:
-                # Those of `merge_subsets`, which comes last, remain.
-                subsets = groups
-            masses = [math.fsum(joint.p_x[list(group)].tolist()) for group in groups]
-            points = Points.blocks(groups, joint.p_x)
-            if joint is reduced.whole:
-                # The search is over classes: masses are summed over the members of each.
-                points = reduced.merged(points)
-            channels.append((np.array(masses), points))
-    return subsets, channels
-
-
-class Response(NamedTuple):
-    """A channel that answers at random within the sets of a partition, in floating point.
-
-    `weights` (k,) and `points` (k, n) are its outputs and their posteriors; `interrupted` is
-    whether Ctrl-C came.
-    """
-
-    weights: Array
-    points: Points
-    interrupted: bool
-
-
-def respond(
-    solve: Solve,
-    p_x: Array,
-    groups: Sequence[Sequence[int]],
-    end: float,
-    progress: Callable[[int], None] = lambda _: None,
-    most_lost: float = math.inf,
-) -> Response | None:
-    """The optimum within every set of a partition.
-
-    A set's problem is that of the optimal channel on the face where only the set has mass, at the
-    point P(X | T) (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged
-    set satisfies the notion. A set that is not improved before `end` (of `time.perf_counter`), or
-    lies in the margin, stays one output. None if H(X|Y) exceeds `most_lost` (nats).
-    """
-    weights: list[Array] = []
-    parts: list[Points] = []
-    interrupted = False
-    lost = 0.0
-    for done, group in enumerate(groups):
-        if lost > most_lost:
-            return None
-        members = np.array(group)
-        mass = float(p_x[members].sum())
-        envelope: Envelope | None = None
-        if len(group) > 1:
-            progress(done)
-            if not interrupted and time.perf_counter() < end:
-                envelope = _within_set(solve, members)
-        if envelope is None:
-            weights.append(np.array([mass]))
-            points = Points.from_dense(p_x[members][None, :] / mass)
-        else:
-            weights.append(mass * envelope.weights)
-            points = envelope.points
-            if envelope.status is EnvelopeStatus.INTERRUPTED:
-                interrupted = True
-        lost += float(weights[-1] @ points.entropies())
-        # Indices among the members become indices among all symbols.
-        indices = members[points.indices].astype(np.int32)
-        shape = (len(points), len(p_x))
-        parts.append(Points(points.indptr, indices, points.data, shape))
-    if lost > most_lost:
-        return None
-    return Response(np.concatenate(weights), Points.concatenate(parts), interrupted)
-
-
-def _within_set(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
-    """The optimum of a set; None where the merged set lies in the margin."""
-    try:
-        return solve(members)
-    except (OutsidePolytope, EmptyPolytope):
-        return None
-    except TooManyVertices as error:
-        raise SolverFailure(f"{error}") from error
-    except SolverError as error:
-        raise SolverFailure(
-            f"a set of {len(members)} symbols could not be solved ({error}); use "
-            "--mechanism subset-merging"
-        ) from error
 
 
 def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:

@@ -1,24 +1,26 @@
-"""Channels whose promise holds for every population that the counts do not contradict.
+"""The rules of a promise that holds for every population that the counts do not contradict.
 
-The confidence set of the counts (`tables.confidence`) has an interval for every P(x|s), and for the
-shares P(s) where they count. For an output with the column w(x) = W(y|x), let h_s and g_s be the
-largest and the smallest P(y|s) over the set. Every limit is an inequality between these: LDP, for
-instance, asks h_s <= e^eps g_t for all s and t (docs/explanation/population.md, Propositions 1 to
-3).
+A mechanism asks `Rules` what a promise allows, and need not know what the promise is about.
+`PopulationRules` answers the same questions for a confidence set of the counts
+(`tables.confidence`) in place of the table. So the optimum, merging and channels of least cost are
+designed for the population by the same code. That is right because the posteriors that are private
+for the whole set again form a convex set with P_X in it (docs/explanation/population.md,
+Proposition 3): envelope, bound and repair by mixing hold as they stand. `designing` makes the rules
+for a request with a confidence level. They override
 
-For example, there are two symbols, with P(1|s) in [0.4, 0.6] and P(1|t) in [0.3, 0.5]. The output w
-= (1.5, 1) has h_s = 0.6 * 1.5 + 0.4 = 1.3 and g_t = 0.3 * 1.5 + 0.7 = 1.15. So it needs the budget
-log(1.3 / 1.15) = 0.12. For the middle of both intervals, 0.04 would do.
+    asked for         of                          answered here by
+    `solver`          the search                  the envelope over `uncertain_set`
+    `margins`                                     shares of what is to spare in that set
+    `reduced`                                     no classes: each symbol has its own intervals
+    `has_faces`                                   no, where symbols of no record are protected
+    `sets`            merging                     `PopulationLifts`
+    `verdict`         rounding                    the exact audit of the whole set
+    `failing`                                     the same, output by output
+    `needed`                                      weights of repair for the set's inequalities
+    `tightened`       the certificate             the table's own optimum, as a second bound
 
-The posteriors that are private for the whole set form a convex set with P_X in it, `uncertain_set`.
-The optimum is again the lower envelope of the entropy at P_X (Zarrabian et al. 2023, eq. (26)), now
-over this set. `PopulationRules` is therefore `Rules` with
-
-- another set of posteriors for the search (`solver`, `margins`) and for merging (`sets`);
-- another exact verdict (`verdict`, `failing`), with weights of repair to match (`needed`);
-- a second bound, that of the table, where the search did not end (`tightened`).
-
-Rounding, repair and certificate stay as they are.
+and two shares of the time limit, as the search takes longer, and time is kept for that bound and
+for the advice (`population_advice`). Rounding itself and the certificate stay as they are.
 """
 
 from __future__ import annotations
@@ -36,8 +38,6 @@ from numpy.typing import NDArray
 from mechdesign.auditing import population as auditing
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.core.balls import quotient_above
-from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes
@@ -45,12 +45,11 @@ from mechdesign.mechanisms.merged_sets import MergedSets, Risk
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.other_method import better_of
 from mechdesign.mechanisms.population_lifts import PopulationLifts
-from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound
+from mechdesign.mechanisms.population_posteriors import uncertain_set, within_reach
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import UNIT, columns_of
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search, Solve
-from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
 from solvers import (
@@ -92,6 +91,7 @@ class PopulationRules(Rules):
     """A notion for every population of a set; see `Rules` for the order in which it is asked."""
 
     populations: ConfidenceSet = field(kw_only=True)
+    # What the search leaves is for the bound of the table and the estimate, which come after it.
     search_share: ClassVar[float] = 1.0 - TABLE_SHARE - ESTIMATE_SHARE
     response_share: ClassVar[float] = 0.3
 
@@ -101,39 +101,46 @@ class PopulationRules(Rules):
         return uncertain_set(self.joint, self.notion, self.populations)
 
     def uncertain_within(self, reach: float) -> UncertainSet:
-        """The same set with budgets of at most `reach` nats below and for quotients.
+        """The same set with budgets of at most `reach` nats, for solutions alone."""
+        return within_reach(self.uncertain, reach)
 
-        The simplex method takes numbers such as e^-50 for zeros. The smaller set is for solutions
-        alone; bounds must hold for the budgets as they are. So `slack` makes the reduced rows true
-        for every w >= 0, and they then prove nothing.
-        """
-        uncertain = self.uncertain
-        factor = math.exp(reach)
-        ratio = uncertain.ratio
-        if math.isfinite(ratio):
-            ratio = min(ratio, factor)
-        least = uncertain.least
-        if least:
-            least = max(least, 1.0 / factor)
-        most = uncertain.most
-        if least and most > 1.0 / uncertain.share_lower.min():
-            # No lift is above 1 / P(s), so beside a lower side an upper one beyond that changes
-            # nothing.
-            most = math.inf
-        # The slack is added to the entries of a row. Those of ratio g_t - h_s are at least -1, and
-        # those of g_s - least mean at least -least, since shares are at most 1: with it they are
-        # not negative. Half of 2 / factor is to spare.
-        slack = 0.0
-        if ratio < uncertain.ratio:
-            slack = 1.0
-        elif least > uncertain.least:
-            slack = 2.0 / factor
-        return replace(uncertain, ratio=ratio, least=least, most=most, slack=slack)
+    @cached_property
+    def reduced(self) -> Classes:
+        """Every symbol is a class of its own, for each has an interval of its own."""
+        return Classes.of_symbols(self.joint)
+
+    @property
+    def margins(self) -> tuple[float, ...]:
+        """Shares of what the inequalities have to spare at P_X."""
+        return tuple(share * self.uncertain.room for share in MARGINS)
+
+    def solver(self, margin: float, search: Search, end: float) -> Solve:
+        """The envelope over the set, or on a face of it, until `end`."""
+
+        def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
+            # Bounds are for the set itself; only columns keep the margin.
+            uncertain = self.uncertain
+            if members is not None:
+                # The face on which only the members have mass, at P(X | T): eq. (25).
+                uncertain = uncertain.face(members)
+                if not uncertain.excess(uncertain.point)[0] < -margin:
+                    raise OutsidePolytope("the merged set lies in the margin")
+            options |= search.options(self.joint, end)
+            envelope = robust_envelope(uncertain, margin=margin, **options)
+            return _unstalled(envelope, uncertain, margin, options, end)
+
+        return solve
 
     @property
     def has_faces(self) -> bool:
         """Not where outputs are released for symbols of no record, too (`UncertainSet.face`)."""
         return not self.populations.rest
+
+    def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
+        """Merged sets of symbols; the risk is always that of the worst quotient."""
+        return PopulationLifts(
+            joint, auditing.lift_limits(self.notion), self.populations
+        )
 
     def verdict(self, channel: Channel) -> Audit:
         """The audit of the table, with the verdict and the worst cell of the set."""
@@ -166,32 +173,6 @@ class PopulationRules(Rules):
         excess = np.maximum(uncertain.excess(posteriors), 0.0) * masses
         rounding = UNIT * (1.0 + largest) * (2.0 + 16.0 * w.max(axis=1))
         return np.maximum(2.0 * UNIT, (excess + rounding) / uncertain.room)
-
-    @cached_property
-    def reduced(self) -> Classes:
-        """Every symbol is a class of its own, for each has an interval of its own."""
-        return Classes.of_symbols(self.joint)
-
-    @property
-    def margins(self) -> tuple[float, ...]:
-        """Shares of what the inequalities have to spare at P_X."""
-        return tuple(share * self.uncertain.room for share in MARGINS)
-
-    def solver(self, margin: float, search: Search, end: float) -> Solve:
-        """The envelope over the set, or on a face of it, until `end`."""
-
-        def solve(members: NDArray[np.intp] | None = None, **options: Any) -> Envelope:
-            uncertain = self.uncertain
-            if members is not None:
-                # The face on which only the members have mass, at P(X | T): eq. (25).
-                uncertain = uncertain.face(members)
-                if not uncertain.excess(uncertain.point)[0] < -margin:
-                    raise OutsidePolytope("the merged set lies in the margin")
-            options |= search.options(self.joint, end)
-            envelope = robust_envelope(uncertain, margin=margin, **options)
-            return _unstalled(envelope, uncertain, margin, options, end)
-
-        return solve
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
         """The certificate, or the bound of the table's own optimum where that is smaller and the
@@ -232,12 +213,6 @@ class PopulationRules(Rules):
         except SolverFailure:
             return None
 
-    def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
-        """Merged sets of symbols; the risk is always that of the worst quotient."""
-        return PopulationLifts(
-            joint, auditing.lift_limits(self.notion), self.populations
-        )
-
 
 def _unstalled(
     envelope: Envelope,
@@ -276,40 +251,3 @@ def _unstalled(
         better = better_of(best, envelope)
         best = replace(better, pool=envelope.pool, status=best.status)
     return best
-
-
-def uncertain_set(
-    joint: Joint, notion: Notion, populations: ConfidenceSet
-) -> UncertainSet:
-    """The posteriors of the table that are private for the whole set, all bounds moved outwards by
-    rounding.
-    """
-    limits = auditing.lift_limits(notion)
-    lower = [[_below(end, SCALE) for end in row] for row in populations.lower]
-    upper = [[quotient_above(end, SCALE) for end in row] for row in populations.upper]
-    if populations.rest:
-        # Unseen symbols are released with P(y), which is w = 1 for the posterior: the last column.
-        for low, high, rest in zip(lower, upper, populations.rest, strict=True):
-            low.append(_below(0, SCALE))
-            high.append(quotient_above(rest, SCALE))
-    share_lower = [
-        _below(*share.as_integer_ratio()) for share in populations.share_lower
-    ]
-    share_upper = [
-        quotient_above(*share.as_integer_ratio()) for share in populations.share_upper
-    ]
-    return UncertainSet(
-        joint.p_x,
-        np.array(lower),
-        np.array(upper),
-        np.array(share_lower),
-        np.array(share_upper),
-        ratio=high_bound(limits.ratio, 0.0),
-        most=high_bound(limits.upper, 0.0),
-        least=math.exp(-limits.lower) * (1.0 - OUTWARDS),
-    )
-
-
-def _below(numerator: int, denominator: int) -> float:
-    """The quotient as a double, rounded down."""
-    return -quotient_above(-numerator, denominator)

@@ -1,10 +1,18 @@
-"""The last step of a design with confidence: its set in the record, and advice where it keeps
-little.
+"""The last step of a design with confidence: its set in the record, and advice where little is
+kept.
 
-`designing` calls `confident` with the verified design. A channel that keeps nearly nothing is no
-fault of the search: the intervals of few records are wide. So the message says about how many
-records would be needed: the counts are doubled, again and again, until the optimum over the set of
-the doubled counts keeps half of what the table alone would allow.
+`designing` calls `confident` with the verified design. It writes the confidence set into the record
+of the channel. A channel that keeps nearly nothing is no fault of the search: the intervals of few
+records are wide. So a message says about how many records would be enough (`records_needed`):
+
+1. The goal is half of what the optimum of the table alone keeps.
+2. All counts are doubled, again and again. The table stays the same, only the intervals shrink.
+3. The first number of records is named at which the optimum over the confidence set reaches the
+   goal.
+
+For example, a table alone would keep 0.6, and a channel private for the set of its 300 records
+keeps 0.04. With 600, 1,200 and 2,400 records like these it would be 0.09, 0.17 and 0.31. So 2,400
+are named, the first number that reaches 0.3.
 """
 
 from __future__ import annotations

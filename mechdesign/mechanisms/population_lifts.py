@@ -6,6 +6,9 @@ values over the set, h_s and g_s, give the extreme quotients and lifts
 (docs/explanation/population.md, Propositions 1 and 2). For example, let P(a|s) lie in [0.2, 0.3],
 P(b|s) in [0.1, 0.3] and P(c|s) in [0.5, 0.6]. Then P({a, b}|s) lies between max(0.2 + 0.1, 1 - 0.6)
 = 0.4 and min(0.3 + 0.3, 1 - 0.5) = 0.5.
+
+`omega` is the largest excess over a budget, log(h_s / g_t) - eps for LDP and the like for the two
+sides of the lift. T is private for the whole set where it is not positive (`within`).
 """
 
 from __future__ import annotations

@@ -1,39 +1,37 @@
 """The posteriors P(X|y) that a notion allows on a table, as a polytope.
 
 The lift of an output with posterior v is linear in v: l(., y) = A v with A[s, x] = P(s|x)/P(s)
-(Zarrabian et al. 2023, eq. (25) for ALIP). So bounds on lifts are rows of a polytope: ALIP has
-exp(-eps_l) <= (A v)_s <= exp(eps_u). For example, the counts ((3, 1), (1, 3)) have A = ((1.5, 0.5),
-(0.5, 1.5)), and with both budgets log(1.25) the allowed v_1 are those from 0.3 to 0.7.
+(Zarrabian et al. 2023, eq. (25) for ALIP). So bounds on lifts are rows of a polytope
+(docs/explanation/optimum-theory.md, 'The posteriors that a promise allows'). `posteriors` writes
+
+    ALIP, LIP, max-lift, min-lift    exp(-eps_l) <= (A v)_s <= exp(eps_u)
+    LDP                              t <= (A v)_s <= exp(eps) t, with one more variable t
+    l1-lift                          sums of P(s) ((A v)_s - 1) over sets of s (`_l1`)
+    any average, two secrets         an interval of one lift (`_interval`)
+
+For example, the counts ((3, 1), (1, 3)) have A = ((1.5, 0.5), (0.5, 1.5)), and with both budgets
+log(1.25) the allowed v_1 are those from 0.3 to 0.7.
 
 With a *margin* the polytope is smaller: columns lie in it, and stay private when they are rounded.
-Without one it is wider by `OUTWARDS`, so it has all private posteriors, and bounds are for it.
+Without one it is wider by `OUTWARDS`, so it has all private posteriors, and bounds are for it. Ends
+are moved by `low_bound` and `high_bound`.
 
-Of several tables (`auditing.demands`) the rows are stacked (`Rows`): with the direction u of the
-outputs of earlier releases,
-
-    (L_s - b_s C) v <= 0   and   (a_s C - L_s) v <= 0,
-    L_s(x) = P(s, x, u) / (P(s) P(x)),   C(x) = P(x, u) / P(x),
-
-where a_s and b_s are the least and the largest lift. This is a polytope with P_X in it wherever the
-earlier releases alone keep the promise. Where C is 1 these are bounds on A v.
+`has_polytope`, `check_polytope` and `check_optimum` say for which notions and tables there is such
+a polytope, or else convex sets. The rows of several tables are in `stacked_rows`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Demand
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits
 from mechdesign.mechanisms.two_secrets import lift_interval
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
-from solvers import Array, Polytope
+from solvers import Polytope
 
 OUTWARDS = 2.0**-49
 """Relative widening of the bounds of a relaxation, 16 units in the last place: the entries of A,
@@ -212,144 +210,3 @@ def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
         np.append(error * given_x.max(axis=1), half),
         np.vstack([-np.eye(count), np.ones(count)]),
     )
-
-
-class Rows:
-    """The rows of several tables in floating point, with their budgets.
-
-    `Rules` makes them of the demands of a promise. `polytope` is for the search, the arrays are for
-    merged sets (`partitions`), and `needed` is for the repair of a rounded channel.
-
-    Attributes
-    ----------
-    lift, mass : arrays
-        L, a row for each symbol of each table, and C, one for each table (module docstring).
-    of : (rows of L,) array
-        The table of each row of L.
-    starts : (tables + 1,) array
-        The first row of each table.
-    differing : (tables,) array of bool
-        Where C is not 1.
-    lower, upper, ratio
-        Budgets of the rows of L, and of their quotients.
-    """
-
-    def __init__(self, demands: Sequence[Demand], joint: Joint) -> None:
-        total = joint.total
-        lift: list[list[float]] = []
-        mass: list[list[float]] = []
-        differing: list[bool] = []
-        for demand in demands:
-            # Products of integers, each quotient rounded once: a quotient of equal numbers is
-            # exactly 1. With N records, P(x, u) = sums[x] / whole and P(x) = count / N.
-            sums = [sum(column) for column in zip(*demand.counts, strict=True)]
-            whole = sum(sums)
-            base = [whole * count for count in joint.useful_counts]
-            scaled = [part * total for part in sums]
-            mass.append(_quotients(scaled, base))
-            differing.append(scaled != base)
-            prior = sum(demand.sums)
-            # L_s(x) = (n(s, x) / whole) / ((share / prior) (count / N)).
-            for row, share in zip(demand.counts, demand.sums, strict=True):
-                tops = [cell * total * prior for cell in row]
-                lift.append(_quotients(tops, [part * share for part in base]))
-        self.lift = np.array(lift)
-        self.mass = np.array(mass)
-        self.p_x = joint.p_x
-        sizes = [len(demand.sums) for demand in demands]
-        self.of = np.repeat(np.arange(len(demands)), sizes)
-        self.starts = np.concatenate(([0], np.cumsum(sizes)))
-        self.differing = np.array(differing)
-        self.lower = np.concatenate([np.array(demand.lower) for demand in demands])
-        self.upper = np.concatenate([np.array(demand.upper) for demand in demands])
-        self.ratio = demands[0].ratio
-
-    @property
-    def is_homogeneous(self) -> bool:
-        """Whether some rows are inequalities between two linear functions of v."""
-        return bool(self.differing.any()) or math.isfinite(self.ratio)
-
-    def polytope(self, margin: float, reach: float = math.inf) -> Polytope:
-        """{v : all rows}; `reach` as in `posteriors`.
-
-        Under rows with C other than 1 an output may have no mass: their margin is a factor.
-        """
-        # Rows with C = 1 are bounds on L v.
-        bounded = np.isfinite(self.lower) | np.isfinite(self.upper)
-        plain = ~self.differing[self.of] & bounded
-        most = self.lift.max()
-        plain_lower = [low_bound(side, margin, reach) for side in self.lower[plain]]
-        plain_upper = [
-            high_bound(side, margin, reach, most) for side in self.upper[plain]
-        ]
-
-        # A constant on both sides gives homogeneous rows a scale: sum v = 1.
-        positive, negative, far = self.opposed(~plain, reach)
-        size = (positive + negative).max(axis=1, initial=0.0)
-        # Rows that hold for every v >= 0 restrict nothing.
-        binding = (positive > negative).any(axis=1)
-        # Powers of two, so that adding the constant and its end rounds alike.
-        size = np.exp2(np.ceil(np.log2(size[binding])))
-        rows = (1.0 + margin) * positive[binding] - negative[binding] + size[:, None]
-        ends = size
-        if margin <= 0.0:
-            ends = size * (1.0 + OUTWARDS)
-            widest = np.maximum(ends, rows.max(axis=1, initial=0.0))
-            ends = np.where(far[binding], widest, ends)
-        return Polytope(
-            np.vstack([self.lift[plain], rows]),
-            np.concatenate([plain_lower, np.full(len(size), -np.inf)]),
-            np.concatenate([plain_upper, ends]),
-        )
-
-    def opposed(
-        self, chosen: NDArray[np.bool_], reach: float = math.inf
-    ) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """The sides of ``positive v <= negative v``, of chosen rows and all quotients.
-
-        Upper bounds are L v <= b C v, lower ones a C v <= L v, quotients L_s v <= e^ratio L_t v.
-        The last result is which of them are beyond `reach`.
-        """
-        up = np.flatnonzero(chosen & np.isfinite(self.upper))
-        low = np.flatnonzero(chosen & np.isfinite(self.lower))
-        mass = self.mass[self.of]
-        positive = [
-            self.lift[up],
-            np.exp(-np.minimum(self.lower[low], reach))[:, None] * mass[low],
-        ]
-        negative = [
-            np.exp(np.minimum(self.upper[up], reach))[:, None] * mass[up],
-            self.lift[low],
-        ]
-        far = [self.upper[up] > reach, self.lower[low] > reach]
-        if math.isfinite(self.ratio):
-            # Every ordered pair of symbols of each table.
-            for first, end in pairwise(self.starts.tolist()):
-                s, t = np.nonzero(~np.eye(end - first, dtype=np.bool_))
-                positive.append(self.lift[first + s])
-                factor = math.exp(min(self.ratio, reach))
-                negative.append(factor * self.lift[first + t])
-                far.append(np.full(len(s), self.ratio > reach))
-        return np.vstack(positive), np.vstack(negative), np.concatenate(far)
-
-    def needed(self, w: Array, unit: float) -> Array:
-        """The weight on all entries that brings each column of `w` (n, k) inside, (k,).
-
-        Entries are wrong by up to `unit`. A row that fails by e, and has the slack c at a constant
-        column, needs the weight e / c. A row without slack needs an infinite one.
-        """
-        all_rows = np.ones(len(self.of), dtype=np.bool_)
-        positive, negative, _ = self.opposed(all_rows)
-        masses = w * self.p_x[:, None]
-        spare = ((negative - positive) @ self.p_x)[:, None]
-        size = ((positive + negative) @ self.p_x)[:, None]
-        excess = np.maximum((positive - negative) @ masses, 0.0)
-        excess += unit * (2.0 * size + 8.0 * ((positive + negative) @ masses))
-        with np.errstate(divide="ignore"):
-            needed = np.where(spare > 0.0, excess / spare, np.inf)
-        return np.maximum(2.0 * unit, needed.max(axis=0))
-
-
-def _quotients(tops: Sequence[int], bottoms: Sequence[int]) -> list[float]:
-    """Quotients of integers of any size, each rounded once."""
-    return [top / bottom for top, bottom in zip(tops, bottoms, strict=True)]

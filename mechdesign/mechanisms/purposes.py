@@ -5,8 +5,13 @@ the other column. Both use free outputs, and look for posteriors in the same set
 information; only the cost of a posterior differs. Symbols are not merged into classes: what the
 promise cannot tell apart may differ in what it says of a query or of the task.
 
-This module has what both share: their names, the loop over margins until a channel passes the exact
-audit, and the entry of a purpose in the record of a channel.
+This module has what both share:
+
+- their names;
+- `first_verified`, the way from a solver to a channel. For each margin of the rules, the smallest
+  first, the caller's `solve` finds weights and posteriors inside the set by this margin, and
+  `Rules.rounded` makes integers of them. The first that pass the exact audit are returned;
+- `with_purpose`, which adds the figures of the purpose to the design and to its channel's record.
 """
 
 from __future__ import annotations

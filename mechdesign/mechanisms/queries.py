@@ -7,7 +7,13 @@ With the frequencies p (|X|,), the answers of the queries Q (m, |X|) are Q p. Fo
     prefix        (1, 0, 0), (1, 1, 0), (1, 1, 1)      the share up to each symbol
     ranges        those of prefix, and (0, 1, 0), (0, 1, 1), (0, 0, 1)
 
-`query_design` designs a channel for them.
+and a file with the query (1, 1, 0), where a symbol without a column counts as zero, is
+
+    query,1,2
+    up to two,1,1
+
+`queries_of` makes the `Queries` of an objective, `read_queries` those of a file. `query_design`
+designs a channel for them.
 """
 
 from __future__ import annotations

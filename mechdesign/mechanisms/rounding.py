@@ -1,17 +1,23 @@
 """From a float design to a channel of integers that is verified exactly, or to a refusal.
 
-`float_design` reads the design of a solver as a channel W(y|x) in floating point. Here rows become
-integers over 2^53 by largest remainders, and outputs that fail because of errors or the rounding
-are repaired one by one: a failing output y gets a tiny weight a_y on every row,
+`round_channel` works in these steps:
 
-    W'(y|x) = (1 - t) W(y|x) + a_y,    t = sum of the a_y,
+1. `float_design.read_design` makes of the solver's weights and posteriors a channel W(y|x) in
+   floating point.
+2. Its rows become integers over 2^53 by largest remainders (`_largest_remainders`). For example,
+   over 10 in the place of 2^53 the row (.26, .37, .37) is rounded down to 2, 3, 3; the missing 2 go
+   to the largest remainders .7 and .7, so the integers are 2, 4, 4.
+3. The exact audit decides. Where it fails, outputs that fail because of errors or the rounding are
+   repaired one by one: a failing output y gets a tiny weight a_y on every row,
 
-which moves its posterior towards P_X, hence its lifts towards 1, and leaves the posteriors of the
-others where they are. A notion that is convex in the posterior stays satisfied where it was. The
-exact audit decides about the result.
+       W'(y|x) = (1 - t) W(y|x) + a_y,    t = sum of the a_y,
 
-For example, over 10 in the place of 2^53 the row (.26, .37, .37) is rounded down to 2, 3, 3; the
-missing 2 go to the largest remainders .7 and .7, so the integers are 2, 4, 4.
+   which moves its posterior towards P_X, hence its lifts towards 1, and leaves the posteriors of
+   the others where they are. A notion that is convex in the posterior stays satisfied where it was.
+   Then steps 2 and 3 are repeated, with larger weights, until the audit passes or t is too large.
+
+`partition_channel` is for channels that publish the set of a symbol: these are integers as they
+are, and only audited.
 """
 
 from __future__ import annotations

@@ -3,9 +3,14 @@ promise.
 
 Every tree is one channel for the crossed columns, stratum by stratum
 (docs/explanation/rows-theory.md, proposition 3). The certified envelope of the crossed columns is
-therefore a bound for all mechanisms, trees or not. A relative promise is the ordinary one within
-each stratum; a total one measures lifts against P(s) of the whole table, which the demands of
-`auditing.demands` express.
+therefore a bound for all mechanisms, trees or not. `upper_bound` takes the strata by falling mass,
+each with its share of the time (`heaviest_first`):
+
+1. `crossed_rules` makes the table of the stratum, secrets by distinct rows, and the promise on it.
+   A relative promise is the ordinary one within each stratum; a total one measures lifts against
+   P(s) of the whole table, which the demands of `auditing.demands` express.
+2. `optimal` gives the proven share b_k of H(X | k) that can be kept, 1 where nothing is proven.
+3. The bound is sum_k P(k) b_k H(X | k) / H(X | K).
 
 For example, let men be 60 % of the table and have H(X | k) = 2.0 nats, of which 0.9 can be kept,
 and women 1.5 nats, of which nothing was proven in time. Then the bound is (0.6 * 2.0 * 0.9 + 0.4 *
@@ -74,10 +79,10 @@ def upper_bound(
 ) -> RowBound:
     """Search the crossed columns of every stratum until `end` (of `time.perf_counter`).
 
-    The bound is sum_k P(k) b_k H(X | k) / H(X | K), where b_k is the proven share of the stratum k,
-    and 1 where nothing was proven in time.
+    A stratum that there is no time for, or in which nothing is proven, counts with all that it has.
     """
     entropies = [_entropy(problem, stratum) for stratum in strata]
+    # P(k) H(X | k), whose sum is H(X | K).
     terms: list[float] = []
     for stratum, entropy_here in zip(strata, entropies, strict=True):
         terms.append(stratum.mass * entropy_here)

@@ -1,4 +1,9 @@
-"""Entropies in nats of released rows, in floating point; 0 log 0 counts as 0."""
+"""Entropies -sum p log p in nats of released rows, in floating point; 0 log 0 counts as 0.
+
+`row_entropies` and `column_entropies` take the entropy of each row or column of an array, as for
+H(Y | X) of a channel W(y|x). `conditional_entropy` is H(X | K) of a table, the unit in which kept
+information is told.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,17 @@
 """The smallest budget whose row channel keeps a share of the information (`--keep` with rows).
 
-A tree is not the best tree (docs/explanation/rows-theory.md, proposition 5), so what it keeps grows
-with the budget in the main and not at every step. The search by halves of `budget_scale` holds all
-the same: the answer keeps the share, and the budget below it was tried and kept less. That no
-channel of any kind keeps so much is proven only where the bound of the crossed columns says so.
+`keeping_rows` tries budgets by halves (`budget_scale`), each of them a whole design (`row_search`)
+with an equal share of the time. For example, a search for 60 % may try the budgets 1, 2 and 1.5,
+then 1.25, .., and end with 1.41, which kept 60.1 %, and 1.4, which kept 59.9 %.
 
-Each budget that is tried is a whole design (`row_search`) with an equal share of the time. For
-example, a search for 60 % may try the budgets 1, 2 and 1.5, then 1.25, .., and end with 1.41, which
-kept 60.1 %, and 1.4, which kept 59.9 %.
+A tree is not the best tree (docs/explanation/rows-theory.md, proposition 5), so what it keeps grows
+with the budget in the main and not at every step. The search by halves holds all the same: the
+answer keeps the share, and the budget below it was tried and kept less. That no channel of any kind
+keeps so much is proven only where the bound of the crossed columns says so; the largest such budget
+is told beside the answer.
+
+A budget is a notion: `at_epsilon` makes that of the requested kind for each epsilon, its two sides
+in the ratio of the request.
 """
 
 from __future__ import annotations

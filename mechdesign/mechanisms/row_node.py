@@ -10,9 +10,16 @@ channel W(y|x) for one of two objectives (proposition 5):
 - information: outputs are free, and I(X; Y) at the node is largest: the envelope of `solvers`; or
   I(T; Y) of a task T, where the node knows its law.
 
-It takes the first of these that keeps the bounds: the symbols as they are; the answer of the
-solver, as integers over 2^53 (`row_repair`); the symbols mixed with a constant as far as they need
-it; a constant. The last one always keeps them.
+It takes the first of these that keeps the bounds:
+
+1. the symbols as they are (`row_lifts.symbols_keep`);
+2. the answer of the solver, as integers over 2^53 (`row_repair`);
+3. the symbols mixed with a constant as far as they need it;
+4. a constant, which always keeps them.
+
+For example, two symbols of mass 1/2 with the lifts 1.5 and 0.5 of one secret, and 0.5 and 1.5 of
+another, cannot be released as they are within 0.75 and 1.25. The channel of least change releases
+each as the other in one of four cases: then all lifts are 1.5 * 3/4 + 0.5 / 4 = 1.25 or 0.75.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Integers next to a floating-point channel of a node, whose lifts keep the bounds.
 
-Rounding to integers over 2^53 and the tolerance of a solver can break a bound by a little. That is
-repaired output by output. Let y break a bound by the mass e, and let a constant output leave c of
-it. A weight a on every row of y adds a constant output to it, so the bound holds again once
+Rounding to integers over 2^53 (`rounded_rows`) and the tolerance of a solver can break a bound by a
+little. `repaired` mends that output by output. Let y break a bound by the mass e (`_excess`), and
+let a constant output leave c of it (`_room`). A weight a on every row of y adds a constant output
+to it, so the bound holds again once
 
     a c >= e.
 
 The weight is taken from all outputs in proportion, W becomes (1 - sum of a) W + a. That multiplies
-what the others break or spare by a factor, so that none of them begins to fail. For example, an
-output that is 1e-12 beyond a bound of which a constant spares 0.1 gets the weight 1e-11 (twice that
-in practice, for the rounding of the next round).
+what the others break or spare by a factor, so that none of them begins to fail. Then the rows are
+rounded and measured again. For example, an output that is 1e-12 beyond a bound of which a constant
+spares 0.1 gets the weight 1e-11 (twice that in practice, for the rounding of the next round).
 """
 
 from __future__ import annotations

@@ -1,7 +1,14 @@
 """What is asked of a row channel: the frozen `RowRequest`, and the check of a table against it.
 
 `rows.design_rows` makes one from its arguments, and `row_search` or `row_keeping` answers it. The
-table (`Records`) comes beside it, as it is the same for many requests.
+table (`Records`) comes beside it, as it is the same for many requests. For example, of a table with
+the groups of columns (sex), (education, occupation), (age),
+
+    RowRequest(LIP(0.5), given=1, order="best")
+
+releases the sex as it is and the two levels below it in the better order, with own symbols, within
+30 seconds. A request checks its own fields when it is made; `check_records` checks the table before
+the search begins.
 """
 
 from __future__ import annotations

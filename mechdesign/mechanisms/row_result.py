@@ -3,6 +3,13 @@
 `row_figures` makes a `RowDesign` once the exact audit has passed the channel, and `row_keeping`
 adds its messages. Kept shares are shares of H(X | K), the entropy of the released columns given
 those that are released as they are; entropies are in nats.
+
+A design has a `LevelSummary` for each level of its tree. For example, with own symbols,
+
+    LevelSummary(columns=("age",), truth={"age": 0.71}, constant={"age": 0.13}, kept=0.2, ..)
+
+says that 71 % of the ages are released unchanged, where the most frequent age in the place of all
+would leave 13 %, and that the level keeps 0.2 of H(X | K).
 """
 
 from __future__ import annotations

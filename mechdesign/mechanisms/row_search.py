@@ -3,12 +3,18 @@ other mechanism.
 
 `design_records` does, in this order:
 
-1. coarse trees show how the levels best share the budgets, and in which order (`row_splits`);
-2. the final tree is grown for the best split (`row_growth`) and audited exactly. One that fails the
-   audit is grown again with a distance from all bounds, so that nothing is returned that was not
-   verified;
-3. what any mechanism could keep is bounded (`row_bound`), and the figures are put together
-   (`row_figures`).
+1. `RowSearch.best_trial`: coarse trees show how the levels best share the budgets, and in which
+   order (`row_splits`);
+2. `RowSearch.verified`: the final tree is grown for the best split (`row_growth`) and audited
+   exactly. One that fails the audit is grown again with a distance from all bounds, so that nothing
+   is returned that was not verified;
+3. what any mechanism could keep is bounded (`row_bound`, `row_task_bound`), and the figures are put
+   together (`row_figures`).
+
+What a tree is worth in a trial is the kept share of the information, and with own symbols the share
+of unchanged cells besides: two thirds of its mean over the columns, and one third of the least of
+them. For example, a tree that keeps 0.5 and leaves 0.9 and 0.6 of two columns unchanged is worth
+0.5 + 2/3 * 0.75 + 1/3 * 0.6 = 1.2.
 
 Each step ends at a share of the time limit: of 30 seconds the trials have 6, the tree those until
 21, the bounds those until 26.4. docs/explanation/rows-theory.md has definitions and proofs.
@@ -36,7 +42,8 @@ from mechdesign.mechanisms.row_bound import RowProblem, upper_bound
 from mechdesign.mechanisms.row_budgets import Spending, Stratum, strata_of
 from mechdesign.mechanisms.row_entropy import conditional_entropy
 from mechdesign.mechanisms.row_figures import VerifiedTree, finished_design
-from mechdesign.mechanisms.row_growth import Grown, RowGrowth
+from mechdesign.mechanisms.row_grown import Grown
+from mechdesign.mechanisms.row_growth import RowGrowth
 from mechdesign.mechanisms.row_node import TRUTH
 from mechdesign.mechanisms.row_request import BEST, RowRequest, check_records
 from mechdesign.mechanisms.row_result import RowDesign

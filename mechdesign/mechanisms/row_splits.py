@@ -1,20 +1,22 @@
-"""How much of the budgets each level of a tree may use, and in which order the levels come: by
-trial.
+"""Trials of how much of the budgets each level of a tree may use, and in which order levels come.
 
-A split is a vector of shares; what a level may use is their running sum. No split is best for every
-table: the first level has most symbols to keep at one node, the last ones have many small nodes,
-and what a level leaves unused is there for those below it (`row_budgets`). So several are tried on
-coarse trees, which stop at a larger least mass, and the best one is refined share by share while
-there is time.
+A split is a vector of shares; what a level may use is their running sum. For example, the split (3,
+1) of two levels lets the first one use 3/4 of the budgets (c = 0.75, 1), and `spending_of` says the
+same as shares of what is left: 3/4, then all.
 
-With up to four levels the outputs of all but the last may then spend a share each of what is left:
-what an output leaves to the levels below is worth more where these have more to tell. The levels
-below are grown anew for every trial, and each output keeps the share that is worth most.
+No split is best for every table: the first level has most symbols to keep at one node, the last
+ones have many small nodes, and what a level leaves unused is there for those below it
+(`row_budgets`). `row_search` hands over the function that grows a coarse tree, one that stops at a
+larger least mass, and says what it is worth; then
 
-`row_search` calls `best_split` first, then `own_shares` with its answer; both are handed the
-function that grows a coarse tree and says what it is worth. For example, the split (3, 1) of two
-levels lets the first one use 3/4 of the budgets (c = 0.75, 1), and `spending_of` says the same as
-shares of what is left: 3/4, then all.
+1. `best_split` tries other orders of the levels with one split, if they are asked for;
+2. it tries the other `first_splits` in the best order, and the `neighbours` of the best of them,
+   with one share larger or smaller;
+3. with up to four levels `own_shares` lets the outputs of all but the last spend a share each of
+   what is left. What an output leaves to the levels below is worth more where these have more to
+   tell. The tree is grown anew for every trial, and each output keeps the share that is worth most.
+
+All of it ends where time is over, with the best trial so far.
 """
 
 from __future__ import annotations
@@ -111,8 +113,8 @@ def best_split(
     """The best trial of two or more levels before `end` (of `time.perf_counter`); the first one is
     always made.
 
-    With `orders` other orders of up to five levels are tried, first with the first split, the best
-    few with all.
+    With `orders` other orders of the levels are tried with the first split, and the best one with
+    all splits.
     """
 
     def trial(order: tuple[int, ...], split: Split) -> Trial:

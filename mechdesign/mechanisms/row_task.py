@@ -2,12 +2,14 @@
 
 An output of a node depends on T only through the true row x, so with weights of the rows P(x,
 prefix) the law of T there is sum_x P(x, prefix) P(t | x) (docs/explanation/rows-theory.md, 'Rows
-for a task'). Each node keeps most information about T, by the envelope of `solvers.task`; the sum
-over all nodes is I(T; Y | K).
+for a task'). For example, two rows of weight 0.3 and 0.1 with P(t | x) = 0.9 and 0.5 lead to the
+law (0.3 * 0.9 + 0.1 * 0.5) / 0.4 = 0.8. Each node keeps most information about T, by the envelope
+of `solvers.task`; the sum over all nodes is I(T; Y | K).
 
-`row_task` is called once for a design: it reads P(t | x) off a second count of the table's rows,
-with T in the place of the sensitive column. `row_growth` weighs these laws at every node and adds
-up what `kept_of_task` says; `row_task_bound` bounds what any channel could keep.
+1. `row_task` is called once for a design: it reads P(t | x) off a second count of the table's rows,
+   with T in the place of the sensitive column.
+2. `row_growth` weighs these laws at every node and adds up what `kept_of_task` says.
+3. `row_task_bound` bounds what any channel could keep.
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
 """A proven bound on what any mechanism could keep of a task under the same promise.
 
 As for information (`row_bound`), every tree is one channel for the crossed columns, stratum by
-stratum. There the largest I(T; Y) is H(T) minus the least mean entropy of the task after an output,
-which `solvers.task` bounds from below (docs/explanation/rows-theory.md, proposition 12).
+stratum. In the stratum k the largest I(T; Y) is H(T | k) minus the least mean entropy m_k of the
+task after an output, which `solvers.task` bounds from below (docs/explanation/rows-theory.md,
+proposition 12). So no channel keeps more, as a share of I(T; X | K), than
+
+    sum over k of P(k) min(I(T; X | k), H(T | k) - m_k) / I(T; X | K).
+
+`task_utility` adds this up, the heaviest strata first; a stratum that is not searched in time has
+its own I(T; X | k).
 """
 
 from __future__ import annotations

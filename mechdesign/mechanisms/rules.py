@@ -1,15 +1,20 @@
 """A promise as designers see it: its limits on posteriors, on merged sets of symbols, on integers.
 
-The same promise has three forms. A float design needs the set of private posteriors, a polytope or
-a convex set; merging needs a test of merged symbols; rounding needs the exact verdict on a channel
-of integers, and the weight that brings a failing output back.
+`Rules` have the same promise in three forms, which a mechanism asks for in the order of its work:
 
-It is about one table, or about several (`auditing.demands`): of several secrets, of the tables that
-earlier releases leave, with budgets of single symbols. `population` has the rules of a promise
-about a set of populations.
+1. `sets` tests merged symbols, for merging;
+2. `solver` finds the envelope over the private posteriors, a polytope (`posteriors`) or a convex
+   set (`convex_means`), shrunk by each of the `margins` in turn. Posteriors are over `reduced`,
+   classes of symbols that the promise cannot tell apart;
+3. `rounded` makes integers of a float design. It asks for the exact `verdict` on a channel, for the
+   `failing` outputs, and for the weight `needed` to bring one back.
 
-A mechanism asks them in the order of its work: `sets` for merging, `solver` for each of the
-`margins` in turn, `rounded` for its float design, which calls `verdict`, `failing` and `needed`.
+For example, LIP(log 1.25) on the counts ((3, 1), (1, 3)) allows posteriors with v_1 in [0.3, 0.7],
+merged sets with lifts from 0.8 to 1.25, and integers whose exact lifts lie there.
+
+The promise is about one table, or about several (`demands`): of several secrets, of the tables that
+earlier releases leave, with budgets of single symbols. `table_rules` makes the rules for either.
+`population` has the rules of a promise about a set of populations.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.merged_sets import MergedSets, Risk, merged_sets
 from mechdesign.mechanisms.other_method import envelope_by_any_method
-from mechdesign.mechanisms.posteriors import Rows, has_polytope, posteriors
+from mechdesign.mechanisms.posteriors import has_polytope, posteriors
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (
     LARGEST_MIXING,
@@ -52,6 +57,7 @@ from mechdesign.mechanisms.rounding import (
     round_channel,
 )
 from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
+from mechdesign.mechanisms.stacked_rows import StackedRows
 from mechdesign.mechanisms.stacked_sets import StackedSets
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -132,7 +138,7 @@ class Rules:
             # For averages there is no such formula: the next rounds of repair take ten times more.
             return np.full(len(failing), MEANS_FIRST)
         demands = self.demands or demands_of(self.joint, self.notion)
-        return Rows(demands, self.joint).needed(columns_of(rows, failing), UNIT)
+        return StackedRows(demands, self.joint).needed(columns_of(rows, failing), UNIT)
 
     @cached_property
     def reduced(self) -> Classes:
@@ -147,7 +153,7 @@ class Rules:
         return classes(self.joint, tables)
 
     @cached_property
-    def rows(self) -> Rows | None:
+    def rows(self) -> StackedRows | None:
         """All rows over the classes, where there are several tables."""
         if self.demands is None:
             return None
@@ -156,7 +162,7 @@ class Rules:
         for demand in self.demands:
             counts = added_columns(demand.counts, group)
             merged.append(replace(demand, counts=counts))
-        return Rows(merged, self.reduced.joint)
+        return StackedRows(merged, self.reduced.joint)
 
     @property
     def is_homogeneous(self) -> bool:
@@ -257,7 +263,7 @@ class Rules:
             return merged_sets(joint.p, self.notion.limits, risk)
         if joint is self.reduced.joint:
             return StackedSets(self.rows, joint)
-        return StackedSets(Rows(self.demands, joint), joint)
+        return StackedSets(StackedRows(self.demands, joint), joint)
 
     def rounded(self, weights: Array, points: Points) -> Rounded:
         """The channel of integers of a float design, verified."""

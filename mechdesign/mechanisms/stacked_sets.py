@@ -1,10 +1,13 @@
 """Merged sets of symbols, judged by a promise about several tables.
 
-A promise beside earlier releases holds for each direction u of their outputs (`posteriors`): the
-lift of s after u and a merged set T is L_s(T) / C(T), with L_s(T) = P(s, T, u) / P(s) and C(T) =
-P(T, u) summed over the members of T. The set is as risky as the worst of all these lifts. A table
-in which T has no mass says nothing about it. `rules` makes one for a table of symbols, or for one
-of classes.
+A promise beside earlier releases holds for each direction u of their outputs (`stacked_rows`). With
+L_s(T) = P(s, T | u) / P(s) and C(T) = P(T | u), which add up over the members of T, the lift of s
+after u and the set T is L_s(T) / C(T). For example, with L_s = (0.3, 0.1) and C = (0.2, 0.2) the
+single symbols have the lifts 1.5 and 0.5, and both together 0.4 / 0.4 = 1.
+
+A set is as risky as the worst of all these lifts: `omega` says by how many nats that is beyond its
+budget. A table in which T has no mass says nothing about it. `rules` makes one `StackedSets` for a
+table of symbols, or for one of classes.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from mechdesign.mechanisms.merged_sets import (
     MergedSets,
     rounding_slack,
 )
-from mechdesign.mechanisms.posteriors import Rows
+from mechdesign.mechanisms.stacked_rows import StackedRows
 from mechdesign.tables.joint import Joint
 from solvers import Array
 
@@ -27,10 +30,10 @@ from solvers import Array
 class StackedSets(MergedSets):
     """Merged sets of symbols judged by all rows of a promise about several tables.
 
-    `given_s` has L and C of a set (`posteriors.Rows`), which add up over its members.
+    `given_s` has L and C of a set (`StackedRows`), which add up over its members.
     """
 
-    def __init__(self, rows: Rows, joint: Joint) -> None:
+    def __init__(self, rows: StackedRows, joint: Joint) -> None:
         self._rows = rows
         self.p_x = joint.p_x
         self.given_s = np.vstack([rows.lift, rows.mass]) * joint.p_x
@@ -51,10 +54,10 @@ class StackedSets(MergedSets):
     def _used(self, given_s: Array) -> tuple[Array, NDArray[np.intp]]:
         """The largest log lift minus its budget, (k,), and the number of forbidden zero lifts."""
         rows = self._rows
-        # The rows of L come first, then those of C, one for each table; `rows.of` is the table
-        # of each row of L.
-        lift = given_s[: len(rows.of)]
-        mass = given_s[len(rows.of) :][rows.of]
+        # The rows of L come first, then those of C, one for each table: for every row of L the C
+        # of its table.
+        lift = given_s[: len(rows.table_of)]
+        mass = given_s[len(rows.table_of) :][rows.table_of]
         occurs = mass > 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(occurs, np.log(lift / mass), 0.0)

@@ -8,7 +8,7 @@ the second becomes several outputs, such as {b, c} and {c, d}, each drawn with s
 b, c or d.
 
 1. The sets come from subset merging with its repair (`merged_release`).
-2. `optimal.respond` solves every set; the whole is rounded and audited.
+2. `set_response.respond` solves every set; the whole is rounded and audited.
 3. The sets of some smaller budgets are tried, too, since a larger budget may merge other sets,
    within which less can be kept. Their channels keep the promise, and the best of all is returned.
 """
@@ -24,14 +24,15 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms.heuristic_options import RESPONSE, STANDARD, HeuristicOptions
+from mechdesign.mechanisms.incumbents import MERGING_SHARE
 from mechdesign.mechanisms.merged_release import marked, merging, partition_of
-from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.partitions import Merging
 from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search, utility_entropy
+from mechdesign.mechanisms.set_response import respond
 
 SMALLER_BUDGETS = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
 """Shares of the budget whose responses are tried, too: on 840 random designs the best of all

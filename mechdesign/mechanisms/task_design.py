@@ -2,9 +2,12 @@
 
 Under the chain T - X - Y the posterior of T given an output with posterior v = P(x | y) is B v,
 with B(t, x) = P(t | x). So I(T;Y) = H(T) - sum of t_k h(B v_k), where t_k are the probabilities of
-the outputs and h is the entropy. `task_joint` checks the table of the task, `solvers.task` finds
-the posteriors of least expected entropy with a bound, the channel is rounded and audited, and
-`task_figures` computes from its integers what it keeps.
+the outputs and h is the entropy. `for_task` designs in these steps:
+
+1. `task_joint` checks the table of the task against that of the promise;
+2. `solvers.task` finds the posteriors v_k of least expected entropy, with a bound, for one margin
+   after the other until the rounded channel passes the exact audit (`purposes.first_verified`);
+3. `task_figures` computes from the integers of the channel which share of I(T;X) it keeps.
 
 For example, two symbols of X with the same P(T | x) may be released as one and lose nothing of the
 task, though they lose information about X.

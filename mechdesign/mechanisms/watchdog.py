@@ -1,10 +1,16 @@
 """The heuristics of the watchdog: complete merging, subset merging and subset response (Zarrabian
 et al. 2023, Section 3).
 
-All publish harmless symbols as they are. Complete merging makes one output of all risky ones,
-subset merging several small sets (Algorithm 1, `partitions`), and subset response answers at random
-within these sets (Algorithm 2, `subset_response`). What is returned satisfies the notion, unless it
-was asked for as published.
+All publish harmless symbols as they are. They differ in the risky ones, say b, c, d, e beside the
+harmless a:
+
+    complete merging   one output of all                       a, {b, c, d, e}
+    subset merging     several small sets (Algorithm 1)        a, {b, c}, {d, e}
+    subset response    within each of these sets an output     a, and for {b, c} for example the
+                       at random (Algorithm 2)                 outputs b and {b, c}
+
+`merged_release` merges by the partitions of `partitions`, and `subset_response` responds. What is
+returned satisfies the notion, unless it was asked for as published.
 
 `HEURISTICS` has the three by name; designs call them with the `STANDARD` options, and `heuristic`
 with others.
