@@ -23,8 +23,9 @@ import numpy as np
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
-from mechdesign.jobs.column_plan import OutputColumn, Plan
+from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
+from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import (
     BadRecord,
     Codes,

@@ -30,7 +30,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
-from mechdesign.jobs.column_plan import ColumnGroup
+from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe

@@ -44,7 +44,8 @@ from mechdesign.formats.digests import RecordCensus, RowHasher
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
-from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
+from mechdesign.jobs.column_groups import ColumnGroup, private_columns
+from mechdesign.jobs.column_plan import Plan, make_plan
 from mechdesign.jobs.earlier_releases import EarlierReleases
 from mechdesign.jobs.entries import Entry, Use
 from mechdesign.jobs.file_run import FileRecipe, FileRun

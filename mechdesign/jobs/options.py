@@ -6,7 +6,7 @@ value. The public functions take their fields as keyword arguments, which the Ty
 type checkers, and `options_of` turns these into a `ReleaseOptions`.
 
 The checks need nothing but the options: types, values, and which of them contradict each other.
-Whether a column exists is asked when the header is known (`column_plan`).
+Whether a column exists is asked when the header is known (`column_refusals`).
 """
 
 from __future__ import annotations

@@ -18,9 +18,10 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
-from mechdesign.jobs.column_plan import OutputColumn, Plan
+from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Place, Recipe
 from mechdesign.jobs.record_identity import identified_records, record_name
 from mechdesign.leaks.order import Order

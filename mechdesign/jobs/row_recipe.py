@@ -19,7 +19,7 @@ from typing import Any
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.row_channel import INFORMATION, RowChannel
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.column_plan import ColumnGroup
+from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import (
