@@ -185,6 +185,24 @@ def release_file(
             raise Rehearsed(end.args[0], run.notices) from None
 
 
+def release_or_rehearse(
+    recipe: FileRecipe,
+    source: PathLike,
+    target: PathLike,
+    ledger: Ledger | PathLike | None,
+    sides: Sides,
+    files: FileOptions,
+) -> Released:
+    """Release one file, or see that it can be done if the ledger is that of a rehearsal."""
+    try:
+        return release_file(
+            recipe, source, target, ledger=ledger, sides=sides, files=files
+        )
+    except Rehearsed as end:
+        entry, notices = end.args
+        return recipe.rehearsed(entry, notices)
+
+
 def _first_half(progress: Progress | None) -> Progress | None:
     """The progress of hashing the input: it is read twice, to hash it and to write it."""
     if progress is None:
