@@ -32,7 +32,7 @@ from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.entries import Use
-from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options

@@ -29,7 +29,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.provisional_ledger import ProvisionalLedger
 from mechdesign.leaks.crossing import Crossing
 

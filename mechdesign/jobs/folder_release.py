@@ -16,7 +16,7 @@ nothing (`ProvisionalLedger`).
 4. The folder gets its name (`FolderStage.publish`).
 
 Whatever fails before step 4 removes the temporary folder and withdraws the entries; what the target
-held stays. A rehearsal (``--dry-run``) ends after step 3 and writes nothing.
+held stays. A rehearsal (``--dry-run``) ends after step 3 and leaves nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import EXISTS, PathLike, real_path
 from mechdesign.core.undoing import on_failure
 from mechdesign.formats.folders import files_of
-from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.folder_names import name_notes, output_names
 from mechdesign.jobs.folder_outputs import refuse_copies, refuse_telling_files
 from mechdesign.jobs.folder_stage import (

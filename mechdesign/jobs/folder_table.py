@@ -24,7 +24,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.options import ALL
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.writing import schema_of

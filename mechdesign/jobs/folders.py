@@ -13,16 +13,14 @@ from typing import Unpack
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import (
-    PathLike,
-)
+from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.folders import is_folder
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import is_url, local
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
-from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.folder_release import FolderRelease
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of

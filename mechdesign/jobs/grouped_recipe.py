@@ -19,7 +19,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.column_names import require_column
 from mechdesign.jobs.column_groups import ColumnGroup, in_table, private_columns
 from mechdesign.jobs.column_plan import Plan, make_plan
-from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.file_recipe import FileRecipe
 
 
 @dataclass(frozen=True, kw_only=True)
