@@ -149,10 +149,10 @@ class ChannelRecipe(KeyedRecipe):
         """How a table with this header is released through each channel."""
         plan = self.plan(header)
         uses: list[Use] = []
-        for channel, places in zip(self.channels, plan.inputs, strict=True):
+        for channel, numbers in zip(self.channels, plan.inputs, strict=True):
             use = Use(
                 channel=channel_digest(channel),
-                columns=tuple(header[at] for at in places),
+                columns=tuple(header[number] for number in numbers),
                 form=self.options.form,
                 changed=self.options.changed,
                 **asdict(self.options.rules),

@@ -154,9 +154,9 @@ def refuse_lookalikes(
     if options.into is None:
         # Appended words count as a difference here: job_code need not be a copy of job.
         pairs += lookalikes(kept, useful, exempt, endings=False)
-    for name, like in pairs:
-        kind = "sensitive" if like in private else "useful"
+    for name, protected in pairs:
+        kind = "sensitive" if protected in private else "useful"
         raise InputError(
-            f"the column {quoted(name)} looks like the {kind} column {quoted(like)} and would stay "
-            "in the output; leave it out (--drop), or keep it knowingly by its name (--keep)"
+            f"the column {quoted(name)} looks like the {kind} column {quoted(protected)} and would "
+            "stay in the output; leave it out (--drop), or keep it knowingly by its name (--keep)"
         )

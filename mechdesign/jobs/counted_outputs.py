@@ -117,7 +117,7 @@ def enter_counted(
         The places of both.
     """
     # The reading of earlier versions, whose entries have such names.
-    data = content.readings[-1].unordered
+    data_name = content.readings[-1].unordered
     time = datetime.now(UTC).isoformat(timespec="seconds")
     use = Use(
         channel=sha256(canonical(way).encode()).hexdigest(),
@@ -126,7 +126,7 @@ def enter_counted(
     )
     entry = Entry(
         id=token_hex(8),
-        drawn=(Drawn(use=use, job=f"data {data}", draw=0),),
+        drawn=(Drawn(use=use, job=f"data {data_name}", draw=0),),
         source=source,
         target=target,
         state=DONE,

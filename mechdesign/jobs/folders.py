@@ -63,8 +63,8 @@ def sanitise_path(
     target = local(target)
     if ledger is None and key_from is not None:
         raise InputError("--key-from is the key of a ledger: leave --insecure-seed out")
-    asked = options_of("sanitise_path", FileKeywords, options, ledger=ledger)
-    recipe = recipe_of(channels, asked)
+    release_options = options_of("sanitise_path", FileKeywords, options, ledger=ledger)
+    recipe = recipe_of(channels, release_options)
     sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
     files = FileOptions(
         text=text,

@@ -134,7 +134,7 @@ class Job:
     def _take_on(self, drawn: tuple[Drawn, ...]) -> None:
         """Use these draws from here on."""
         self.drawn = drawn
-        self.keys = tuple(self.ledger.key_of(one) for one in drawn)
+        self.keys = tuple(self.ledger.key_of(draw) for draw in drawn)
 
     def prepare(self, releases: Sequence[RecordedDraws]) -> None:
         """Give the draws, one for each use, the symbols that identified records were released

@@ -152,7 +152,7 @@ def _renamed(
         if entry.identity:
             variants = [bare[entry.identity]]
         comparisons = [likeness(new, old) for new in variants]
-        sharing = [one for one in comparisons if one.whole or one.certain]
+        sharing = [other for other in comparisons if other.whole or other.certain]
         if sharing:
             shared.append(entry)
             alike += sharing

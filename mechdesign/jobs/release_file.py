@@ -114,9 +114,9 @@ def sanitise_file(
     book = ledger
     if isinstance(ledger, Ledger):
         ledger = ledger.path
-    asked = options_of("sanitise_file", FileKeywords, options, ledger=ledger)
+    release_options = options_of("sanitise_file", FileKeywords, options, ledger=ledger)
     return release_file(
-        recipe_of(channel, asked),
+        recipe_of(channel, release_options),
         source,
         target,
         ledger=book,

@@ -166,7 +166,9 @@ class _ReleasedColumns:
                 continue
             own_type = None
             if schema is not None:
-                own_type = drawer.own_type(column, lambda at: schema.field(at).type)
+                own_type = drawer.own_type(
+                    column, lambda number: schema.field(number).type
+                )
             types[column.release] = own_type
             self.outputs.append(WrittenColumn(column.name, column.source, own_type))
         # One array of labels for the whole table; of text where the column has no type of its own.
@@ -188,7 +190,7 @@ class _ReleasedColumns:
         # A bad record is known by its place in the part; the caller needs that in the table.
         try:
             drawn = self._drawer.draw(
-                lambda at: batch.column(header[at]),
+                lambda number: batch.column(header[number]),
                 batch.num_rows,
                 first_row=first_row,
             )
