@@ -39,7 +39,7 @@ from mechdesign.frames.readings import (
     unstable_error,
 )
 from mechdesign.frames.spark_counts import partition_counts
-from mechdesign.jobs.column_plan import OutputColumn
+from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.leaks.evidence import LOOKED
 

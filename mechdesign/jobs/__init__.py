@@ -2,11 +2,12 @@
 
 The modules by what they do for that promise:
 
-- A file or folder is released: `folders`, `folder_stage`, `folder_table`, `folder_names`,
-  `release_file`, `file_run`, `vital_files`.
-- How a table is released, and what it draws: `recipe`, `keyed_recipe`, `channel_recipe`,
-  `row_recipe`, and their drawers `channel_drawer` and `row_drawer`; `column_plan`, `lookalikes` and
-  `disclosure_checks` decide what may stay in the output.
+- A file is released: `release_file`, `file_run`, `vital_files`. A folder: `folders`,
+  `folder_release`, `folder_stage`, `folder_outputs`, `folder_table`, `folder_names`.
+- How a table is released, and what it draws: `recipe`, `file_recipe`, `grouped_recipe`,
+  `keyed_recipe`, `channel_recipe`, `row_recipe`, and the drawers `channel_drawer` and `row_drawer`.
+- What may stay in the output: `column_plan` decides by the header, with `column_groups`,
+  `column_refusals`, `lookalikes` and `output_columns`; `disclosure_checks` by the data.
 - The same record gets the same draw, and none is drawn twice by mistake: `job` keeps the order of
   the steps. `draw_choice`, `earlier_releases`, `identified_symbols` and `renewed_identifiers` take
   the decisions, `ledger_notices` has their sentences. `record_identity` says what a record is;

@@ -1,10 +1,13 @@
 """Records without what identifies them, by which they are known under other identifiers.
 
-The hash of a bare record is that of its cells but for the identifying columns. `BareRecords` visits
-these hashes while a table is drawn, batch by batch, and gives their `BareContent`: what the ledger
-keeps of them with the release, and what `likeness` compares with earlier ones. It has two contents
-of a table: that of all records, to be kept, and for each channel that of the records whose
-identifiers are new, to be compared.
+The hash of a bare record is that of its cells but for the identifying columns. With the identifier
+``id``, the records ``17, clerk, Aby`` and ``18, clerk, Aby`` are the bare record ``clerk, Aby``
+twice: one hash with the count 2.
+
+`BareRecords` visits these hashes while a table is drawn, batch by batch, and gives their
+`BareContent`: what the ledger keeps of them with the release, and what `likeness` compares with
+earlier ones. It has two contents of a table: that of all records, to be kept, and for each channel
+that of the records whose identifiers are new, to be compared.
 
 A content is a sample, as for whole records (`formats.census`): the smallest hashes, each with the
 number of records that have it. Tables of few kinds of rows have the same numbers of each by chance;

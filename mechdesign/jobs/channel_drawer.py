@@ -23,8 +23,9 @@ import numpy as np
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
-from mechdesign.jobs.column_plan import OutputColumn, Plan
+from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
+from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import (
     BadRecord,
     Codes,
@@ -112,17 +113,17 @@ class ChannelDrawer(Drawer):
         """The arrow type of X where the released column can have it, else None for text."""
         if not self._releases_symbols:
             return None
-        kind = type_of(self.plan.origin(column))
-        if own_values(self.labels[column.release or (0, 0)], kind) is None:
+        arrow_type = type_of(self.plan.origin(column))
+        if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
             return None
-        return kind
+        return arrow_type
 
     def reads(self, schema: Any) -> tuple[list[str], list[str]]:
         """The columns to read as codes (the useful ones), and those to read as they are stored."""
         symbols: list[str] = []
-        for places in self.plan.inputs:
-            symbols += [self.header[at] for at in places]
-        identifiers = [self.header[at] for at in self.plan.identity]
+        for numbers in self.plan.inputs:
+            symbols += [self.header[number] for number in numbers]
+        identifiers = [self.header[number] for number in self.plan.identity]
         return symbols, identifiers
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
@@ -173,11 +174,13 @@ class ChannelDrawer(Drawer):
     def _symbols(self, column: Callable[[int], Any]) -> list[list[Encoded]]:
         """The cells of the useful columns, channel by channel."""
         symbols: list[list[Encoded]] = []
-        for release, places in zip(self._releases, self.plan.inputs, strict=True):
+        for release, numbers in zip(self._releases, self.plan.inputs, strict=True):
             cells: list[Encoded] = []
-            for part, at in enumerate(places):
-                name = self.header[at]
-                cells.append(encode_for(column(at), name, release.channel.useful, part))
+            for part, number in enumerate(numbers):
+                name = self.header[number]
+                cells.append(
+                    encode_for(column(number), name, release.channel.useful, part)
+                )
             symbols.append(cells)
         return symbols
 
@@ -197,10 +200,10 @@ def _protected_views(
     # Beside the released column X itself stays, so that a copy of it adds nothing.
     if options.into is not None:
         return views
-    for k, places in enumerate(plan.inputs):
+    for k, numbers in enumerate(plan.inputs):
         useful = channels[k].useful
-        for part, at in enumerate(places):
-            views[View(header[at])] = None
+        for part, number in enumerate(numbers):
+            views[View(header[number])] = None
             if any(useful.bins):
-                views[View(header[at], k)] = useful, part
+                views[View(header[number], k)] = useful, part
     return views

@@ -30,9 +30,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
-from mechdesign.jobs.column_plan import ColumnGroup
+from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.entries import Use
-from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
@@ -149,10 +149,10 @@ class ChannelRecipe(KeyedRecipe):
         """How a table with this header is released through each channel."""
         plan = self.plan(header)
         uses: list[Use] = []
-        for channel, places in zip(self.channels, plan.inputs, strict=True):
+        for channel, numbers in zip(self.channels, plan.inputs, strict=True):
             use = Use(
                 channel=channel_digest(channel),
-                columns=tuple(header[at] for at in places),
+                columns=tuple(header[number] for number in numbers),
                 form=self.options.form,
                 changed=self.options.changed,
                 **asdict(self.options.rules),

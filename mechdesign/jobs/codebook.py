@@ -1,7 +1,14 @@
 """The codebook of a release: a CSV file that says what the released labels mean.
 
 For the output y and each symbol x that can become it, a line has W(y|x), and P(x|y) by the theorem
-of Bayes: n(x) W(y|x) / sum over x' of n(x') W(y|x'), with the counts n of the table.
+of Bayes: n(x) W(y|x) / sum over x' of n(x') W(y|x'), with the counts n of the table. With 30 clerks
+and 10 nurses in the table, and a channel that moves one in four to the other label::
+
+    output,job,p_output_given_symbol,p_symbol_given_output
+    A,clerk,0.75,0.9
+    A,nurse,0.25,0.1
+    B,clerk,0.25,0.5
+    B,nurse,0.75,0.5
 """
 
 from __future__ import annotations
@@ -31,7 +38,7 @@ def codebook_text(channel: Channel) -> str:
     for label, (symbols, values) in zip(channel.outputs, columns, strict=True):
         posterior = [""] * len(symbols)
         if weights is not None:
-            # The numerators of Bayes; the denominator of the channel cancels.
+            # The numerators of Bayes, in integers; the denominator of the channel cancels.
             masses = [weights[x] * w for x, w in zip(symbols, values, strict=True)]
             total = sum(masses)
             # The table may have no record of any of these symbols: then there is no posterior.

@@ -3,16 +3,14 @@
 An output is closed by default: it holds the released columns and nothing else, for every other
 column may undo the promise. Others stay if they are asked for, by name or all at once
 (`kept_columns`, the one place of this decision). Sensitive columns must not stay, nor columns that
-nobody named and whose names look like theirs (`lookalikes`).
+nobody named and whose names look like theirs.
 
-`make_plan` first refuses names and roles that do not fit the header, then settles what stays, and
-lays the output out. For a channel that replaces ``job`` and protects ``sex``, and the header ``id,
-job, sex, age``, the option ``--keep age`` gives the columns ``job`` (source 1, release (0, 0): the
-first column of the first releasable) and ``age`` (source 3, no release); ``--keep sex`` is refused.
-
-Three names go through all functions: `useful` are the columns that are replaced, `private` the
-sensitive ones, and `kept` those that stay as they are. All are names in the table, which `renamed`
-of the options derives from those of the channel.
+`make_plan` translates the columns of each releasable to their names in the table
+(`column_groups`), refuses names and roles that do not fit the header (`column_refusals`), settles
+what stays, and lays the output out (`output_columns`). For a channel that replaces ``job`` and
+protects ``sex``, and the header ``id, job, sex, age``, the option ``--keep age`` gives the columns
+``job`` (source 1, release (0, 0): the first column of the first releasable) and ``age`` (source 3,
+no release); ``--keep sex`` is refused.
 """
 
 from __future__ import annotations
@@ -21,52 +19,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.core.errors import InputError
-from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.column_names import require_column
-from mechdesign.jobs.lookalikes import lookalikes
-from mechdesign.jobs.options import ALL, ReleaseOptions
-
-
-@dataclass(frozen=True)
-class ColumnGroup:
-    """The columns that one releasable releases together, by the names that it has for them.
-
-    `sensitive` is None where it does not say which columns are. A `merged` group becomes one column
-    of labels, under the names joined with commas; of others each column has one in the output,
-    unless `merged_parts` says which columns become one. `given` columns are released as they are.
-    `names` are those of the released columns; by default they have the names of what they replace.
-    """
-
-    columns: tuple[str, ...]
-    sensitive: tuple[str, ...] | None
-    merged: bool = False
-    merged_parts: tuple[tuple[str, ...], ...] = ()
-    given: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-
-    @property
-    def parts(self) -> tuple[tuple[str, ...], ...]:
-        """For each released column the columns that it takes the place of."""
-        if self.merged_parts:
-            return self.merged_parts
-        if self.merged:
-            return (self.columns,)
-        return tuple((name,) for name in self.columns)
-
-
-@dataclass(frozen=True)
-class OutputColumn:
-    """A column of the output.
-
-    `source` is the number of the input column that stays or is replaced (None: it is added),
-    `release` the numbers of the releasable and of its released column, its *part* (None: it stays
-    as it is).
-    """
-
-    name: str
-    source: int | None
-    release: tuple[int, int] | None = None
+from mechdesign.core.wording import listed
+from mechdesign.jobs.column_groups import ColumnGroup, in_table, private_columns
+from mechdesign.jobs.column_refusals import (
+    refuse_lookalikes,
+    refuse_private,
+    refuse_two_roles,
+    refuse_unknown_names,
+    require_named_columns,
+    useful_columns,
+)
+from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.output_columns import OutputColumn, output_columns
 
 
 @dataclass(frozen=True)
@@ -122,29 +86,24 @@ def make_plan(
         If a column is missing or named twice, is protected and would stay, or cannot get its name.
     """
     # Names first, so that each later refusal is about a column that exists.
-    _refuse_unknown_names(groups, options)
-    inputs = [_in_table(group.columns, options) for group in groups]
-    useful = _useful_columns(inputs, header)
+    refuse_unknown_names(groups, options)
+    inputs = [in_table(group.columns, options) for group in groups]
+    useful = useful_columns(inputs, header)
     private = private_columns(groups, options)
-    for name in useful:
-        if name in private:
-            raise InputError(
-                f"the column {quoted(name)} cannot be sensitive and useful at once"
-            )
-    _require_named_columns(useful, private, header, options)
+    refuse_two_roles(useful, private)
+    require_named_columns(useful, private, header, options)
 
     kept = kept_columns(header, useful, options)
     if not options.keep_sensitive:
-        _refuse_private(kept, private, options)
+        refuse_private(kept, private, options)
     given: list[str] = []
     for group in groups:
-        given += _in_table(group.given, options)
+        given += in_table(group.given, options)
     # A copy of a given column tells what is released in any case.
     hidden = [name for name in useful if name not in given]
-    _refuse_lookalikes(kept, hidden, private, [*given, *options.kept], options)
+    refuse_lookalikes(kept, hidden, private, [*given, *options.kept], options)
 
-    columns = _layout(header, kept, groups, inputs, options)
-    _refuse_replaced(options.kept, columns)
+    columns = output_columns(header, kept, groups, inputs, options)
     protected = {*private, *options.correlated}
     return Plan(
         inputs=tuple(_places(names, header) for names in inputs),
@@ -175,160 +134,9 @@ def kept_columns(
     return kept
 
 
-def private_columns(
-    groups: Sequence[ColumnGroup], options: ReleaseOptions
-) -> list[str]:
-    """The sensitive columns of all groups, by their names in the table."""
-    names: dict[str, None] = {}
-    for group in groups:
-        names.update(dict.fromkeys(_in_table(group.sensitive or (), options)))
-    return list(names)
-
-
 def _places(names: Sequence[Any], header: Sequence[Any]) -> tuple[int, ...]:
     """The numbers of columns in the table."""
     return tuple(header.index(name) for name in names)
-
-
-def _in_table(names: Sequence[str], options: ReleaseOptions) -> tuple[str, ...]:
-    """Columns of a releasable, by their names in the table."""
-    return tuple(options.renamed.get(name, name) for name in names)
-
-
-def _refuse_unknown_names(
-    groups: Sequence[ColumnGroup], options: ReleaseOptions
-) -> None:
-    """Refuse to rename columns that no group has."""
-    names: dict[str, None] = {}
-    for group in groups:
-        names.update(dict.fromkeys(group.columns))
-        names.update(dict.fromkeys(group.sensitive or ()))
-    unknown = [name for name in options.renamed if name not in names]
-    if not unknown:
-        return
-    if len(groups) == 1:
-        raise InputError(
-            f"the channel has no column {listed(unknown)} to rename (its columns: "
-            f"{listed(list(names))})"
-        )
-    raise InputError(
-        f"the channels have no column {listed(unknown)} to rename (their columns: "
-        f"{listed(list(names))})"
-    )
-
-
-def _useful_columns(
-    inputs: Sequence[tuple[str, ...]], header: Sequence[Any]
-) -> list[str]:
-    """The columns that are released, all of which must be there, and be different ones."""
-    useful: list[str] = []
-    for names in inputs:
-        useful += names
-    for name in useful:
-        require_column(name, header)
-    # Two columns of one channel under one name come from renaming; of two channels, from a choice
-    # of the user, so these have another message.
-    for names in inputs:
-        if len(set(names)) < len(names):
-            raise InputError(
-                f"one column of the file cannot stand for two of the channel ({listed(names)})"
-            )
-    for name in useful:
-        if useful.count(name) > 1:
-            raise InputError(
-                f"two channels release the column {quoted(name)}: together they would tell more of "
-                "a record than either promises; use one of them"
-            )
-    return useful
-
-
-def _require_named_columns(
-    useful: Sequence[str],
-    private: Sequence[str],
-    header: Sequence[Any],
-    options: ReleaseOptions,
-) -> None:
-    """Refuse options that name a column which is not there, or which cannot have that role."""
-    # A sensitive column of the channel need not be in the table, unless the user says what it is
-    # called there.
-    renamed = [name for name in private if name in options.renamed.values()]
-    for name in (*options.correlated, *renamed):
-        require_column(name, header)
-    for name in options.identifiers:
-        require_column(name, header)
-        if name in useful or name in private:
-            raise InputError(
-                f"the column {quoted(name)} is useful or sensitive and cannot identify records"
-            )
-    for name in (*options.drop, *options.kept):
-        require_column(name, header)
-    if ALL in options.keep and ALL in header:
-        raise InputError(
-            f"a column of the table is called {quoted(ALL)}, which asks for every column here; "
-            "rename it, or name the columns to keep"
-        )
-    for name in options.kept:
-        if name in options.drop:
-            raise InputError(
-                f"the column {quoted(name)} cannot be kept (--keep) and left out (--drop) at once"
-            )
-    if options.into is None:
-        for name in options.drop:
-            if name in useful:
-                raise InputError(
-                    f"the column {quoted(name)} is released and cannot be left out (--drop)"
-                )
-
-
-def _refuse_private(
-    kept: Sequence[Any], private: Sequence[str], options: ReleaseOptions
-) -> None:
-    """Refuse that a sensitive or correlated column stays."""
-    for kind, names in (("sensitive", private), ("correlated", options.correlated)):
-        left = [name for name in names if name in kept]
-        if left:
-            raise InputError(
-                f"the {kind} column {listed(left)} would stay in the output; leave it out "
-                "(--drop), or keep it knowingly (--keep-sensitive)"
-            )
-
-
-def _refuse_lookalikes(
-    kept: Sequence[Any],
-    useful: Sequence[str],
-    private: Sequence[str],
-    open_columns: Sequence[str],
-    options: ReleaseOptions,
-) -> None:
-    """Refuse kept columns whose names look like that of a private or a useful one.
-
-    Columns that the user named are exempt, and so are the `open_columns`, whose values are in the
-    output in any case.
-    """
-    exempt = [*useful, *private, *options.correlated, *open_columns]
-    pairs: list[tuple[Any, Any]] = []
-    if not options.keep_sensitive:
-        pairs += lookalikes(kept, private, exempt)
-    if options.into is None:
-        # Appended words count as a difference here: job_code need not be a copy of job.
-        pairs += lookalikes(kept, useful, exempt, endings=False)
-    for name, like in pairs:
-        kind = "sensitive" if like in private else "useful"
-        raise InputError(
-            f"the column {quoted(name)} looks like the {kind} column {quoted(like)} and would stay "
-            "in the output; leave it out (--drop), or keep it knowingly by its name (--keep)"
-        )
-
-
-def _refuse_replaced(kept: Sequence[str], columns: Sequence[OutputColumn]) -> None:
-    """Refuse to keep a column in whose place a column of another name is released."""
-    names = {column.name for column in columns}
-    for name in kept:
-        if name not in names:
-            raise InputError(
-                f"the column {quoted(name)} cannot be kept (--keep): the channel releases it as "
-                "part of another column; leave the option out"
-            )
 
 
 def _notices(
@@ -350,103 +158,3 @@ def _notices(
             "but together they can tell more than either"
         )
     return notices
-
-
-def _layout(
-    header: Sequence[Any],
-    kept: Sequence[Any],
-    groups: Sequence[ColumnGroup],
-    inputs: Sequence[tuple[str, ...]],
-    options: ReleaseOptions,
-) -> tuple[OutputColumn, ...]:
-    """The kept columns in their order; the released ones in the place of what they replace, or
-    added at the end.
-
-    `inputs` has the columns of each group, by their names in the table.
-    """
-    # Of each group and each of its parts: the columns that it replaces, and the name that it gets.
-    parts: list[list[tuple[str, ...]]] = []
-    released: list[tuple[str, ...]] = []
-    for group in groups:
-        replaced = [_in_table(part, options) for part in group.parts]
-        parts.append(replaced)
-        released.append(_released_names(group, replaced, options))
-    added = options.added(len(groups))
-    if added is None:
-        columns = _replaced(header, kept, parts, released)
-    else:
-        columns = _appended(header, kept, released, added)
-    output = [column.name for column in columns]
-    for column in columns:
-        if column.release is not None and output.count(column.name) > 1:
-            raise InputError(
-                f"the file has another column {quoted(column.name)}, the name of the released one; "
-                "rename it"
-            )
-    return tuple(columns)
-
-
-def _released_names(
-    group: ColumnGroup, replaced: Sequence[tuple[str, ...]], options: ReleaseOptions
-) -> tuple[str, ...]:
-    """Names of the released columns of a group."""
-    if group.names:
-        return _in_table(group.names, options)
-    names: list[Any] = []
-    for columns in replaced:
-        # Of one column the name as it is, which may be no text in a frame.
-        if len(columns) == 1:
-            names.append(columns[0])
-        else:
-            names.append(",".join(map(str, columns)))
-    return tuple(names)
-
-
-def _replaced(
-    header: Sequence[Any],
-    kept: Sequence[Any],
-    parts: Sequence[Sequence[tuple[str, ...]]],
-    released: Sequence[tuple[str, ...]],
-) -> list[OutputColumn]:
-    """Every released column in the place of the first column that it replaces.
-
-    In ``id, age, job, sex`` a part that merges ``job`` and ``age`` stands where ``job`` was.
-    """
-    replacements: dict[Any, OutputColumn] = {}
-    for number, names in enumerate(released):
-        for part, name in enumerate(names):
-            first = parts[number][part][0]
-            source = header.index(first)
-            replacements[first] = OutputColumn(name, source, (number, part))
-    columns: list[OutputColumn] = []
-    stays = set(kept)
-    for source, name in enumerate(header):
-        if name in replacements:
-            columns.append(replacements[name])
-        elif name in stays:
-            columns.append(OutputColumn(name, source))
-    return columns
-
-
-def _appended(
-    header: Sequence[Any],
-    kept: Sequence[Any],
-    released: Sequence[tuple[str, ...]],
-    added: Sequence[tuple[str, ...]],
-) -> list[OutputColumn]:
-    """The released columns under their `added` names, after all others."""
-    if [len(names) for names in added] != [len(names) for names in released]:
-        wanted: list[str] = []
-        for names in released:
-            wanted += [f"one for {quoted(name)}" for name in names]
-        raise InputError(
-            f"give a name for every column that is added: {', '.join(wanted)}"
-        )
-    columns: list[OutputColumn] = []
-    for source, name in enumerate(header):
-        if name in kept:
-            columns.append(OutputColumn(name, source))
-    for number, names in enumerate(added):
-        for part, name in enumerate(names):
-            columns.append(OutputColumn(name, None, (number, part)))
-    return columns

@@ -1,8 +1,14 @@
 """Releases of which nothing is drawn: the ledger counts their possible outputs.
 
-Whatever the value of one individual, the outputs of several such releases together are at most the
-product of their numbers (Farokhi 2019, Theorem 6); the logarithm of the product to base 2 is what
-they tell in bits. The same release of the same records tells nothing new.
+Whatever the value of one individual, several such releases together have at most as many possible
+outputs as the product of their numbers (Farokhi 2019, Theorem 6); the logarithm of the product to
+base 2 is what they tell in bits. An individual that takes part in k answers of one release counts
+with its k-th power. For example, salaries in 16 cells and, later, in 10 other cells tell at most
+log2(160) = 7.33 bits of one salary. The same release of the same records tells nothing new.
+
+`enter_counted` enters such a release, and finds those of the same records before it;
+`column_totals` adds them up, column by column. Releases that draw are left to the joint budget
+(`drawn_uses`).
 """
 
 from __future__ import annotations
@@ -111,7 +117,7 @@ def enter_counted(
         The places of both.
     """
     # The reading of earlier versions, whose entries have such names.
-    data = content.readings[-1].unordered
+    data_name = content.readings[-1].unordered
     time = datetime.now(UTC).isoformat(timespec="seconds")
     use = Use(
         channel=sha256(canonical(way).encode()).hexdigest(),
@@ -120,7 +126,7 @@ def enter_counted(
     )
     entry = Entry(
         id=token_hex(8),
-        drawn=(Drawn(use=use, job=f"data {data}", draw=0),),
+        drawn=(Drawn(use=use, job=f"data {data_name}", draw=0),),
         source=source,
         target=target,
         state=DONE,

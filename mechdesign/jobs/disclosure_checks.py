@@ -1,7 +1,8 @@
 """Checks that neither the kept columns nor the order of the records disclose what is released.
 
-A kept column that copies the useful column, whatever its name, voids the promise. So does an order
-of the records that tells symbols by their place. Both are measured on the data while they stream
+A kept column that copies the useful column, whatever its name, voids the promise: the code of a
+job beside the released job, say. So does an order of the records that tells symbols by their place:
+a file that was sorted by job. Both are measured on the data while they stream
 past, by the tests in `leaks`:
 
 - `Twins` compares each kept column, and each pair of them, with each protected view (`View`): a

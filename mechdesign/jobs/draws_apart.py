@@ -129,11 +129,11 @@ class _ReleasedRecords:
         for old in before:
             if self._bare_groups.get(old.id) != group:
                 continue
-            one = likeness(new, self._bare[old.id])
+            comparison = likeness(new, self._bare[old.id])
             # Different people may look the same: a part counts only where chance is out of the
             # question, and all rows together always.
-            if one.whole or one.certain:
-                alike.append(one)
+            if comparison.whole or comparison.certain:
+                alike.append(comparison)
         return share_of(new, alike)
 
 
@@ -153,7 +153,7 @@ def _groups(hashes: Mapping[str, Hashes]) -> dict[str, int]:
     # All hashes in one array, each with the place of the data set that owns it.
     count = len(hashes)
     values = np.concatenate([*hashes.values()])
-    owners = np.repeat(np.arange(count), [len(own) for own in hashes.values()])
+    owners = np.repeat(np.arange(count), [len(owned) for owned in hashes.values()])
     # Sorted, equal hashes are neighbours. A link from each to the next is enough: the chain of all
     # owners of a hash has the same component as the links of all their pairs.
     order = np.argsort(values, kind="stable")

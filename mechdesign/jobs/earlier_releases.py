@@ -226,5 +226,5 @@ def count_other_draws(runs: Sequence[Entry], drawn: Mapping[str, Drawn]) -> int:
         for old in entry.drawn:
             if old.use.channel in drawn:
                 draws.add((old.job, old.draw))
-    own = {(mine.job, mine.draw) for mine in drawn.values()}
-    return len(draws - own)
+    own_draws = {(mine.job, mine.draw) for mine in drawn.values()}
+    return len(draws - own_draws)

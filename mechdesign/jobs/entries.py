@@ -3,7 +3,12 @@
 An `Entry` has one `Drawn` for each channel of the release: how the channel was used (`Use`), and
 which draw it was. A job enters it as `FINISHING` when the data are on disk, and once more as `DONE`
 when all files have their names. So `FINISHING` in a ledger at rest is a run that was killed in
-between.
+between. In part, an entry with one channel is::
+
+    {"target": "/data/out.csv", "state": "done", "records": 1000, "identity": [],
+     "output": "9f86..", "unordered": "3b1c..",
+     "drawn": [{"use": {"channel": "52ab..", "columns": ["job"], "form": "label"},
+                "job": "rows 5f0c..", "draw": 0}]}
 """
 
 from __future__ import annotations
@@ -98,7 +103,8 @@ class Entry(Record):
 
     def same_release(self, other: Entry) -> bool:
         """Whether both write the same bytes."""
-        # The input, the random numbers, and whatever else decides which bytes are written.
+        # The input, the random numbers, and whatever else decides which bytes are written. Neither
+        # place nor time nor version does, and the caller has asked for the releases to one place.
         return (
             self.file == other.file
             and self._draws() == other._draws()

@@ -16,7 +16,6 @@ steps and what the ledger enters (`write_file`), with these methods of the run:
 # pyarrow tells too little of its types for the strict mode.
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -33,82 +32,43 @@ from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.opening import CUT, Batch, Source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.column_plan import Plan
-from mechdesign.jobs.entries import Entry, Settings
+from mechdesign.jobs.entries import Settings
+from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.lookalikes import refuse_inner
 from mechdesign.jobs.options import FileOptions
-from mechdesign.jobs.recipe import Drawer, Recipe
-from mechdesign.jobs.results import Applied, Released
+from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.results import Applied
 from mechdesign.jobs.shuffling import shuffle_file
 from mechdesign.jobs.side_files import Sides
 from mechdesign.jobs.target import Target
 from mechdesign.jobs.writing import FileFormat, schema_of, write_release
-from mechdesign.leaks.crossing import Crossing
 from mechdesign.release.first_symbols import REMEMBERED
 from mechdesign.release.spellings import TWO_SPELLINGS
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileRecipe(Recipe):
-    """A recipe that files and folders can be released by."""
-
-    @property
-    def codebook_note(self) -> str | None:
-        """What to see to before a codebook is published."""
-        return None
-
-    @abstractmethod
-    def check_sides(self, sides: Sides) -> None:
-        """Raise InputError if one of these files does not go with the release."""
-
-    @abstractmethod
-    def write_file(self, run: FileRun, ledger: Ledger | None) -> Released:
-        """Release a file, entered in the ledger if there is one."""
-
-    def rehearsed(self, entry: Entry, notices: tuple[str, ...]) -> Released:
-        """What a rehearsal reports that ended at the entry in the ledger."""
-        columns = [name for drawn in entry.drawn for name in drawn.use.columns]
-        return Applied(
-            entry.records, tuple(columns), entry.output or "", notices=notices
-        )
-
-    def for_folder(self) -> FileRecipe:
-        """The recipe for the files of one folder, which it may add up."""
-        return self
-
-    @abstractmethod
-    def split_warning(
-        self, crossing: Crossing, names: Sequence[str], *, looks: int
-    ) -> str | None:
-        """Why the files `names` that records are in tell of a released column, if they do.
-
-        `crossing` has how often each of its symbols was released in each file; `looks` is the
-        number of such columns.
-        """
-
-    def folder_result(
-        self,
-        results: Sequence[Any],
-        sha256: str,
-        *,
-        already: bool,
-        notices: tuple[str, ...],
-    ) -> Released:
-        """What the files of a folder report together."""
-        return replace(
-            results[0],
-            records=sum(result.records for result in results),
-            sha256=sha256,
-            already=already,
-            notices=notices,
-        )
 
 
 @dataclass
 class FileRun:
     """A file whose input is open and whose columns are planned.
 
-    `folder` is where temporary files go: that of the target, if it is a file.
+    Attributes
+    ----------
+    recipe : FileRecipe
+        What it is released by.
+    guarded : GuardedInput
+        The input with its hash, by which a change while it is read is noticed.
+    table : Source
+        The same input, open as a table.
+    target : path
+        Where the output goes, in the given `format`.
+    folder : Path or None
+        Where temporary files go: the folder of the target, if that is a file.
+    sides : Sides
+        The files that go with the output.
+    files : FileOptions
+        How files are read and written.
+    plan : Plan
+        What becomes of each column.
     """
 
     recipe: FileRecipe

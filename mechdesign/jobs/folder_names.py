@@ -60,10 +60,10 @@ def name_notes(
     """
     columns = _partition_columns(names)
     protected = [*recipe.useful_columns, *recipe.private_columns]
-    for name, like in lookalikes(columns, protected, exempt=()):
+    for name, column in lookalikes(columns, protected, exempt=()):
         raise InputError(
             f"the names of folders hold {quoted(name)}, which looks like the column "
-            f"{quoted(like)}, and would stay: arrange the files in another way"
+            f"{quoted(column)}, and would stay: arrange the files in another way"
         )
     if not columns and len(names) == 1:
         return ()

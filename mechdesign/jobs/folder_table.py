@@ -24,7 +24,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.text_options import TextOptions
-from mechdesign.jobs.file_run import FileRecipe
+from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.options import ALL
 from mechdesign.jobs.recipe import Drawer
 from mechdesign.jobs.writing import schema_of
@@ -95,7 +95,7 @@ class _JoinedTable:
         for batch in table.batches(encode=encoded, read=stored):
             # Drawing counts the symbols, and puts them in their order.
             drawer.draw(
-                lambda at, batch=batch: batch.column(header[at]),
+                lambda number, batch=batch: batch.column(header[number]),
                 batch.num_rows,
                 first_row=self._records,
             )
@@ -124,13 +124,13 @@ class _JoinedTable:
         if not self._drawer.recipe.draws:
             return
         useful = self._drawer.plan.inputs
-        for number, places in enumerate(useful):
+        for k, numbers in enumerate(useful):
             # A contingency table with a row for each file and a column for each symbol.
-            table = np.array([counts[number] for counts in self._symbol_counts])
+            table = np.array([counts[k] for counts in self._symbol_counts])
             files, symbols = np.nonzero(table)
             evidence = log_evidence(files, symbols, table[files, symbols])
             if decisive(evidence, len(useful)):
-                names = ",".join(str(self._drawer.header[at]) for at in places)
+                names = ",".join(str(self._drawer.header[number]) for number in numbers)
                 raise InputError(
                     f"the names of the files tell of {quoted(names)}: its symbols differ from "
                     "file to file more than by chance; arrange them in another way, or keep this "

@@ -58,7 +58,7 @@ from mechdesign.jobs.identified_symbols import IdentifiedRecords
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE
 from mechdesign.jobs.recipe import RecordedDraws
-from mechdesign.jobs.renewed_identifiers import Wanted, notices_of_renewed
+from mechdesign.jobs.renewed_identifiers import ReleaseAtHand, notices_of_renewed
 from mechdesign.jobs.target import Target
 from mechdesign.release.draws import Key
 
@@ -134,7 +134,7 @@ class Job:
     def _take_on(self, drawn: tuple[Drawn, ...]) -> None:
         """Use these draws from here on."""
         self.drawn = drawn
-        self.keys = tuple(self.ledger.key_of(one) for one in drawn)
+        self.keys = tuple(self.ledger.key_of(draw) for draw in drawn)
 
     def prepare(self, releases: Sequence[RecordedDraws]) -> None:
         """Give the draws, one for each use, the symbols that identified records were released
@@ -310,8 +310,8 @@ class Job:
             # What was forgotten of so many identifiers would count as new.
             if release.earlier.full:
                 continue
-            wanted = Wanted(drawn, self.identity, content, self._choice.file)
-            of_channel = notices_of_renewed(db, self.ledger, wanted, bare.new(k))
+            at_hand = ReleaseAtHand(drawn, self.identity, content, self._choice.file)
+            of_channel = notices_of_renewed(db, self.ledger, at_hand, bare.new(k))
             # Several channels may give the same notice.
             notices |= dict.fromkeys(of_channel)
         return tuple(notices)
@@ -329,39 +329,41 @@ class Job:
         All checks and the entry are one transaction, so a kill leaves either all of it in the
         ledger or nothing.
         """
+        identified = self._identified(releases)
         with self.ledger.changing() as db:
             # Another process may have released something since this job looked. From here to the
             # end of the transaction no other process can, so the checks of `met` and `renewed` are
             # made once more before anything is entered.
-            entries = self.ledger.releases(db)
-            if content is not None:
-                if self._draws_of_another_job(entries, content) is not None:
-                    raise InputError(RELEASED_MEANWHILE)
-                self._earlier(db, entries, content)
-            identified = self._identified(releases)
-            for records in identified:
-                records.refuse_other_spellings(db)
-            if content is not None and not self._choice.fresh_draw:
-                for records in identified:
-                    records.refuse_renamed(db, entries, content, self._choice)
-            if content is not None and bare is not None:
-                self._refuse_renewed_meanwhile(db, content, bare, releases)
-            last = self.ledger.last_of(db, entry.target)
-            if (
-                last is not None
-                and last.state == FINISHING
-                and last.same_release(entry)
-            ):
-                # Killed at this point, it was going to write the same bytes. In one transaction
-                # with the new entry, the release counts once at any time.
-                self.ledger.take_over(db, last, entry)
-                self._continued = last
+            self._check_again(db, content, releases, bare, identified)
+            self._take_over_killed(db, entry)
             # First the entry: a rehearsal ends here, after all checks and before anything is kept.
             self.ledger.enter(db, entry, content)
             if bare is not None:
                 self.ledger.remember_bare(db, entry, bare.content.to_bytes())
             for records in identified:
                 records.remember(db, entry)
+
+    def _check_again(
+        self,
+        db: Connection,
+        content: Content | None,
+        releases: Sequence[RecordedDraws],
+        bare: BareRecords | None,
+        identified: Sequence[IdentifiedRecords],
+    ) -> None:
+        """Refuse what `met`, `renewed` and the symbols of identified records forbid by now."""
+        entries = self.ledger.releases(db)
+        if content is not None:
+            if self._draws_of_another_job(entries, content) is not None:
+                raise InputError(RELEASED_MEANWHILE)
+            self._earlier(db, entries, content)
+        for records in identified:
+            records.refuse_other_spellings(db)
+        if content is not None and not self._choice.fresh_draw:
+            for records in identified:
+                records.refuse_renamed(db, entries, content, self._choice)
+        if content is not None and bare is not None:
+            self._refuse_renewed_meanwhile(db, content, bare, releases)
 
     def _refuse_renewed_meanwhile(
         self,
@@ -382,6 +384,15 @@ class Job:
                 if records.are_released_meanwhile(db):
                     raise InputError(RELEASED_MEANWHILE) from None
             raise
+
+    def _take_over_killed(self, db: Connection, entry: Entry) -> None:
+        """Let an entry replace that of a killed run, which was going to write the same bytes."""
+        last = self.ledger.last_of(db, entry.target)
+        if last is None or last.state != FINISHING or not last.same_release(entry):
+            return
+        # In one transaction with the new entry, so the release counts once at any time.
+        self.ledger.take_over(db, last, entry)
+        self._continued = last
 
     def done(self, entry: Entry) -> None:
         """Enter that a release has been made."""

@@ -1,8 +1,10 @@
 """The budget of several draws of the same records together.
 
-It is the joint leakage of their channels (`auditing.joint_leakage`), exact for two draws; for more
-it may be a proven bound. A single draw of a channel for rows has the budget of that channel's own
-audit.
+It is the joint leakage of their channels (`auditing.joint_leakage`): the largest gain and loss of
+P(s | y1, .., yk) against P(s), where each draw y is independent of the others given the record. It
+is exact for two draws; for more it may be a proven bound. A fair bit that is released as it is with
+the probability 3/4 has eps_u = log(0.75 / 0.5) = 0.41; two draws of it, log(0.9 / 0.5) = 0.59. A
+single draw of a channel for rows has the budget of that channel's own audit.
 
 `joint_budget` counts the different draws, looks for their channels by digest, at hand or in the
 files that the ledger names, and composes them. Whatever prevents that is no error: the budget is

@@ -1,24 +1,24 @@
 """Recipes that draw at random: their keys come from a job of the ledger, or are used once and
 forgotten.
 
-Whatever draws from keys (channels of one column or of several, one draw a record or many) shares
-three ways to release: a file (`write_file`), a table at hand (`release_table`) and a lazy table
-(`for_lazy_table`). Each is a job (`jobs.job`). This module keeps the order of the job's steps with
-those of the output::
+`KeyedRecipe` is the base of whatever draws from keys: channels of one column or of several, one
+draw a record or many. It has three ways to release, each of which is a job (`jobs.job`), and keeps
+the order of the job's steps with those of the output::
 
-    a file                               a table at hand
-    the job chooses keys by the bytes    the job chooses keys by the records
-    the target is locked                 -
-    drawn into a temporary file          earlier releases of the records looked up (`Job.met`)
-    earlier releases looked up           drawn
-    renewed identifiers looked for       renewed identifiers looked for (`Job.renewed`)
-    sealed: nothing disclosed, synced,   -
-      hashed, side files written
-    entered, named, marked as done       entered, marked as done
+    write_file, for a file                       release_table, for a table at hand
+    Job          keys chosen by the bytes        Job          keys chosen by the records
+    the target is locked                         -
+    _drawn_file  drawn into a temporary file     Job.met      earlier releases looked up
+    Job.met      earlier releases looked up      release      drawn
+    Job.renewed  renewed identifiers looked for  Job.renewed  renewed identifiers looked for
+    _seal        nothing disclosed; synced,      -
+                 hashed, side files written
+    Job.commit   entered, named, marked as done  Job.finish, Job.done
 
-A file is drawn before its records are known, in one reading. If they turn out to belong to another
-job, it is drawn again with that job's keys (`_drawn_file`). Of a lazy table the ledger sees no
-record, so it is entered at once, and drawn later, elsewhere, and perhaps several times.
+The orders differ because a file is drawn before its records are known, in one reading. If they turn
+out to belong to another job, it is drawn again with that job's keys. Of a lazy table the ledger
+sees no record, so `for_lazy_table` enters it at once, and it is drawn later, elsewhere, and perhaps
+several times.
 
 A kill before a file is entered leaves temporary files that the next run takes over, and nothing in
 the ledger.
@@ -37,17 +37,15 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.wording import quoted
 from mechdesign.formats.census import Content
-from mechdesign.formats.column_names import require_column
 from mechdesign.formats.digests import RecordCensus, RowHasher
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
-from mechdesign.jobs.column_plan import ColumnGroup, Plan, make_plan, private_columns
 from mechdesign.jobs.earlier_releases import EarlierReleases
 from mechdesign.jobs.entries import Entry, Use
-from mechdesign.jobs.file_run import FileRecipe, FileRun
+from mechdesign.jobs.file_run import FileRun
+from mechdesign.jobs.grouped_recipe import GroupedRecipe
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import change_notices
@@ -62,7 +60,7 @@ from mechdesign.release.draws import Key
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyedRecipe(FileRecipe):
+class KeyedRecipe(GroupedRecipe):
     """A recipe that draws from keys, one for each releasable.
 
     `keyless` says that nothing fixes the keys: they are new ones that nobody keeps.
@@ -76,57 +74,6 @@ class KeyedRecipe(FileRecipe):
     @abstractmethod
     def releasables(self) -> Sequence[Channel | RowChannel | BoxChannel]:
         """What is released, one for each key."""
-
-    @property
-    @abstractmethod
-    def groups(self) -> list[ColumnGroup]:
-        """The columns of each releasable, by the names that it has for them."""
-
-    @property
-    def private_columns(self) -> list[str]:
-        """Sensitive and correlated columns."""
-        return [
-            *private_columns(self.groups, self.options),
-            *self.options.correlated,
-        ]
-
-    @property
-    def useful_columns(self) -> list[str]:
-        """The columns that are released, by their names in the table."""
-        renamed = self.options.renamed
-        names: list[str] = []
-        for group in self.groups:
-            names += [renamed.get(name, name) for name in group.columns]
-        return names
-
-    def plan(self, header: Sequence[Any]) -> Plan:
-        """What becomes of each column of a table."""
-        plan = make_plan(self.groups, header, self.options)
-        name = self.options.row_numbers
-        if name is not None:
-            require_column(name, header)
-            if name in self.useful_columns:
-                raise InputError(
-                    f"the column {quoted(name)} is useful and cannot number the records"
-                )
-        return plan
-
-    def sensitive_in_table(self, k: int) -> tuple[str, ...] | None:
-        """The sensitive columns of a releasable, by their names in the table; None if it does not
-        say.
-        """
-        group = self.groups[k]
-        if group.sensitive is None:
-            return None
-        return tuple(private_columns([group], self.options))
-
-    def released_names(self, plan: Plan, k: int) -> tuple[str, ...]:
-        """The columns of the output that a releasable releases."""
-        names: list[str] = []
-        for column in plan.columns:
-            if column.release is not None and column.release[0] == k:
-                names.append(column.name)
-        return tuple(names)
 
     @abstractmethod
     def uses(self, header: Sequence[Any]) -> list[Use]:
@@ -149,12 +96,6 @@ class KeyedRecipe(FileRecipe):
     def with_keys(self, keys: tuple[Key, ...]) -> Recipe:
         """The same with the keys of a job."""
         return replace(self, keys=keys)
-
-    def _drawer_of(self, job: Job, header: Sequence[Any]) -> Drawer:
-        """A drawer with the keys of a job, and the symbols that it released records with before."""
-        drawer = self.with_keys(job.keys).drawer(header)
-        job.prepare(drawer.releases)
-        return drawer
 
     def split_warning(
         self, crossing: Crossing, names: Sequence[str], *, looks: int
@@ -184,12 +125,12 @@ class KeyedRecipe(FileRecipe):
             channels=self.releasables,
             channel_files=run.sides.channel_files,
         )
-        place = os.fspath(ledger.path)
+        ledger_place = os.fspath(ledger.path)
         finished = job.finished(run.target, run.sides.paths)
         if finished is not None and self._are_sides_written(run, finished):
             run.refuse_notes_if_strict()
             output = finished.output or ""
-            return run.applied(finished.records, output, place, already=True)
+            return run.applied(finished.records, output, ledger_place, already=True)
         # The target is locked before anything is drawn, and entered when all of it is on disk; a
         # kill before `commit` leaves a temporary file that the next run takes over.
         with run.opened_target(
@@ -201,7 +142,7 @@ class KeyedRecipe(FileRecipe):
             sha256 = self._seal(run, out, drawn.drawer, drawn.records, drawn.earlier)
             entry = drawn.entry(job, run.target, sha256)
             job.commit(out, entry, drawn.content, drawn.drawer.releases, drawn.bare)
-        return run.applied(drawn.records, sha256, place)
+        return run.applied(drawn.records, sha256, ledger_place)
 
     def _write_unrecorded(self, run: FileRun) -> Applied:
         """Release a file without a ledger."""
@@ -221,6 +162,12 @@ class KeyedRecipe(FileRecipe):
         if run.sides.codebook is not None:
             codebook = self.codebook()
         return run.sides.hold(finished.output or "", codebook)
+
+    def _drawer_of(self, job: Job, header: Sequence[Any]) -> Drawer:
+        """A drawer with the keys of a job, and the symbols that it released records with before."""
+        drawer = self.with_keys(job.keys).drawer(header)
+        job.prepare(drawer.releases)
+        return drawer
 
     def _drawn_file(self, run: FileRun, job: Job, out: Target) -> _DrawnRecords:
         """Draw the file into its temporary place with the keys of a job.
@@ -253,29 +200,10 @@ class KeyedRecipe(FileRecipe):
         the hash of the output, which is complete and on disk.
         """
         run.refuse_disclosure(drawer)
-        changes = change_notices(drawer.releases)
-        run.add_notes((*earlier.notices, *changes))
+        run.add_notes((*earlier.notices, *change_notices(drawer.releases)))
         sha256 = out.seal()
-        # How many records changed is a count of the original data: for the internal manifest alone.
-        public_notes = tuple(note for note in run.notices if note not in changes)
         if run.sides.manifests:
-            manifest = Manifest(
-                output=sha256,
-                records=records,
-                columns_before=drawer.header,
-                columns=drawer.plan.header,
-                released=tuple(self.described(drawer, run.sides.channel_digests())),
-                dataset=run.guarded.sha256,
-                kept_private=drawer.plan.kept_private,
-                identity=self.options.identifiers,
-                draw=earlier.draws,
-                earlier=earlier.runs,
-                other_channels=bool(earlier.beside),
-                insecure_seed=self.options.insecure_seed is not None,
-                shuffled=self.options.shuffle,
-                notes=public_notes,
-                inner_notes=changes,
-            )
+            manifest = self._manifest(run, drawer, records, earlier, sha256)
             for path, audience in run.sides.manifests:
                 text = manifest.text(audience)
                 out.part_of_side(path).write_text(text, encoding="utf-8")
@@ -283,6 +211,36 @@ class KeyedRecipe(FileRecipe):
             codebook = out.part_of_side(run.sides.codebook)
             codebook.write_bytes(self.codebook().encode())
         return sha256
+
+    def _manifest(
+        self,
+        run: FileRun,
+        drawer: Drawer,
+        records: int,
+        earlier: EarlierReleases,
+        sha256: str,
+    ) -> Manifest:
+        """The facts for both manifests of an output with this hash."""
+        # How many records changed is a count of the original data: for the internal manifest alone.
+        changes = change_notices(drawer.releases)
+        public_notes = tuple(note for note in run.notices if note not in changes)
+        return Manifest(
+            output=sha256,
+            records=records,
+            columns_before=drawer.header,
+            columns=drawer.plan.header,
+            released=tuple(self.described(drawer, run.sides.channel_digests())),
+            dataset=run.guarded.sha256,
+            kept_private=drawer.plan.kept_private,
+            identity=self.options.identifiers,
+            draw=earlier.draws,
+            earlier=earlier.runs,
+            other_channels=bool(earlier.beside),
+            insecure_seed=self.options.insecure_seed is not None,
+            shuffled=self.options.shuffle,
+            notes=public_notes,
+            inner_notes=changes,
+        )
 
     def release_table(
         self,
@@ -297,28 +255,30 @@ class KeyedRecipe(FileRecipe):
             return release(self.drawer(header)), ()
         ledger = Ledger(self.options.ledger)
         # Of a table at hand the content is known before it is drawn, so it is drawn once.
-        hashed, hashes = content(ledger.hasher, self.options.identifiers)
+        table_content, bare_hashes = content(ledger.hasher, self.options.identifiers)
         job = Job(
             ledger,
             self.uses(header),
-            content=hashed,
+            content=table_content,
             identity=self.options.identifiers,
             fresh_draw=self.options.fresh_draw,
             source=FRAME,
             channels=self.releasables,
         )
         # None: another process released these records meanwhile, and the job has its keys now.
-        earlier = job.met(hashed)
+        earlier = job.met(table_content)
         while earlier is None:
-            earlier = job.met(hashed)
+            earlier = job.met(table_content)
         drawer = self._drawer_of(job, header)
         released = release(drawer)
         bare = BareRecords(drawer.releases)
-        bare.add(hashes)
-        drawn = _drawn_records(job, drawer, hashed.records, hashed, bare, earlier)
+        bare.add(bare_hashes)
+        drawn = _drawn_records(
+            job, drawer, table_content.records, table_content, bare, earlier
+        )
         # Nobody has seen the table before it is returned, so it is entered and done at once.
         entry = drawn.entry(job, FRAME, None)
-        job.finish(entry, hashed, drawer.releases, bare)
+        job.finish(entry, table_content, drawer.releases, bare)
         job.done(entry)
         return released, (*drawn.earlier.notices, *change_notices(drawer.releases))
 

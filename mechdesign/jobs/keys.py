@@ -105,8 +105,8 @@ def read_key(path: PathLike) -> Key:
                 f"{name} can be read by others (mode {stat.S_IMODE(mode):04o}), who could undo the "
                 f"release; close it: chmod 600 {os.fspath(path)}"
             )
-        data = stream.read(_LARGEST)
-    line = _LINE.fullmatch(data.decode("latin-1"))
+        content = stream.read(_LARGEST)
+    line = _LINE.fullmatch(content.decode("latin-1"))
     if line is None:
         raise InputError(
             f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hex digits)"

@@ -254,9 +254,9 @@ def _spellings_of(drawn: Drawn) -> str:
     return f"spellings {drawn.job}"
 
 
-def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
+def _ciphered(key: Key, nonce: bytes, text: bytes) -> bytes:
     """AES-256 in counter mode, which undoes itself."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     cipher = algorithms.AES(key.derived("known symbols").secret)
-    return Cipher(cipher, modes.CTR(nonce)).encryptor().update(data)
+    return Cipher(cipher, modes.CTR(nonce)).encryptor().update(text)

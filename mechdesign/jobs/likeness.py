@@ -93,12 +93,14 @@ def share_of(new: BareContent, alike: Sequence[Likeness]) -> float:
     """The share of the new records, between 0 and 1, that some data sets have together, all of
     which are alike for certain.
     """
-    if any(one.whole for one in alike):
+    if any(other.whole for other in alike):
         return 1.0
     # Up to the smallest limit all samples are complete.
-    limit = min([ALL, *(one.limit for one in alike)])
+    limit = min([ALL, *(other.limit for other in alike)])
     values, counts = new.in_units(limit)
-    shared = np.concatenate([np.zeros(0, np.uint64), *(one.shared for one in alike)])
+    shared = np.concatenate(
+        [np.zeros(0, np.uint64), *(other.shared for other in alike)]
+    )
     total = int(counts.sum())
     if not total:
         return 0.0

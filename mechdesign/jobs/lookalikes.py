@@ -93,12 +93,12 @@ def refuse_inner(
         inner_names = list(_inner_names(field.type))
         pairs = lookalikes(inner_names, private, ())
         pairs += lookalikes(inner_names, useful, (), endings=False)
-        for inner, like in pairs:
-            kind = "sensitive" if like in private else "useful"
+        for inner, protected in pairs:
+            kind = "sensitive" if protected in private else "useful"
             raise InputError(
                 f"the column {quoted(field.name)} holds the field {quoted(inner)}, which looks "
-                f"like the {kind} column {quoted(like)} and would stay in the output; leave it out "
-                "(--drop), or keep it knowingly (--keep)"
+                f"like the {kind} column {quoted(protected)} and would stay in the output; leave "
+                "it out (--drop), or keep it knowingly (--keep)"
             )
 
 

@@ -7,6 +7,12 @@ it (`manifest.Manifest`).
 
 All counts come from the drawer's release. The symbols of X are counted as they were read, and two
 counts more: of empty cells and of unknown symbols. The outputs are counted as they were released.
+Of 100 records, for example::
+
+    symbols            clerk 60, nurse 37       release.symbol_counts = [60, 37, 2, 1]
+    missing            2
+    unknown_symbols    1
+    outputs            A 55, B 45               release.output_counts = [55, 45]
 """
 
 from __future__ import annotations

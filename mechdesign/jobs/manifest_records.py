@@ -7,7 +7,14 @@ inside: counts of symbols and outputs, achieved budgets, and hashes of data set 
     PublicManifest      ManifestDocument and, for each channel, PublicColumn or PublicRows
     InternalManifest    ManifestDocument and, for each channel, InternalColumn or InternalRows
 
-The fields of these classes are the format of the files. Of a channel, `columns` are the useful
+The fields of these classes are the format of the files. A public manifest holds, in part::
+
+    {"format": "mechdesign.manifest", "output": "9f86..", "records": 1000, "columns": ["job"],
+     "released": [{"channel": "52ab..", "columns": ["job"], "names": ["job"], "form": "label",
+                   "notion": {"name": "alip", "eps_l": 1.0, "eps_u": 1.0}}],
+     "covers": ["The column 'job' is released through .."], "voids": [..]}
+
+Of a channel, `columns` are the useful
 columns in the table, `names` those that it released, and `notion` is the promise.
 """
 

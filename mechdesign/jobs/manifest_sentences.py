@@ -1,7 +1,9 @@
 """The sentences of manifests: what the guarantee covers, and what voids it.
 
 The wording is in ``manifest.jinja``, one macro for each kind of statement and one sentence a line.
-The functions here compute what the macros depend on, call one, and split its text into lines.
+The functions here compute what the macros depend on, call one, and split its text into lines. Where
+the user asked for empty cells to be drawn from P(x), for instance, the macro `covers` adds "A
+record with an empty cell gets a value drawn as for a record of which nothing is known, ..".
 `covers` is about one channel: against whom the promise holds, for the table or for the population.
 `voids` is about the release as a whole: what of it is the case already (a sensitive column that
 was left, a seed, a second draw), and what a reader must see to.

@@ -5,8 +5,12 @@ those of how files are read and written. Both are frozen and travel through all 
 value. The public functions take their fields as keyword arguments, which the TypedDicts declare to
 type checkers, and `options_of` turns these into a `ReleaseOptions`.
 
+Users give one column, several or none; the value has one form. ``keep="age"`` becomes the tuple
+``("age",)``, ``identity=None`` becomes ``()``, and a seed that is ``True`` is refused. Properties
+such as `kept` and `renamed` give what the rest of the package reads.
+
 The checks need nothing but the options: types, values, and which of them contradict each other.
-Whether a column exists is asked when the header is known (`column_plan`).
+Whether a column exists is asked when the header is known (`column_refusals`).
 """
 
 from __future__ import annotations

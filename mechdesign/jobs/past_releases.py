@@ -1,10 +1,15 @@
 """What a ledger knows of a data file: the releases of its records, and what they tell together.
 
-`history_of` reads the file once for the hashes of its records, with and without the columns that
-identify them in some release. It finds the releases that share records by either hash, takes draws
-apart that only look like one (`draws_apart`), and adds up what all of them tell: the joint budget
-of the draws, and the counted outputs of each column. It answers "what could somebody know who has
-all that was released of these records?", and changes nothing.
+`history_of` answers "what could somebody know who has all that was released of these records?", and
+changes nothing:
+
+1. It reads the file once for the hashes of its records, with and without the columns that identify
+   them in some release (`_contents`).
+2. It finds the releases that share records by the first hash (`same_records.releases_of`) or by the
+   second (`_renewed`: they came under other identifiers then).
+3. It takes draws apart that only look like one (`draws_apart`).
+4. It adds up what all of them tell: the joint budget of the draws (`joint_budget`), and the counted
+   outputs of each column (`counted_outputs`).
 """
 
 from __future__ import annotations
@@ -147,7 +152,7 @@ def _renamed(
         if entry.identity:
             variants = [bare[entry.identity]]
         comparisons = [likeness(new, old) for new in variants]
-        sharing = [one for one in comparisons if one.whole or one.certain]
+        sharing = [other for other in comparisons if other.whole or other.certain]
         if sharing:
             shared.append(entry)
             alike += sharing

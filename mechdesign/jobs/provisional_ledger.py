@@ -1,8 +1,10 @@
 """A ledger for releases that may come to nothing: those of a folder, and rehearsals.
 
 A job enters its releases as in any ledger. `ProvisionalLedger` translates places in the temporary
-folder to their last names on the way in and out (`_final_name`), and keeps what was entered
-(`entered`), so that `withdraw` can remove it if the folder is not published.
+folder to their last names on the way in and out (`_final_name`): the file ``.out.part/a.csv`` is
+``out/a.csv`` in the ledger. It keeps what was entered (`entered`), so that `withdraw` can remove it
+if the folder is not published. In a rehearsal the first entry ends the release with `Rehearsed`,
+after all checks.
 """
 
 from __future__ import annotations

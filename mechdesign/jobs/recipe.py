@@ -35,9 +35,10 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.census import Content, Hashes
 from mechdesign.formats.digests import RowHasher
-from mechdesign.jobs.column_plan import OutputColumn, Plan
+from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.disclosure_checks import DisclosureChecks
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.release.draws import Key
 from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.spellings import Spellings

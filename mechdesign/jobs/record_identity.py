@@ -48,7 +48,7 @@ def identified_records(
     """The identities of `count` records, of which `column` gives the columns by number."""
     if plan.identity:
         return Identifiers(
-            [_identifiers(column(at), header[at]) for at in plan.identity]
+            [_identifiers(column(number), header[number]) for number in plan.identity]
         )
     name = options.row_numbers
     if name is not None:

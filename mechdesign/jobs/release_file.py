@@ -26,7 +26,8 @@ from mechdesign.formats.opening import KINDS, Source, open_source, packing_of
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.urls import STANDARD, is_url, local, place_of
 from mechdesign.jobs.channel_recipe import OffersRecipe, recipe_of
-from mechdesign.jobs.file_run import FileRecipe, FileRun
+from mechdesign.jobs.file_recipe import FileRecipe
+from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.ledger import Ledger, Rehearsed
 from mechdesign.jobs.options import FileKeywords, FileOptions, options_of
 from mechdesign.jobs.results import Released
@@ -113,9 +114,9 @@ def sanitise_file(
     book = ledger
     if isinstance(ledger, Ledger):
         ledger = ledger.path
-    asked = options_of("sanitise_file", FileKeywords, options, ledger=ledger)
+    release_options = options_of("sanitise_file", FileKeywords, options, ledger=ledger)
     return release_file(
-        recipe_of(channel, asked),
+        recipe_of(channel, release_options),
         source,
         target,
         ledger=book,
@@ -183,6 +184,24 @@ def release_file(
             return recipe.write_file(run, ledger)
         except Rehearsed as end:
             raise Rehearsed(end.args[0], run.notices) from None
+
+
+def release_or_rehearse(
+    recipe: FileRecipe,
+    source: PathLike,
+    target: PathLike,
+    ledger: Ledger | PathLike | None,
+    sides: Sides,
+    files: FileOptions,
+) -> Released:
+    """Release one file, or see that it can be done if the ledger is that of a rehearsal."""
+    try:
+        return release_file(
+            recipe, source, target, ledger=ledger, sides=sides, files=files
+        )
+    except Rehearsed as end:
+        entry, notices = end.args
+        return recipe.rehearsed(entry, notices)
 
 
 def _first_half(progress: Progress | None) -> Progress | None:

@@ -1,19 +1,24 @@
 """Whether the records of a job were released before under other identifiers, or under none.
 
-New identifiers give the records of an old release new draws, a second one each. Each release in
-the ledger left its records without their identifiers (`bare_records`). The records whose
-identifiers are new in this job are compared with those of every release that they may have been in
-(`Wanted.compared_with`). `likeness` says in bits how far their agreement is beyond chance, and
-calls it certain from 50 bits on. Then `notices_of_renewed` decides:
+New identifiers give the records of an old release new draws, a second one each.
+`notices_of_renewed` looks for such records by their other cells:
 
-- the same for certain, and at least half of the new ones (`SAME_FROM`): an error;
-- the same for certain, but fewer: a notice;
-- equal numbers of every row, from 10 bits on (`NOTABLE`), which may be chance: a notice.
+1. It takes the records whose identifiers are new in this job, without the identifiers.
+2. It compares them with every release that may have had them (`ReleaseAtHand.may_renew`): each left
+   a sample of its records without identifiers in the ledger (`bare_records`).
+3. `likeness` says in bits how far their agreement is beyond chance. It is certain from 50 bits on.
+4. The decision follows from the share of the new records that all certain releases had together:
+
+   - at least half (`SAME_FROM`): an error;
+   - less: a notice;
+   - no release is certain, but one has equal numbers of every row, from 10 bits on (`NOTABLE`),
+     which may be chance: a notice.
 
 For example, 1,000 patients were released with the column ``patient`` as their identifier. Now the
 same table comes with new numbers in ``patient``, so all 1,000 would be drawn a second time. Their
-other cells are those of the release, which is an error. With 900 further patients in the table,
-1,000 of 1,900 records are still an error; with 9,000 further ones, 1,000 of 10,000 are a notice.
+other cells are those of the release, which is worth some 990 bits if no two patients look alike: an
+error. With 900 further patients in the table, 1,000 of 1,900 records are still an error; with 9,000
+further ones, 1,000 of 10,000 are a notice.
 
 The decision is made twice: when the records were drawn, and in the transaction that enters the
 release, because another process may have released something in between.
@@ -41,9 +46,19 @@ from mechdesign.jobs.same_records import SAME_FROM, is_same, releases_of
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A data set that is about to be released: its draw through one channel, what identifies its
-    records, their content, and the hash of its bytes.
+class ReleaseAtHand:
+    """A data set that is about to be released through one channel.
+
+    Attributes
+    ----------
+    drawn : Drawn
+        Which draw of the channel it gets.
+    identity : tuple of str
+        The columns that identify its records; none where their row numbers do.
+    content : Content
+        The hashes of its records, identifiers included.
+    file : str or None
+        The hash of its bytes.
     """
 
     drawn: Drawn
@@ -51,18 +66,22 @@ class Wanted:
     content: Content
     file: str | None
 
-    def compared_with(self, db: Connection, entry: Entry) -> bool:
-        """Whether a release may have had these records under other identifiers."""
+    def may_renew(self, db: Connection, entry: Entry) -> bool:
+        """Whether these records may have been in an earlier release under other identifiers.
+
+        Not if that release used another channel, if both know records by row number, or if it has
+        another draw of the same job and some of these records as they are now.
+        """
         old = entry.of(self.drawn.use.channel)
         if old is None:
             return False
         if not self.identity and not entry.identity:
-            # None could have changed: both know their records by row number.
+            # No identifier can have changed: there was none, and there is none.
             return False
         is_further_draw = old.job == self.drawn.job and old.draw != self.drawn.draw
         if is_further_draw:
-            # The user asked for it: these records are meant to have two draws. So a release that
-            # has any of them as they are now, with their identifiers, is no renewal.
+            # The user asked for a second draw of the records that this release has with their
+            # identifiers of now, so these identifiers are not new.
             return not releases_of(db, [entry], self.content, self.file).entries
         return True
 
@@ -81,7 +100,7 @@ class Wanted:
 
 
 def notices_of_renewed(
-    db: Connection, ledger: Ledger, wanted: Wanted, new: BareContent
+    db: Connection, ledger: Ledger, at_hand: ReleaseAtHand, new: BareContent
 ) -> tuple[str, ...]:
     """What the user should know of the records whose identifiers are new.
 
@@ -89,7 +108,7 @@ def notices_of_renewed(
     ----------
     db, ledger
         A transaction of the ledger, for all earlier releases.
-    wanted
+    at_hand
         The whole data set that is about to be released.
     new
         Those of its records whose identifiers no earlier release had, but for the identifiers.
@@ -100,12 +119,12 @@ def notices_of_renewed(
         If at least half of them were released before under other identifiers, for certain.
     """
     entries = ledger.releases(db)
-    if not new.records or wanted.repeats(entries):
+    if not new.records or at_hand.repeats(entries):
         return ()
     certain: list[tuple[Entry, Likeness]] = []
     notable: list[Entry] = []
     for entry in entries:
-        if not wanted.compared_with(db, entry):
+        if not at_hand.may_renew(db, entry):
             continue
         stored = ledger.bare(db, entry)
         # A release on a cluster, or of an earlier version, left none.
@@ -122,7 +141,7 @@ def notices_of_renewed(
         share = share_of(new, [alike for _, alike in certain])
         if share < SAME_FROM:
             return (renamed_records_notice(share, last),)
-        raise InputError(_refusal(share, last, wanted.identity))
+        raise InputError(_refusal(share, last, at_hand.identity))
     if notable:
         return (alike_records_notice(notable[-1]),)
     return ()

@@ -1,6 +1,8 @@
 """What the release of a file or folder reports.
 
-`Released` is what callers may rely on, whatever was released; `Applied` is the report of channels.
+`Released` is what callers may rely on, whatever was released; `Applied` is the report of channels,
+and a mechanism for single records has its own (`nonstochastic`). After ``job`` was released and
+``age`` kept, for example, `columns` is ``("job",)`` and `kept` is ``("age",)``.
 """
 
 from __future__ import annotations

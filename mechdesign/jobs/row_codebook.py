@@ -3,6 +3,12 @@
 A channel of rows draws level by level, and what an output means depends on the node that a row is
 at: what it has released so far. So `row_codebook_text` walks the tree from its roots, one level
 after the other, and writes a line for each node, symbol and output with P(output | symbol, node).
+With the given column ``sex`` and the level ``job``, lines are::
+
+    level,given_and_released,output,symbol,p_output_given_symbol
+    job,m,A,clerk,0.75
+    job,m,A,nurse,0.25
+
 A channel of boxes draws once in each stratum of the given columns; `box_codebook_text` writes a
 line for each stratum, output and box. ``repr`` gives each probability all of its digits.
 """

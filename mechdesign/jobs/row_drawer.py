@@ -18,9 +18,10 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
-from mechdesign.jobs.column_plan import OutputColumn, Plan
+from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.disclosure_checks import Binned, DisclosureChecks, View
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.jobs.recipe import BadRecord, Drawer, DrawnColumn, Place, Recipe
 from mechdesign.jobs.record_identity import identified_records, record_name
 from mechdesign.leaks.order import Order
@@ -75,18 +76,18 @@ class RowDrawer(Drawer):
         """The columns to read as codes (the released ones), and those to read as they are
         stored.
         """
-        symbols = [self.header[at] for at in self.plan.inputs[0]]
-        identifiers = [self.header[at] for at in self.plan.identity]
+        symbols = [self.header[number] for number in self.plan.inputs[0]]
+        identifiers = [self.header[number] for number in self.plan.identity]
         return symbols, identifiers
 
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type of the column that is replaced where the released one can have it, else
         None for text.
         """
-        kind = type_of(self.plan.origin(column))
-        if own_values(self.labels[column.release or (0, 0)], kind) is None:
+        arrow_type = type_of(self.plan.origin(column))
+        if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
             return None
-        return kind
+        return arrow_type
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
         """A released column in the kind of container that `like` is."""
@@ -129,12 +130,14 @@ class RowDrawer(Drawer):
 
     def _cells(self, column: Callable[[int], Any]) -> list[Encoded]:
         """The cells of the given columns and of those of the levels."""
-        places = iter(self.plan.inputs[0])
+        numbers = iter(self.plan.inputs[0])
         cells: list[Encoded] = []
         for variable in self._channel.groups:
             for part in range(len(variable.columns)):
-                at = next(places)
-                cells.append(encode_for(column(at), self.header[at], variable, part))
+                number = next(numbers)
+                cells.append(
+                    encode_for(column(number), self.header[number], variable, part)
+                )
         return cells
 
 
@@ -160,14 +163,14 @@ def _protected_views(
     for name in recipe.private_columns:
         if name in recipe.options.drop:
             views[View(name)] = None
-    places = iter(plan.inputs[0])
+    numbers = iter(plan.inputs[0])
     for k, variable in enumerate(channel.groups):
         for part in range(len(variable.columns)):
-            at = next(places)
+            number = next(numbers)
             # A copy of a given column tells what is released in any case.
             if k < len(channel.given):
                 continue
-            views[View(header[at])] = None
+            views[View(header[number])] = None
             if any(variable.bins):
-                views[View(header[at], k)] = variable, part
+                views[View(header[number], k)] = variable, part
     return views

@@ -19,7 +19,7 @@ from typing import Any
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.row_channel import INFORMATION, RowChannel
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.column_plan import ColumnGroup
+from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import (
@@ -115,11 +115,11 @@ class RowRecipe(KeyedRecipe):
 
     def uses(self, header: Sequence[Any]) -> list[Use]:
         """How a table with this header is released through the channel."""
-        (places,) = self.plan(header).inputs
+        (numbers,) = self.plan(header).inputs
         rules = self.options.rules
         use = Use(
             channel=digest_of_rows(self.channel),
-            columns=tuple(header[at] for at in places),
+            columns=tuple(header[number] for number in numbers),
             form=ROW,
             unknown=rules.unknown,
             null=rules.null,

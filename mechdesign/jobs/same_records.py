@@ -1,8 +1,13 @@
 """Which releases in the ledger were of the records at hand, or of some of them.
 
 The hash of all records in any order shows data sets that are equal (`is_same`). For the others the
-ledger has a sample of the hashes of each data set. From it `Content.share_in` estimates the share
-of records that this data set had, too (`releases_of`).
+ledger has a sample of each data set: the smallest hashes of its records. The same records have the
+same hashes, so up to the smaller of the two limits both samples are complete, and the share of the
+hashes there that are in both estimates the share of the records (`Content.share_in`). With the
+hashes 3, 8, 11, 20 at hand, and 3, 11, 15, 20 in an old release, the share is 3/4.
+
+`releases_of` finds all releases that share records, and the share that they had together. Its
+callers compare that with `SAME_FROM`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ sorted within each.
 Record i has the random word w of 62 bits (`WORD_BITS`), which follows from the key and i alone, and
 the output is in the order of the words. What is too large for memory is spread first: with B
 buckets, a record goes to bucket floor(B v / 2**31), where v is the leading half of w. This never
-falls as w grows, so the buckets, each sorted, follow one another.
+falls as w grows, so the buckets, each sorted, follow one another. With words of 4 bits in the
+place of 62, and 2 buckets, four records with the words 9, 2, 14, 5 go to the buckets 1, 0, 1, 0;
+sorted, these have the records 2, 4 and 1, 3, which is the order of the output.
 """
 
 # pyarrow tells too little of its types for the strict mode.

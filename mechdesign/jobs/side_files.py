@@ -1,7 +1,9 @@
 """The files that go with an output: a public and an internal manifest, and a codebook.
 
-`Sides` has their places only. `hold` decides, when a job runs again, whether they are still those
-of its output: manifests name its hash, and a codebook is compared with its text.
+`Sides` has their places only; a job writes them with its output (`Target.part_of_side`). When a job
+runs again and finds its output complete, `hold` decides whether the side files are still those of
+the output: manifests name its hash, and a codebook is compared with its text. If one is not, the
+job writes all of it again.
 """
 
 from __future__ import annotations

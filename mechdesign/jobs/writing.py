@@ -1,9 +1,15 @@
 """The pass over the data: every batch of the source, with its released columns, goes to the
 output.
 
-`write_release` is the loop. `_ReleasedColumns` draws for each batch and gives the released columns
-as dictionary arrays: codes of the batch into one array of labels for the whole table. The source
-reads a CSV or a Parquet file, the sink writes one, and neither knows of channels.
+`write_release` is the loop. For each batch of the source
+
+1. `_ReleasedColumns.of_batch` draws, shows the batch to the checks of disclosure, and gives the
+   released columns as dictionary arrays: codes of the batch, ``[0, 1, 0]``, into one array of
+   labels for the whole table, ``["A", "B"]``;
+2. `inspect` sees the batch as it was read, for the hashes of its records;
+3. the sink writes the kept columns of the batch as they are, and the released ones.
+
+The source reads a CSV or a Parquet file, the sink writes one, and neither knows of channels.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -160,7 +166,9 @@ class _ReleasedColumns:
                 continue
             own_type = None
             if schema is not None:
-                own_type = drawer.own_type(column, lambda at: schema.field(at).type)
+                own_type = drawer.own_type(
+                    column, lambda number: schema.field(number).type
+                )
             types[column.release] = own_type
             self.outputs.append(WrittenColumn(column.name, column.source, own_type))
         # One array of labels for the whole table; of text where the column has no type of its own.
@@ -182,7 +190,7 @@ class _ReleasedColumns:
         # A bad record is known by its place in the part; the caller needs that in the table.
         try:
             drawn = self._drawer.draw(
-                lambda at: batch.column(header[at]),
+                lambda number: batch.column(header[number]),
                 batch.num_rows,
                 first_row=first_row,
             )

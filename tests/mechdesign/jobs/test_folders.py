@@ -19,7 +19,7 @@ import pytest
 from mechdesign.core.documents import read_document
 from mechdesign.core.errors import InputError
 from mechdesign.formats.folders import files_of, is_folder
-from mechdesign.jobs import folder_stage, folders
+from mechdesign.jobs import folder_stage, release_file
 from mechdesign.jobs.folder_stage import MARKER, ReleasedFolder
 from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger
@@ -397,17 +397,17 @@ def test_a_folder_that_cannot_get_its_name_leaves_the_old_one_and_no_release(
 
 
 def test_two_jobs_never_write_one_folder(place, monkeypatch):
-    real = folders.release_file
+    real = release_file.release_file
 
     def twice(*what, **how):
-        monkeypatch.setattr(folders, "release_file", real)
+        monkeypatch.setattr(release_file, "release_file", real)
         with pytest.raises(
             InputError, match="another job is writing out; wait until it finishes"
         ):
             release()
         return real(*what, **how)
 
-    monkeypatch.setattr(folders, "release_file", twice)
+    monkeypatch.setattr(release_file, "release_file", twice)
     assert release().records == 100
 
 
@@ -415,7 +415,7 @@ def test_what_others_have_relied_on_is_not_withdrawn(place, monkeypatch):
     """Another job that released since may have taken a record for known: then the ledger keeps what it has."""
     Path("in/dt=2/z.csv").write_bytes(b"id,job\n1,zzz\n")
     write(place / "other.csv", 200, 210)
-    real, calls = folders.release_file, []
+    real, calls = release_file.release_file, []
 
     def interleaved(*what, **how):
         calls.append(what)
@@ -425,7 +425,7 @@ def test_what_others_have_relied_on_is_not_withdrawn(place, monkeypatch):
             )
         return real(*what, **how)
 
-    monkeypatch.setattr(folders, "release_file", interleaved)
+    monkeypatch.setattr(release_file, "release_file", interleaved)
     with pytest.raises(InputError, match="zzz"):
         release()
     assert [Path(entry.target).name for entry in entries()] == [

@@ -5,8 +5,9 @@ import pytest
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.channel_recipe import ChannelRecipe
-from mechdesign.jobs.column_plan import OutputColumn, Plan
+from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.options import ReleaseOptions
+from mechdesign.jobs.output_columns import OutputColumn
 from mechdesign.release.released_values import POSTERIOR_DRAW
 from mechdesign.tables.variable import Variable
 
