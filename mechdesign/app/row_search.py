@@ -41,13 +41,13 @@ from mechdesign.app.searching import (
 )
 
 if TYPE_CHECKING:
-    from mechdesign.report.row_figures import RowReport
+    from mechdesign.report.row_content import RowReport
 
 
 def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel of whole rows, and describe it."""
     from mechdesign.report import wording as w
-    from mechdesign.report.row_figures import row_report
+    from mechdesign.report.row_content import row_report
     from mechdesign.report.rows import row_design_text
 
     say("Reading the table")
@@ -182,7 +182,7 @@ def _row_beliefs(
 def _meanings(channel: md.RowChannel) -> tuple[Meaning, ...]:
     """The released values of every column with the true values behind them."""
     from mechdesign.report import wording as w
-    from mechdesign.report.row_figures import level_joints
+    from mechdesign.report.row_content import level_joints
 
     rows: list[Meaning] = []
     # P(x_j, y_j) of each level: its columns are P(y_j) P(x_j|y_j).

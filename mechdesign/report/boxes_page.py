@@ -1,7 +1,7 @@
 """The report on a channel for boxes of rows as a page: its promise for the population and for the
 table, what each column keeps, the boxes, and the outputs that move a belief most.
 
-`box_figures.box_report` computes the figures. Here they become a file in two forms:
+`box_content.box_report` computes the figures. Here they become a file in two forms:
 
 - `report_page` is the page, with a card for each main fact and five sections. Their sentences are
   those of the terminal (`box_sentences`), and their tables are made here: `_column_blocks`,
@@ -24,7 +24,7 @@ from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.wording import about, percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks, box_sentences, boxes, wording
-from mechdesign.report.box_figures import BoxReport, box_report
+from mechdesign.report.box_content import BoxReport, box_report
 from mechdesign.report.document import VERIFIED
 from mechdesign.report.ledger_picture import ledger_picture
 from mechdesign.report.plain_values import optional_record

@@ -1,6 +1,6 @@
 """The report on a row channel as a page: its promise, what each column keeps, and the worst rows.
 
-`row_figures.row_report` computes the figures. Here they become a file in two forms:
+`row_content.row_report` computes the figures. Here they become a file in two forms:
 
 - `report_page` is the page, with a card for each main fact and four sections. These answer the
   questions of readers in their order: what is promised (`_promise_blocks`), where each column's
@@ -26,7 +26,7 @@ from mechdesign.report import blocks, wording
 from mechdesign.report.document import VERIFIED
 from mechdesign.report.ledger_picture import ledger_picture
 from mechdesign.report.plain_values import optional_record
-from mechdesign.report.row_figures import RowReport, row_report
+from mechdesign.report.row_content import RowReport, row_report
 from mechdesign.report.writing import save_page
 
 FORMAT, VERSION = "mechdesign.row-report", 1

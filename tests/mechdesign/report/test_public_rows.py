@@ -11,7 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign.report.pages import html_page, markdown
 from mechdesign.report.public_rows import public_row_page
-from mechdesign.report.row_figures import row_report
+from mechdesign.report.row_content import row_report
 from mechdesign.report.rows_page import report_page
 
 

@@ -1,4 +1,4 @@
-"""The figures of the report on a row channel: the audit, what each column keeps, the worst rows.
+"""The content of the report on a row channel: the audit, what each column keeps, the worst rows.
 
 Everything is computed again from the channel file, so `report` on a file and `design --report`
 show the same. `row_report` has three steps:
@@ -15,7 +15,7 @@ each value::
     P(x, y)   0.45 0.05 | 0.05 0.45
     entropy   H(X) = 0.693    kept  I(X;Y) = 0.368    truth  0.9
 
-`rows_page` lays these figures out.
+`rows_page` lays this content out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The figures of the report on a channel for boxes: each box, each output, and the exact audit.
+"""The content of the report on a channel for boxes: each box, each output, and the exact audit.
 
 Promise and outputs are computed again from the counts in the channel file. What the columns keep
 was computed when the channel was designed (`BoxUtility`), because the file has no counts of single
