@@ -112,8 +112,8 @@ def _row_files(
     """The channel file and its reports."""
     from mechdesign.channel.row_file import text_of
     from mechdesign.report.pages import html_page
+    from mechdesign.report.plain_values import to_json
     from mechdesign.report.public_rows import public_row_page
-    from mechdesign.report.record import to_json
     from mechdesign.report.rows import row_design_record
     from mechdesign.report.rows_page import report_page, report_record
     from mechdesign.report.writing import document_text
