@@ -38,7 +38,7 @@ from mechdesign.app.searching import (
 from mechdesign.core.wording import joined_name, percent_of
 
 if TYPE_CHECKING:
-    from mechdesign.report.boxes_page import BoxReport
+    from mechdesign.report.box_content import BoxReport
 
 MOST_FACTORS = 10
 """Released labels that the page lists as those that change a probability most."""
@@ -60,7 +60,7 @@ SEVERAL = (
 def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel of boxes, and describe it."""
     from mechdesign.report import wording as w
-    from mechdesign.report.boxes_page import box_report
+    from mechdesign.report.box_content import box_report
 
     say("Reading the table")
     joint = joint_of(table, choice)

@@ -41,14 +41,14 @@ from mechdesign.app.searching import (
 )
 
 if TYPE_CHECKING:
-    from mechdesign.report.rows_page import RowReport
+    from mechdesign.report.row_content import RowReport
 
 
 def designed_rows(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel of whole rows, and describe it."""
     from mechdesign.report import wording as w
+    from mechdesign.report.row_content import row_report
     from mechdesign.report.rows import row_design_text
-    from mechdesign.report.rows_page import row_report
 
     say("Reading the table")
     joint = joint_of(table, choice)
@@ -112,8 +112,8 @@ def _row_files(
     """The channel file and its reports."""
     from mechdesign.channel.row_file import text_of
     from mechdesign.report.pages import html_page
+    from mechdesign.report.plain_values import to_json
     from mechdesign.report.public_rows import public_row_page
-    from mechdesign.report.record import to_json
     from mechdesign.report.rows import row_design_record
     from mechdesign.report.rows_page import report_page, report_record
     from mechdesign.report.writing import document_text
@@ -182,7 +182,7 @@ def _row_beliefs(
 def _meanings(channel: md.RowChannel) -> tuple[Meaning, ...]:
     """The released values of every column with the true values behind them."""
     from mechdesign.report import wording as w
-    from mechdesign.report.rows_page import level_joints
+    from mechdesign.report.row_content import level_joints
 
     rows: list[Meaning] = []
     # P(x_j, y_j) of each level: its columns are P(y_j) P(x_j|y_j).

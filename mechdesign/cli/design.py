@@ -297,7 +297,7 @@ def _answer(
 ) -> None:
     """Print notes, and the design as text or as one JSON object."""
     from mechdesign.mechanisms.unsuited_columns import many_numbers
-    from mechdesign.report.record import design_record
+    from mechdesign.report.command_records import design_record
 
     # Many different numbers are best sorted into bins, unless their distance is what counts.
     advice: tuple[str, ...] = ()

@@ -76,7 +76,7 @@ class CommonOptions(ConsoleOptions):
         """Print the result: as one JSON object, or for people."""
         # Both are functions, because only one of them is computed.
         if self.as_json:
-            from mechdesign.report.record import to_json
+            from mechdesign.report.plain_values import to_json
 
             typer.echo(to_json(record()))
         else:

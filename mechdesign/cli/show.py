@@ -40,7 +40,7 @@ def show(
 
 def _show_channel(path: str, common: options.CommonOptions, *, as_csv: bool) -> None:
     """Print a channel of one column; those of rows and boxes go on to `_show_rows`."""
-    from mechdesign.report.record import channel_record
+    from mechdesign.report.command_records import channel_record
     from mechdesign.report.terminal import channel_text, matrix_csv
 
     channel = md.load(path)

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.comparison.average_ways import AverageComparison
+from mechdesign.core.wording import at_most
 from mechdesign.report import layout, wording
 from mechdesign.report.average_section import NAMES, NO_PROMISE_FOR_ONE
 
@@ -30,7 +31,7 @@ def average_comparison_text(comparison: AverageComparison) -> str:
             [
                 way.name,
                 wording.percent_at_least(way.kept),
-                wording.at_most(way.leakage),
+                at_most(way.leakage),
                 f"{low} to {high}",
                 str(way.outputs),
             ]
@@ -39,7 +40,7 @@ def average_comparison_text(comparison: AverageComparison) -> str:
     sensitive = wording.title(joint.sensitive.columns)
     lead = (
         f"{useful} is released; the {NAMES[average.measure]} about {sensitive} is at most "
-        f"{wording.at_most(average.budget)} on average over released values."
+        f"{at_most(average.budget)} on average over released values."
     )
     bound = comparison.design.certificate.upper_bound_nmi
     assert bound is not None

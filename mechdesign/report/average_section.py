@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from mechdesign.auditing.averages import AverageVerdict
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.record import AverageBudget
-from mechdesign.core.wording import percent_of
-from mechdesign.report import wording as w
+from mechdesign.core.wording import at_least, at_most, percent_of
+from mechdesign.report import wording
 
 NAMES = {
     "mi": "mutual information (nats)",
@@ -32,19 +32,19 @@ def average_texts(
     """Budget and leakage of every average; the last text has the worst lifts, too."""
     texts: list[str] = []
     for average in averages:
-        text = f"Average: the {NAMES[average.measure]} is at most {w.at_most(average.budget)}"
+        text = f"Average: the {NAMES[average.measure]} is at most {at_most(average.budget)}"
         if average.achieved is not None:
-            text += f"; it is {w.at_most(average.achieved)}"
+            text += f"; it is {at_most(average.achieved)}"
         if average.keep is not None and average.lower_bound is not None:
             kept = percent_of(average.keep)
             text += f", and no such channel that keeps {kept} has less than "
-            text += f"{w.at_least(average.lower_bound)} (proven)"
+            text += f"{at_least(average.lower_bound)} (proven)"
         texts.append(f"{text}.")
     if not texts:
         return ()
     # An average may hide single values that give a secret away, so the worst ones are named.
-    low = w.short_factor(achieved.eps_l, upper=False)
-    high = w.short_factor(achieved.eps_u, upper=True)
+    low = wording.short_factor(achieved.eps_l, upper=False)
+    high = wording.short_factor(achieved.eps_u, upper=True)
     texts[-1] += (
         f" {NO_PROMISE_FOR_ONE}: the worst released values make a value of {sensitive} {low} to "
         f"{high} times as probable."
@@ -58,7 +58,7 @@ def audit_average_texts(averages: Sequence[AverageVerdict]) -> list[str]:
     for average in averages:
         verdict = "kept" if average.kept else "VIOLATED"
         texts.append(
-            f"Average {NAMES[average.measure]}: {w.at_most(average.leakage)}, budget "
-            f"{w.at_most(average.budget)}: {verdict}. {NO_PROMISE_FOR_ONE}."
+            f"Average {NAMES[average.measure]}: {at_most(average.leakage)}, budget "
+            f"{at_most(average.budget)}: {verdict}. {NO_PROMISE_FOR_ONE}."
         )
     return texts

@@ -18,7 +18,7 @@ from mechdesign.analysis.box_truth import box_truth
 from mechdesign.auditing.boxes import BoxAudit
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.box_utility import BoxUtility
-from mechdesign.core.wording import listed, percent_of
+from mechdesign.core.wording import at_most, listed, percent_of
 from mechdesign.notions import Notion, from_record
 from mechdesign.report import wording
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
@@ -93,7 +93,7 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
     lines = [
         f"Kept: {kept} of the information in {columns}{beyond} ({utility.information:.4g} of "
         f"{utility.entropy:.4g} nats). No channel for these boxes keeps more than "
-        f"{wording.at_most(utility.bound)} nats (proven).",
+        f"{at_most(utility.bound)} nats (proven).",
     ]
     if len(utility.columns) > 1:
         shares: list[str] = []
@@ -193,7 +193,7 @@ def rare_lines(channel: BoxChannel, utility: BoxUtility) -> list[str]:
             f"known of their population, which costs most; {remedy}."
         )
     lines.append(
-        f"The limit that rare values set to every method is {wording.at_most(limit.information)} "
+        f"The limit that rare values set to every method is {at_most(limit.information)} "
         f"nats (of {wording.label(limit.value)}, Proposition 6); the columns have "
         f"{utility.entropy:.4g}, so it excludes nothing here."
     )

@@ -1,115 +1,41 @@
-"""The report on a channel for boxes of rows: its promise for the population and for the table, what
-each column keeps, the boxes, the outputs that move a belief most, and what is not covered.
+"""The report on a channel for boxes of rows as a page: its promise for the population and for the
+table, what each column keeps, the boxes, and the outputs that move a belief most.
 
-`box_report` computes the content, `report_page` lays it out, and `report_record` is its JSON.
+`box_content.box_report` computes the figures. Here they become a file in two forms:
 
-Promise and outputs are computed again from the counts in the channel file. What the columns keep
-was computed when the channel was designed, because the file has no counts of single columns.
+- `report_page` is the page, with a card for each main fact and five sections. Their sentences are
+  those of the terminal (`box_sentences`), and their tables are made here: `_column_blocks`,
+  `_box_blocks` and `_output_blocks`.
+- `report_record` is the JSON: the same figures, not rounded.
 
-Every output y gets two ranges of lifts P(s|y) / P(s). That of the table follows from the counts
-alone: P(s, y) = sum_x P(s, x) W(y|x). That of the population is the widest over all populations in
-the confidence set of the counts (`Population.extremes`), which is what the promise bounds.
+`save_box_report` computes a report and writes the form that the ending of its file asks for. Tables
+of boxes and outputs go through all strata, and name the stratum where columns are given.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mechdesign.analysis.box_truth import box_truth
-from mechdesign.auditing.boxes import BoxAudit, audit_boxes
-from mechdesign.auditing.columns import columns_on, released_part
-from mechdesign.auditing.population_extremes import Population, achieved_of
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.channel.box_channel import BoxChannel, BoxPart, box_name
-from mechdesign.channel.box_utility import BoxUtility
-from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
-from mechdesign.core.wording import percent_of
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.core.wording import about, percent_of
 from mechdesign.notions import Notion
 from mechdesign.report import blocks, box_sentences, boxes, wording
+from mechdesign.report.box_content import BoxReport, box_report
 from mechdesign.report.document import VERIFIED
+from mechdesign.report.ledger_picture import ledger_picture
 from mechdesign.report.plain_values import optional_record
-from mechdesign.report.rows_page import ledger_picture
 from mechdesign.report.writing import save_page
-from mechdesign.tables.confidence import set_of_record
 
 FORMAT, VERSION = "mechdesign.box-report", 1
 
-MISSING_COUNTS = (
-    "this channel for boxes carries no counts (a public one), and its report is computed from "
-    "them: report on the file that `design` wrote"
-)
 
 BOXED = "A cell counts as unchanged if its own box is released and holds one value of the column."
 
 FILLED = "A cell is unchanged if its own value is drawn again (expected)."
-
-
-@dataclass(frozen=True)
-class BoxRow:
-    """A box of a stratum in words, and the records of the proof in it."""
-
-    stratum: str
-    box: str
-    records: int
-    share: float
-
-
-@dataclass(frozen=True)
-class OutputRow:
-    """An output of a stratum: its share of the records, and what it does to a belief.
-
-    `achieved` bounds the log-lifts of this output in every population of the set, and `on_table`
-    those of the records of the proof.
-    """
-
-    stratum: str
-    output: str
-    share: float
-    achieved: Achieved
-    on_table: Achieved
-
-
-@dataclass(frozen=True)
-class BoxReport:
-    """What the page shows, made by `box_report`: all strata one after the other."""
-
-    channel: BoxChannel
-    utility: BoxUtility
-    audit: BoxAudit
-    rows: tuple[BoxRow, ...]
-    outputs: tuple[OutputRow, ...]
-
-
-def box_report(channel: BoxChannel) -> BoxReport:
-    """Compute the report of a channel from its counts.
-
-    Raises
-    ------
-    InputError
-        If the channel is a public one, without counts.
-    """
-    if channel.utility is None:
-        raise InputError(MISSING_COUNTS)
-    rows: list[BoxRow] = []
-    outputs: list[OutputRow] = []
-    for part in channel.parts:
-        if part.channel is not None:
-            rows += _box_rows(channel, part, part.channel)
-            outputs += _output_rows(channel, part, part.channel)
-    return BoxReport(
-        channel=channel,
-        utility=channel.utility,
-        audit=audit_boxes(channel),
-        rows=tuple(rows),
-        outputs=tuple(outputs),
-    )
 
 
 def report_page(report: BoxReport, *, pictures: bool = True) -> blocks.Document:
@@ -187,68 +113,6 @@ def save_box_report(channel: BoxChannel, path: str, *, overwrite: bool) -> BoxRe
     return report
 
 
-def _box_rows(
-    channel: BoxChannel, part: BoxPart, part_channel: Channel
-) -> list[BoxRow]:
-    """Every box of a stratum with its records; a box without any has no symbol in the table."""
-    joint = part_channel.joint
-    if joint is None:
-        raise InputError(MISSING_COUNTS)
-    counts = dict(zip(joint.useful.names, joint.useful_counts, strict=True))
-    stratum = channel.stratum_text(part).rstrip(": ")
-    rows: list[BoxRow] = []
-    for box, text in enumerate(channel.box_texts(part)):
-        records = counts.get(box_name(box), 0)
-        rows.append(BoxRow(stratum, text, records, records / joint.total))
-    return rows
-
-
-def _output_rows(
-    channel: BoxChannel, part: BoxPart, part_channel: Channel
-) -> list[OutputRow]:
-    """Every output of a stratum, the one whose lifts can be farthest apart first."""
-    record = part_channel.record.confidence
-    if part_channel.joint is None or record is None:
-        raise InputError(MISSING_COUNTS)
-    joint = released_part(part_channel, part_channel.joint)
-    columns = columns_on(part_channel, joint)
-    confidence = set_of_record(record, part_channel.joint)
-    population = Population(confidence, joint.useful_counts)
-    # P(s, y) = sum_x P(s, x) W(y|x).
-    released = joint.p @ part_channel.matrix
-    priors = joint.p.sum(axis=1)
-    stratum = channel.stratum_text(part).rstrip(": ")
-    rows: list[OutputRow] = []
-    for y, column in enumerate(columns):
-        share = float(released[:, y].sum())
-        row = OutputRow(
-            stratum=stratum,
-            output=part_channel.outputs[y],
-            share=share,
-            achieved=achieved_of(population.extremes(column, y)),
-            # P(s|y) / P(s) = P(s, y) / (P(s) P(y)).
-            on_table=_achieved_by(released[:, y] / (priors * share)),
-        )
-        rows.append(row)
-    rows.sort(key=lambda row: -row.achieved.eps_ldp)
-    return rows
-
-
-def _achieved_by(lifts: NDArray[np.float64]) -> Achieved:
-    """The budgets that the lifts of one output use, in nats: -ln of the least, ln of the largest,
-    and ln of their quotient; infinite where a lift is 0.
-    """
-    low = float(lifts.min())
-    high = float(lifts.max())
-    lower = math.inf
-    ratio = math.inf
-    if low > 0.0:
-        lower = -math.log(low)
-        ratio = math.log(high / low)
-    # Lifts have the mean 1, so only their rounding can put both ends on one side of it.
-    return Achieved(max(lower, 0.0), max(math.log(high), 0.0), ratio)
-
-
 def _cards(report: BoxReport) -> tuple[tuple[str, str], ...]:
     """The promise for the population and for the table, and what is kept."""
     audit = report.audit
@@ -285,7 +149,7 @@ def _column_blocks(report: BoxReport) -> list[blocks.Block]:
                 blocks.short(wording.title(column.columns)),
                 wording.percent(column.share),
                 wording.percent(1.0 - column.share),
-                wording.about(column.entropy),
+                about(column.entropy),
                 unchanged,
             )
         )

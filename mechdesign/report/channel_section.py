@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mechdesign.core.wording import at_least, at_most
 from mechdesign.report import blocks, wording
 from mechdesign.report.asked import names_of
 from mechdesign.report.record import ChannelTable, Report
@@ -65,8 +66,8 @@ def codebook_blocks(report: Report) -> list[blocks.Block]:
                 blocks.short(meaning.output),
                 f"{tenths(meaning.probability)} %",
                 _listed(meaning.posterior),
-                wording.at_least(meaning.lowest_lift),
-                wording.at_most(meaning.highest_lift),
+                at_least(meaning.lowest_lift),
+                at_most(meaning.highest_lift),
             )
         )
     table = blocks.grid("Posterior of each output", header, rows, "outputs", left=(2,))

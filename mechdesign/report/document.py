@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mechdesign.comparison.curve import Curve
-from mechdesign.core.wording import percent_of
+from mechdesign.core.wording import about, at_least, at_most, percent_of
 from mechdesign.report import blocks, wording
 from mechdesign.report.asked import names_of, protected
 from mechdesign.report.channel_section import channel_blocks, codebook_blocks
@@ -152,7 +152,7 @@ def lead_of(request: Request) -> str:
 
 def amount(bound: float, unit: str) -> str:
     """An upper bound, rounded up, with its unit: ``0.5 nats``, ``1 nat``."""
-    text = wording.at_most(bound)
+    text = at_most(bound)
     if text == "1":
         unit = unit.removesuffix("s")
     return f"{text} {unit}".strip()
@@ -174,9 +174,9 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     if promise.low is not None or promise.high is not None:
         low, high = "0", "any"
         if promise.low is not None:
-            low = wording.at_least(promise.low)
+            low = at_least(promise.low)
         if promise.high is not None:
-            high = wording.at_most(promise.high)
+            high = at_most(promise.high)
         cards.append(("Times as likely as before", f"{low} to {high}"))
     if report.population is not None:
         level = percent_of(report.population.level)
@@ -244,8 +244,8 @@ def _utility_blocks(
     # The share is rounded down and the bound up, so the distance between them may look larger than
     # it is, and never smaller.
     share = wording.percent_at_least(kept.nmi)
-    information = wording.about(kept.mutual_information)
-    entropy = wording.about(kept.entropy)
+    information = about(kept.mutual_information)
+    entropy = about(kept.entropy)
     texts = [
         f"{share} of the information in {useful} is kept: "
         f"I(X;Y) = {information} of H(X) = {entropy} nats."
@@ -356,11 +356,11 @@ def _curve_table(curve: Curve, *, bounded: bool) -> blocks.Grid:
             if row.upper_bound_nmi is not None:
                 bound = wording.percent_at_most(row.upper_bound_nmi)
             texts.append(bound)
-        texts.append(wording.at_most(row.max_log_lift))
+        texts.append(at_most(row.max_log_lift))
         # A log-lift below 0 is rounded down: away from 0 as well.
         smallest = "0"
         if row.min_log_lift < 0.0:
-            smallest = f"-{wording.at_most(-row.min_log_lift)}"
+            smallest = f"-{at_most(-row.min_log_lift)}"
         texts.append(smallest)
         rows.append(blocks.cells(*texts))
     header = list(CURVE_HEADER)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechdesign.auditing.composition import sum_above
+from mechdesign.core.wording import about, at_least, at_most
 from mechdesign.release.moved_numbers import Moved, distance_text, unit_of
 from mechdesign.report import blocks, wording
 from mechdesign.report.record import LeastKept
@@ -70,7 +71,7 @@ def moved_text(moved: Moved) -> str:
     distance = distance_text(moved.distance, moved.kind)
     text = f"{opening} numbers are expected to move by {distance}"
     if moved.correlation is not None:
-        correlation = wording.about(moved.correlation)
+        correlation = about(moved.correlation)
         text += f"; original and released numbers have the correlation {correlation}"
     return f"{text}."
 
@@ -96,8 +97,8 @@ def _cost_texts(least: LeastKept, useful: str) -> list[str]:
     size, unit = unit_of(cost, kind)
     opening = COST[distance].format(useful=useful)
     return [
-        f"{opening} {wording.at_most(cost / size)}{unit}; {BEST} comes below "
-        f"{wording.at_least(bound / size)}{unit}. {kept}."
+        f"{opening} {at_most(cost / size)}{unit}; {BEST} comes below "
+        f"{at_least(bound / size)}{unit}. {kept}."
     ]
 
 
@@ -107,7 +108,7 @@ def _frequency_texts(least: LeastKept, useful: str) -> list[str]:
     if least.asked["keep_frequencies"]:
         size = "up to the rounding to integers"
         if deviation is not None:
-            size = f"to within {wording.at_most(deviation)}"
+            size = f"to within {at_most(deviation)}"
         return [
             f"The expected share of every value of {useful} is that of the table, {size}."
         ]

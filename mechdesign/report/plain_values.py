@@ -1,13 +1,15 @@
-"""Values as programs read them: for JSON (`plain`, `picked`) and for CSV (`csv_text`).
+"""Values as programs read them: for JSON (`picked`, `plain`, `to_json`) and for CSV (`csv_text`).
 
 `plain` rebuilds nested mappings and sequences of what JSON can write. JSON has neither infinities
-nor keys that are numbers, so ``{2.0: math.inf}`` becomes ``{"2": "inf"}``.
+nor keys that are numbers, so ``{2.0: math.inf}`` becomes ``{"2": "inf"}``. `to_json` writes the
+line that commands print.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -65,3 +67,9 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
+
+
+def to_json(record: Mapping[str, Any]) -> str:
+    """One JSON object on one line, Unicode as it is."""
+    # `plain` has replaced infinities: Python would write them as no JSON parser reads them.
+    return json.dumps(plain(record), ensure_ascii=False, allow_nan=False)

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.comparison.purpose_ways import PurposeComparison
+from mechdesign.core.wording import at_least, at_most
 from mechdesign.mechanisms.result import QueryAccuracy, TaskUtility
 from mechdesign.report import layout, wording
 
@@ -45,8 +46,8 @@ def purpose_comparison_text(comparison: PurposeComparison) -> str:
         )
         proof = (
             "No channel with this promise has less than "
-            f"{wording.at_least(purpose.variance_lower_bound)} (proven); {useful} itself has "
-            f"{wording.at_least(purpose.noise_free)}."
+            f"{at_least(purpose.variance_lower_bound)} (proven); {useful} itself has "
+            f"{at_least(purpose.noise_free)}."
         )
     rows = [["channel", heading, "information", "outputs"]]
     for way in comparison.ways:
@@ -55,7 +56,7 @@ def purpose_comparison_text(comparison: PurposeComparison) -> str:
         elif math.isinf(way.figure):
             figure = NOT_TOLD
         else:
-            figure = wording.at_most(way.figure)
+            figure = at_most(way.figure)
         rows.append(
             [way.name, figure, wording.percent_at_least(way.kept), str(way.outputs)]
         )

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from mechdesign.core.wording import at_least, at_most
 from mechdesign.report import wording
 
 QUERY_NAMES = {
@@ -50,9 +51,9 @@ def _query_texts(
     bound = float(utility["variance_lower_bound"])
     free = float(utility["noise_free"])
     return (
-        f"Made to estimate {queries}: their total variance is {wording.at_most(variance)} / N for "
-        f"N records; no channel that keeps the promise comes below {wording.at_least(bound)} / N, "
-        f"and the data themselves have {wording.at_most(free)} / N (`mechdesign estimate`).",
+        f"Made to estimate {queries}: their total variance is {at_most(variance)} / N for "
+        f"N records; no channel that keeps the promise comes below {at_least(bound)} / N, "
+        f"and the data themselves have {at_most(free)} / N (`mechdesign estimate`).",
     )
 
 

@@ -3,29 +3,25 @@ out.
 
 A `Report` has a record for each of its parts: the `Request`, the `Promise` (with its `Bound`s
 and `Belief`s), what holds for the `Population`, what is `Kept`, the `Lifts` before and after, and
-the `ChannelTable` with the `Meaning` of its outputs. `content` fills them, and a report that ends
-in .json is nothing but them.
+the `ChannelTable` with the `Meaning` of its outputs. `content` computes them, `document` lays them
+out, and a report that ends in .json is nothing but them. For example::
 
-Also the JSON outputs of commands: plain dictionaries, with infinities as the string "inf".
+    {"format": "mechdesign.report", "version": 2, "audience": "internal",
+     "asked": {"useful_columns": ["job"], "outputs": 2, "notion": {"name": "lip", "epsilon": 0.5}, ..},
+     "promise": {"low": 0.607, "high": 1.649, "satisfied": true,
+                 "beliefs": [{"symbol": "F", "before": 0.4, "lowest": 0.3, "highest": 0.55}, ..]},
+     "kept": {"nmi": 0.801, "upper_bound_nmi": 0.802, "gap_nmi": 0.001, ..}, ..}
+
+Figures are not rounded here, except that those which an audit has rounded outwards stay so.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from mechdesign.auditing.implied_bounds import guarantees
-from mechdesign.auditing.population_promise import PopulationPromise
-from mechdesign.auditing.verdict import Audit
-from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import Curve
-from mechdesign.mechanisms.result import Design
-from mechdesign.notions import to_record
-from mechdesign.release.moved_numbers import Moved, moved
-from mechdesign.report.plain_values import optional_record, plain
-from mechdesign.report.sentences import population_record, spending_record
+from mechdesign.release.moved_numbers import Moved
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""
@@ -243,118 +239,3 @@ class Report:
     provenance: tuple[Fact, ...] = ()
     commands: tuple[Command, ...] = ()
     absent: dict[str, str] = field(default_factory=dict[str, str])
-
-
-def design_record(design: Design, output: str | None) -> dict[str, Any]:
-    """The record of `design --json`."""
-    joint = design.channel.joint
-    certificate = design.certificate
-    bins = [asdict(moves) for moves in moved(design.channel) if moves.edges]
-    records: int | None = None
-    notices: Sequence[str] = ()
-    if joint is not None:
-        records = joint.records
-        notices = joint.notices
-    level: float | None = None
-    if design.confidence is not None:
-        level = design.confidence.level
-    record: dict[str, Any] = {
-        "mechanism": design.mechanism,
-        "method": design.method,
-        "nmi": design.nmi,
-        "mutual_information": design.mutual_information,
-        "entropy": design.entropy,
-        "outputs": design.outputs,
-        "messages": design.messages,
-        "repaired": design.repaired,
-        "borrowed": design.borrowed,
-        "fallback_from": design.fallback_from,
-        "verified": design.verified,
-        "as_published": design.as_published,
-        "seconds": design.seconds,
-        "upper_bound_nmi": certificate.upper_bound_nmi,
-        "gap_nmi": certificate.gap_nmi,
-        "notion": to_record(design.notion),
-        "certificate": {"scope": certificate.scope, **certificate.details},
-        "achieved": asdict(design.achieved),
-        "used": optional_record(design.used),
-        "guarantees": guarantees(design.achieved.eps_l, design.achieved.eps_u),
-        "bins": bins,
-        "records": records,
-        "confidence": level,
-        "population": population_record(design.population),
-        "after": spending_record(design.spending),
-        "notices": notices,
-        "objective": "information",
-    }
-    # What a design was made for replaces the objective; a design has at most one of the two.
-    least = design.least
-    if least is not None:
-        record["objective"] = least.objective.name
-        record |= least.figures
-        record["asked"] = least.objective.model_dump()
-    if design.purpose is not None:
-        record["objective"] = design.purpose.name
-        record |= design.purpose.figures
-    averages = design.channel.record.averages
-    if averages:
-        record["averages"] = [average.model_dump() for average in averages]
-    record["output"] = output
-    return record
-
-
-def audit_record(
-    audit: Audit, promise: PopulationPromise | None = None
-) -> dict[str, Any]:
-    """The record of `audit --json`; `promise` is what holds for the population, if the
-    table counts records.
-    """
-    # `before` and `against` exist only after earlier releases and for ratios: elsewhere they are
-    # left out, and not null.
-    worst: dict[str, Any] = {}
-    for key, value in asdict(audit.worst).items():
-        if value not in (None, ()):
-            worst[key] = value
-    return {
-        "satisfied": audit.satisfied,
-        "notion": to_record(audit.notion),
-        "achieved": asdict(audit.achieved),
-        "used": optional_record(audit.used),
-        "averages": [asdict(average) for average in audit.averages],
-        "worst": worst,
-        "population": population_record(promise),
-    }
-
-
-def channel_record(channel: Channel) -> dict[str, Any]:
-    """The record of `show --json`; the codebook is null for a public channel."""
-    record = channel.record
-    level: float | None = None
-    if record.confidence is not None:
-        level = record.confidence["level"]
-    codebook: dict[str, dict[str, float]] | None = None
-    if channel.joint is not None:
-        codebook = channel.codebook()
-    return {
-        "useful": {
-            "columns": channel.useful.columns,
-            "symbols": channel.useful.symbols,
-        },
-        "outputs": channel.outputs,
-        "denominator": channel.denominator,
-        "rows": [list(row) for row in channel.rows],
-        "matrix": channel.matrix.tolist(),
-        "codebook": codebook,
-        "notion": record.notion,
-        "achieved": record.achieved,
-        "utility": record.utility,
-        "certificate": record.certificate,
-        "provenance": record.provenance,
-        "confidence": level,
-    }
-
-
-def to_json(record: Mapping[str, Any]) -> str:
-    """One JSON object on one line, Unicode as it is."""
-    # `plain` has replaced infinities: Python would write them as no JSON parser reads them.
-    return json.dumps(plain(record), ensure_ascii=False, allow_nan=False)

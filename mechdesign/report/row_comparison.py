@@ -19,7 +19,7 @@ from mechdesign.comparison.row_ways import (
     RowComparison,
     RowWay,
 )
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import about, quoted
 from mechdesign.notions import to_record
 from mechdesign.report import layout, wording
 
@@ -134,7 +134,7 @@ def _effect(worst: RowWorst) -> str:
         return f"changes the odds of {secret} against {quoted(worst.against)} too much"
     if worst.lift == 0.0:
         return f"makes {secret} impossible"
-    return f"makes {secret} {wording.about(worst.lift)} times as likely as before"
+    return f"makes {secret} {about(worst.lift)} times as likely as before"
 
 
 def _response_sentence(way: RowWay) -> str:
@@ -144,7 +144,7 @@ def _response_sentence(way: RowWay) -> str:
             "Randomised response: there are too many released rows to compute which parameter "
             "keeps the promise beside the given columns."
         )
-    epsilon = wording.about(way.epsilon)
+    epsilon = about(way.epsilon)
     if way.kept is None:
         return (
             f"Randomised response with the parameter {epsilon} in every column keeps the promise "

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mechdesign.channel.row_channel import RELATIVE
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.report import layout, wording
 from mechdesign.report.first_screen import (
@@ -20,8 +21,7 @@ from mechdesign.report.first_screen import (
     kept_sentence,
     lines_within,
 )
-from mechdesign.report.rows import (
-    RELATIVE,
+from mechdesign.report.row_sentences import (
     lead_text,
     sensitive_name,
     stopped_text,
@@ -98,7 +98,8 @@ def _level_lines(design: RowDesign, room: int) -> list[str]:
         name = wording.title(level.columns)
         added = wording.tenths_at_least(level.kept)
         if level.truth is None:
-            # Free outputs are no cells of the column, so none of them is unchanged.
+            # Free outputs are no cells of the column, so none of them is unchanged. All levels of
+            # a channel have free outputs or none has, so the header is that of every row.
             rows[0] = ["column", "adds"]
             rows.append([name, added])
         else:
@@ -133,6 +134,8 @@ def _uncovered_lines(design: RowDesign) -> list[str]:
         items.append(PARTS)
     for side in design.audit.notion.limits.free_sides:
         items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    # For another prior q the lift is P(y|s) / sum_s' q(s') P(y|s'): a mean of numbers within a
+    # factor exp(eps_ldp) of the numerator divides it. Relative lifts have a prior for each stratum.
     ratio = design.achieved.eps_ldp
     if math.isfinite(ratio) and design.audit.promise != RELATIVE:
         factor = wording.short_factor(ratio, upper=True)

@@ -1,42 +1,36 @@
-"""The report on a row channel: its promise, where the information went, and the worst rows.
+"""The report on a row channel as a page: its promise, what each column keeps, and the worst rows.
 
-Everything is computed again from the channel file: the exact audit, and the law of the released row
-(`auditing.row_leaves`). So `report` on a file and `design --report` write the same page.
+`row_content.row_report` computes the figures. Here they become a file in two forms:
 
-`row_report` computes the content: the audit, a `ColumnLedger` for each level and the `WorstRow`s.
-`report_page` lays it out, `report_record` is its JSON, and `save_row_report` does all three.
+- `report_page` is the page, with a card for each main fact and four sections. These answer the
+  questions of readers in their order: what is promised (`_promise_blocks`), where each column's
+  information went (a picture and `_column_blocks`), which released rows move a belief most
+  (`_worst_blocks`), and where the promise ends.
+- `report_record` is the JSON: the same figures, not rounded.
 
-Two computations are done here. `level_joints` sends all rows of the table down the tree and adds up
-P(x_j, y_j) of every level, from which a ledger has H(X_j) and I(X_j; Y_j). `worst_rows` takes the
-posterior P(s|y) of every whole row y and lists the rows with the largest |ln P(s|y) / P(s)|.
+`save_row_report` computes a report and writes the form that the ending of its file asks for. On a
+page lower factors are rounded down and upper ones up, so that it never claims more than the audit
+has proven. `public_rows` has the page for everybody, with the sentences on the scope of this file.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mechdesign.auditing.row_leaves import RowLaw, row_law
-from mechdesign.auditing.rows import RowAudit, audit_rows
-from mechdesign.channel.row_channel import RELATIVE, TRUTH, RowChannel
-from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.result import TaskUtility
+from mechdesign.channel.row_channel import RELATIVE, RowChannel
+from mechdesign.core.wording import about, at_least, at_most
 from mechdesign.notions import to_record
-from mechdesign.report import blocks, drawing, wording
+from mechdesign.report import blocks, wording
 from mechdesign.report.document import VERIFIED
+from mechdesign.report.ledger_picture import ledger_picture
 from mechdesign.report.plain_values import optional_record
+from mechdesign.report.row_content import RowReport, row_report
 from mechdesign.report.writing import save_page
 
-MOST_WORST = 10
-"""Rows whose posterior moves most that the page lists."""
-
 FORMAT, VERSION = "mechdesign.row-report", 1
+"""Of the JSON form: readers of it look at these first."""
 
 LIMITS = (
     "The promise is about this table, not about the population behind it: there the leakage is "
@@ -44,6 +38,7 @@ LIMITS = (
     "Any other column released beside these ends the promise.",
     "It hides the protected column, not who somebody is: a released row may still be unusual.",
 )
+"""What the promise leaves open, in this report and in that for everybody."""
 
 POPULATION_CARD = ("The same for the population", "not promised")
 """A card for readers of the cards alone; `LIMITS` has the sentence."""
@@ -52,103 +47,13 @@ COVERS = (
     "It covers a released row and every part of it, against an observer who knows this table and "
     "the channel."
 )
+"""The scope of a promise that compares with the whole table."""
 
 COVERS_RELATIVE = (
     "It covers a released row with all of its given columns, compared with somebody of whom only "
     "the given columns are known."
 )
-
-
-PICTURE_WIDTH = 5.5
-"""Inches, which fit a telephone when the page scales them down."""
-
-# Blue and a light grey, which differ in print as well.
-KEPT_COLOUR = "#2b6cb0"
-LOST_COLOUR = "#d9d9d9"
-
-
-@dataclass(frozen=True)
-class ColumnLedger:
-    """Where the information of the columns of one level went, in nats.
-
-    `kept` is I(X_j; Y_j), `entropy` H(X_j); the difference is lost to privacy. `truth` is the share
-    of unchanged cells (None with free outputs). `spent` has the smallest and the largest factor by
-    which prefixes up to here change the probability of a secret.
-    """
-
-    columns: tuple[str, ...]
-    entropy: float
-    kept: float
-    truth: float | None
-    spent: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class WorstRow:
-    """A released row, its probability, and the prior and posterior of every secret."""
-
-    row: tuple[str, ...]
-    share: float
-    prior: tuple[float, ...]
-    posterior: tuple[float, ...]
-
-    @property
-    def move(self) -> float:
-        """Largest absolute log-lift |ln P(s|y) / P(s)| of a secret, in nats."""
-        largest = 0.0
-        for before, after in zip(self.prior, self.posterior, strict=True):
-            if before == 0.0:
-                # A secret that does not occur in the stratum has no lift.
-                continue
-            if after == 0.0:
-                return math.inf
-            largest = max(largest, abs(math.log(after / before)))
-        return largest
-
-
-@dataclass(frozen=True)
-class RowReport:
-    """What the page shows, made by `row_report`; `ledgers` in the order of the levels.
-
-    `nmi`, the bound and the `task` come from the channel file, where the search left them; None if
-    the file lacks them.
-    """
-
-    channel: RowChannel
-    audit: RowAudit
-    ledgers: tuple[ColumnLedger, ...]
-    worst: tuple[WorstRow, ...]
-    nmi: float | None
-    upper_bound_nmi: float | None
-    task: TaskUtility | None
-
-
-def row_report(channel: RowChannel) -> RowReport:
-    """Compute the report of a channel on its own table.
-
-    Raises
-    ------
-    InputError
-        If the channel is a public one, without its table.
-    """
-    if channel.table is None:
-        raise InputError(
-            "this row channel carries no table (a public one), and its report is computed from "
-            "the table: report on the file that has it"
-        )
-    audit = audit_rows(channel)
-    law = row_law(channel)
-    utility = channel.record.utility or {}
-    certificate = channel.record.certificate or {}
-    return RowReport(
-        channel=channel,
-        audit=audit,
-        ledgers=_ledgers(channel, audit, law),
-        worst=worst_rows(law),
-        nmi=utility.get("nmi"),
-        upper_bound_nmi=certificate.get("upper_bound_nmi"),
-        task=_task(utility),
-    )
+"""The scope of a promise that is relative to the given columns."""
 
 
 def report_page(report: RowReport, *, pictures: bool = True) -> blocks.Document:
@@ -212,133 +117,6 @@ def save_row_report(channel: RowChannel, path: str, *, overwrite: bool) -> RowRe
     return report
 
 
-def worst_rows(law: RowLaw, most: int = MOST_WORST) -> tuple[WorstRow, ...]:
-    """The released rows whose posterior moves most, measured as the promise measures it."""
-    rows: list[WorstRow] = []
-    priors = _priors(law)
-    # P(s | leaf) of every released row, which is a leaf of the tree.
-    posteriors = law.joint / law.shares[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lifts = np.abs(np.log(posteriors / priors))
-    # 0 / 0 is a secret that does not occur in the stratum, which no row can move.
-    moves = np.nan_to_num(lifts, nan=0.0, posinf=math.inf).max(axis=1)
-    # Stable, so that ties stand in the order of the leaves and a page is always the same.
-    for leaf in np.argsort(-moves, kind="stable")[:most].tolist():
-        row = WorstRow(
-            row=law.texts(leaf),
-            share=float(law.shares[leaf]),
-            prior=tuple(priors[leaf].tolist()),
-            posterior=tuple(posteriors[leaf].tolist()),
-        )
-        rows.append(row)
-    return tuple(rows)
-
-
-def level_joints(channel: RowChannel) -> list[NDArray[np.float64]]:
-    """P(x_j, y_j) of every level on the channel's own table, as (symbols, outputs) arrays.
-
-    All rows go down the tree together, level by level. The state is a list of paths: path i is a
-    row `rows[i]` at a node `nodes[i]`, and `weights[i]` is the probability that the row is drawn
-    and reaches the node. At each level every path branches into the outputs that its node can draw
-    for the symbol of its row: of weight v and probability q, a branch adds v q to P(x_j, y_j). A
-    constant node has one output, whatever the symbol.
-    """
-    records = channel.table
-    if records is None:
-        raise TypeError("a public channel has no table")
-    strata = channel.strata_of(records.codes[:, : len(channel.given)])
-    rows = np.arange(len(records))
-    nodes = channel.tree.roots[strata]
-    weights = records.masses
-    joints: list[NDArray[np.float64]] = []
-    for level, table in enumerate(channel.tree.levels):
-        inputs = records.codes[rows, len(channel.given) + level]
-        joint = np.zeros((len(channel.levels[level]), len(channel.labels[level])))
-        is_constant = table.constant[nodes]
-        constant = np.flatnonzero(is_constant)
-        random = np.flatnonzero(~is_constant)
-
-        # One branch for each constant path, then those of the others, in this order everywhere
-        # below: the slot of the output in its node, the path it comes from, its probability.
-        pairs = table.pairs(nodes[random], inputs[random])
-        owner, entries = table.expanded(pairs)
-        slots = np.concatenate(
-            [table.first_slot[nodes[constant]], table.rows.indices[entries]]
-        )
-        sources = np.concatenate([constant, random[owner]])
-        shares = np.ones(len(sources))
-        # Probabilities are integers over 2^53, so these quotients are exact.
-        shares[len(constant) :] = table.rows.values[entries] / 2.0**53
-
-        weights = weights[sources] * shares
-        np.add.at(joint, (inputs[sources], table.slot_outputs[slots]), weights)
-        joints.append(joint)
-
-        # The branches are the paths of the next level.
-        rows = rows[sources]
-        nodes = table.slot_children[slots]
-    return joints
-
-
-def _task(utility: Mapping[str, Any]) -> TaskUtility | None:
-    """What the record says of the column that the rows were made to tell of."""
-    if "task" not in utility:
-        return None
-    return TaskUtility(
-        column=str(utility["task"]),
-        task_kept=float(utility["task_kept"]),
-        task_upper_bound=float(utility["task_upper_bound"]),
-    )
-
-
-def _priors(law: RowLaw) -> NDArray[np.float64]:
-    """(leaves, |S|) prior that the promise compares with: the table's, or the stratum's."""
-    # The relative promise is about P(s|y,k) / P(s|k), with the given columns k of the leaf.
-    if law.channel.record.promise != RELATIVE:
-        return np.broadcast_to(law.prior, law.masses.shape)
-    counts = law.priors.astype(np.float64)[law.strata]
-    return counts / counts.sum(axis=1, keepdims=True)
-
-
-def _ledgers(
-    channel: RowChannel, audit: RowAudit, law: RowLaw
-) -> tuple[ColumnLedger, ...]:
-    """Where the information of the columns of every level went."""
-    joints = level_joints(channel)
-    ledgers: list[ColumnLedger] = []
-    for level, joint in enumerate(joints):
-        truth = None
-        if channel.record.objective == TRUTH:
-            # With this objective output i is symbol i, so the diagonal is P(Y_j = X_j).
-            truth = float(np.trace(joint))
-        spent = audit.spent[level]
-        ledger = ColumnLedger(
-            columns=channel.levels[level].columns,
-            entropy=_entropy(joint.sum(axis=1)),
-            # Rounding can make an information of 0 negative.
-            kept=max(0.0, _information(joint)),
-            truth=truth,
-            spent=(math.exp(-spent.eps_l), math.exp(spent.eps_u)),
-        )
-        ledgers.append(ledger)
-    return tuple(ledgers)
-
-
-def _entropy(shares: NDArray[np.float64]) -> float:
-    """H of a distribution, in nats; 0 log 0 counts as 0."""
-    positive = shares[shares > 0.0]
-    return float(-(positive * np.log(positive)).sum())
-
-
-def _information(joint: NDArray[np.float64]) -> float:
-    """I(X;Y) = H(X) + H(Y) - H(X,Y) of a joint table, in nats."""
-    return (
-        _entropy(joint.sum(axis=0))
-        + _entropy(joint.sum(axis=1))
-        - _entropy(joint.ravel())
-    )
-
-
 def _factors(eps_l: float, eps_u: float, between: str = " to ") -> str:
     """The smallest lift, rounded down, and the largest, rounded up."""
     low = wording.factor_text(eps_l, upper=False)
@@ -400,8 +178,10 @@ def _column_blocks(report: RowReport) -> list[blocks.Block]:
         unchanged = "-"
         if ledger.truth is not None:
             unchanged = wording.percent_at_least(ledger.truth)
+        # A column with a single value has no information, and so keeps none.
         share = 0.0
         if ledger.entropy > 0.0:
+            # Rounding can put I(X_j; Y_j) above H(X_j).
             share = min(1.0, ledger.kept / ledger.entropy)
         low, high = ledger.spent
         row = blocks.cells(
@@ -409,8 +189,8 @@ def _column_blocks(report: RowReport) -> list[blocks.Block]:
             unchanged,
             wording.percent(share),
             wording.percent(1.0 - share),
-            wording.about(ledger.entropy),
-            f"{wording.at_least(low)} to {wording.at_most(high)}",
+            about(ledger.entropy),
+            f"{at_least(low)} to {at_most(high)}",
         )
         rows.append(row)
     header = (
@@ -451,68 +231,8 @@ def _worst_blocks(report: RowReport, sensitive: str) -> list[blocks.Block]:
 
 def _scope_bullets(report: RowReport) -> blocks.Bullets:
     """What the promise covers and what it leaves open."""
+    # Without its given columns, a part of a row may reveal more than a relative promise allows.
     covers = COVERS
     if report.audit.promise == RELATIVE:
         covers = COVERS_RELATIVE
     return blocks.Bullets((covers, *LIMITS))
-
-
-class Ledger(Protocol):
-    """The information of a column, and how much of it is kept, in nats.
-
-    `ColumnLedger` of rows has these, and `box_utility.ColumnKept` of boxes.
-    """
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, or several crossed ones."""
-        ...
-
-    @property
-    def entropy(self) -> float:
-        """What is in it."""
-        ...
-
-    @property
-    def kept(self) -> float:
-        """What a released row tells of it."""
-        ...
-
-
-def ledger_picture(ledgers: Sequence[Ledger]) -> blocks.Picture:
-    """A bar for every column, of the length H(X_j): what is kept, and what privacy took."""
-    words = (
-        "For every column, the information that is kept and what is lost to privacy; "
-        "the table below has the numbers."
-    )
-    names: list[str] = []
-    kept: list[float] = []
-    lost: list[float] = []
-    for ledger in ledgers:
-        names.append(blocks.short(wording.title(ledger.columns)))
-        # Rounding can put I(X_j; Y_j) above H(X_j); the two bars still make up H(X_j).
-        kept.append(min(ledger.kept, ledger.entropy))
-        lost.append(max(0.0, ledger.entropy - ledger.kept))
-    with drawing.settings(**drawing.PAGE):
-        height = 1.1 + 0.4 * len(ledgers)
-        figure = drawing.new_figure(
-            figsize=(PICTURE_WIDTH, height), layout="constrained"
-        )
-        axes = figure.subplots()
-        places = list(range(len(ledgers)))
-        axes.barh(places, kept, color=KEPT_COLOUR, label="kept")
-        axes.barh(
-            places,
-            lost,
-            left=kept,
-            color=LOST_COLOUR,
-            hatch="//",
-            label="lost to privacy",
-        )
-        # A dollar sign in the name of a column is no formula.
-        axes.set_yticks(places, labels=names, parse_math=False)
-        # The first column at the top, as in the table.
-        axes.invert_yaxis()
-        axes.set_xlabel("information in the column (nats)")
-        figure.legend(loc="outside upper center", ncols=2, frameon=False)
-        return drawing.picture_of(figure, words)

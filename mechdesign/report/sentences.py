@@ -24,10 +24,16 @@ from typing import Any
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.core.wording import factor_at_least, factor_at_most, percent_of
+from mechdesign.core.wording import (
+    about,
+    at_least,
+    at_most,
+    factor_at_least,
+    factor_at_most,
+    percent_of,
+)
 from mechdesign.mechanisms.result import Spending
-from mechdesign.report import templates
-from mechdesign.report import wording as w
+from mechdesign.report import templates, wording
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
 from mechdesign.tables.uncovered_values import uncovered_sentence
 
@@ -43,14 +49,14 @@ MOST_ENTRIES = 16
 def _macros() -> Any:
     """The macros of the template, with the filters and constants that they use."""
     filters = {
-        "budgets": w.achieved_text,
+        "budgets": wording.achieved_text,
         "each": _budget_texts,
         "scope": scope_of,
         "uncovered": uncovered_sentence,
         "outwards": outwards,
-        "title": w.title,
-        "percent_at_least": w.percent_at_least,
-        "percent_at_most": w.percent_at_most,
+        "title": wording.title,
+        "percent_at_least": wording.percent_at_least,
+        "percent_at_most": wording.percent_at_most,
         "percent_of": percent_of,
         "factor_at_least": factor_at_least,
         "factor_at_most": factor_at_most,
@@ -75,10 +81,10 @@ def outwards(value: float, name: str) -> str:
     A smallest lift must not look larger than it is, and everything else must not look smaller.
     """
     if name in ("min_lift", "min_log_lift"):
-        return w.at_least(value)
+        return at_least(value)
     if name == "probability":
-        return w.about(value)
-    return w.at_most(value)
+        return about(value)
+    return at_most(value)
 
 
 def population_record(promise: PopulationPromise | None) -> dict[str, Any] | None:
@@ -123,7 +129,7 @@ def composition_text(composition: Composition, names: Sequence[str]) -> str:
     # The sum is shown beside the joint budgets, because people expect it to bound these.
     rows = [("", "eps_l", "eps_u", "eps_ldp")]
     for name, alone in zip(names, composition.alone, strict=True):
-        rows.append((w.label(name), *_budget_texts(alone)))
+        rows.append((wording.label(name), *_budget_texts(alone)))
     rows.append(("added up (no bound)", *_budget_texts(composition.sum)))
     rows.append(("together", *_budget_texts(composition.achieved)))
     return text_of("composition", composition, rows)
@@ -168,7 +174,7 @@ def _at_once_record(spending: Spending) -> dict[str, Any] | None:
 def _budget_texts(achieved: Achieved) -> tuple[str, str, str]:
     """eps_l, eps_u and eps_ldp in nats, rounded up."""
     return (
-        w.at_most(achieved.eps_l),
-        w.at_most(achieved.eps_u),
-        w.at_most(achieved.eps_ldp),
+        at_most(achieved.eps_l),
+        at_most(achieved.eps_u),
+        at_most(achieved.eps_ldp),
     )

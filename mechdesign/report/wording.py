@@ -16,10 +16,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Protocol
 
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import about as about
-from mechdesign.core.wording import at_least as at_least
-from mechdesign.core.wording import at_most as at_most
-from mechdesign.core.wording import factor_at_least, factor_at_most
+from mechdesign.core.wording import at_most, factor_at_least, factor_at_most
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved

@@ -16,7 +16,8 @@ from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.report import blocks
 from mechdesign.report.document import document_of
 from mechdesign.report.drawing import check_ending, check_matplotlib
-from mechdesign.report.record import FORMAT, VERSION, Report, to_json
+from mechdesign.report.plain_values import to_json
+from mechdesign.report.record import FORMAT, VERSION, Report
 
 HTML = ".html"
 ENDINGS = (HTML, ".md", ".json")

@@ -8,7 +8,7 @@ import json
 
 import mechdesign as md
 from mechdesign.analysis.checking import Finding, FrequencyTest, ReleaseCheck, Suspect
-from mechdesign.report.record import to_json
+from mechdesign.report.plain_values import to_json
 from mechdesign.report.releases import (
     MOST_SHOWN,
     check_record,

@@ -21,7 +21,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.designing import design
 from mechdesign.notions import ALIP
-from mechdesign.report.record import to_json
+from mechdesign.report.plain_values import to_json
 from mechdesign.report.terminal import measures_text
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.auditing.test_verdict_means import cases

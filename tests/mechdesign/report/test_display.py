@@ -15,13 +15,14 @@ import pytest
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import NAMES_OPTIONS
+from mechdesign.core.wording import about
 from mechdesign.report.comparing import comparison_text
 from mechdesign.report.terminal import (
     audit_text,
     channel_text,
     design_text,
 )
-from mechdesign.report.wording import about, percent_at_least
+from mechdesign.report.wording import percent_at_least
 from tests.cases.designs import uniform_table
 
 NOTION = md.ALIP(0.5, 0.5)

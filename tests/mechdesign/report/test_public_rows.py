@@ -11,7 +11,8 @@ import pytest
 import mechdesign as md
 from mechdesign.report.pages import html_page, markdown
 from mechdesign.report.public_rows import public_row_page
-from mechdesign.report.rows_page import report_page, row_report
+from mechdesign.report.row_content import row_report
+from mechdesign.report.rows_page import report_page
 
 
 def table(seed, records):

@@ -9,7 +9,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.report.rows_page import level_joints, report_record, row_report
+from mechdesign.report.row_content import level_joints, row_report
+from mechdesign.report.rows_page import report_record
 from tests.mechdesign.analysis.test_row_frequencies import people
 
 

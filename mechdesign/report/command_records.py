@@ -1,0 +1,136 @@
+"""The JSON outputs of `design`, `audit` and `show` on channels of one column: plain dictionaries.
+
+`design_record`, `audit_record` and `channel_record` pick the figures of a result by their keys, and
+`plain_values.to_json` writes them. What a result lacks is null: the gap of a heuristic, the level
+of a design without confidence. A design looks like this, with some thirty keys::
+
+    {"mechanism": "optimal", "nmi": 0.801, "upper_bound_nmi": 0.802, "verified": true,
+     "achieved": {"eps_l": 0.5, "eps_u": 0.5, "eps_ldp": 0.99}, "objective": "information", ..}
+
+Outputs of whole rows (`rows`) and boxes (`boxes`) have the same keys where they mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mechdesign.auditing.implied_bounds import guarantees
+from mechdesign.auditing.population_promise import PopulationPromise
+from mechdesign.auditing.verdict import Audit
+from mechdesign.channel.channel import Channel
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import to_record
+from mechdesign.release.moved_numbers import moved
+from mechdesign.report.plain_values import optional_record
+from mechdesign.report.sentences import population_record, spending_record
+
+
+def design_record(design: Design, output: str | None) -> dict[str, Any]:
+    """The record of `design --json`."""
+    joint = design.channel.joint
+    certificate = design.certificate
+    bins = [asdict(moves) for moves in moved(design.channel) if moves.edges]
+    records: int | None = None
+    notices: Sequence[str] = ()
+    if joint is not None:
+        records = joint.records
+        notices = joint.notices
+    level: float | None = None
+    if design.confidence is not None:
+        level = design.confidence.level
+    record: dict[str, Any] = {
+        "mechanism": design.mechanism,
+        "method": design.method,
+        "nmi": design.nmi,
+        "mutual_information": design.mutual_information,
+        "entropy": design.entropy,
+        "outputs": design.outputs,
+        "messages": design.messages,
+        "repaired": design.repaired,
+        "borrowed": design.borrowed,
+        "fallback_from": design.fallback_from,
+        "verified": design.verified,
+        "as_published": design.as_published,
+        "seconds": design.seconds,
+        "upper_bound_nmi": certificate.upper_bound_nmi,
+        "gap_nmi": certificate.gap_nmi,
+        "notion": to_record(design.notion),
+        "certificate": {"scope": certificate.scope, **certificate.details},
+        "achieved": asdict(design.achieved),
+        "used": optional_record(design.used),
+        "guarantees": guarantees(design.achieved.eps_l, design.achieved.eps_u),
+        "bins": bins,
+        "records": records,
+        "confidence": level,
+        "population": population_record(design.population),
+        "after": spending_record(design.spending),
+        "notices": notices,
+        "objective": "information",
+    }
+    # What a design was made for replaces the objective; a design has at most one of the two.
+    least = design.least
+    if least is not None:
+        record["objective"] = least.objective.name
+        record |= least.figures
+        record["asked"] = least.objective.model_dump()
+    if design.purpose is not None:
+        record["objective"] = design.purpose.name
+        record |= design.purpose.figures
+    averages = design.channel.record.averages
+    if averages:
+        record["averages"] = [average.model_dump() for average in averages]
+    record["output"] = output
+    return record
+
+
+def audit_record(
+    audit: Audit, promise: PopulationPromise | None = None
+) -> dict[str, Any]:
+    """The record of `audit --json`; `promise` is what holds for the population, if the
+    table counts records.
+    """
+    # `before` and `against` exist only after earlier releases and for ratios: elsewhere they are
+    # left out, and not null.
+    worst: dict[str, Any] = {}
+    for key, value in asdict(audit.worst).items():
+        if value not in (None, ()):
+            worst[key] = value
+    return {
+        "satisfied": audit.satisfied,
+        "notion": to_record(audit.notion),
+        "achieved": asdict(audit.achieved),
+        "used": optional_record(audit.used),
+        "averages": [asdict(average) for average in audit.averages],
+        "worst": worst,
+        "population": population_record(promise),
+    }
+
+
+def channel_record(channel: Channel) -> dict[str, Any]:
+    """The record of `show --json`; the codebook is null for a public channel."""
+    record = channel.record
+    level: float | None = None
+    if record.confidence is not None:
+        level = record.confidence["level"]
+    codebook: dict[str, dict[str, float]] | None = None
+    if channel.joint is not None:
+        codebook = channel.codebook()
+    return {
+        "useful": {
+            "columns": channel.useful.columns,
+            "symbols": channel.useful.symbols,
+        },
+        "outputs": channel.outputs,
+        "denominator": channel.denominator,
+        "rows": [list(row) for row in channel.rows],
+        "matrix": channel.matrix.tolist(),
+        "codebook": codebook,
+        "notion": record.notion,
+        "achieved": record.achieved,
+        "utility": record.utility,
+        "certificate": record.certificate,
+        "provenance": record.provenance,
+        "confidence": level,
+    }
