@@ -1,23 +1,28 @@
 """From the record of a report (`record.Report`) to the document that renderers write.
 
-`document_of` puts the sections in order, what matters most first. Each section has a function that
-turns its part of the record into blocks (`blocks`: texts, lists, tables, pictures); a section
-without blocks is left out. Figures are rounded here, and always so that they claim less.
-`terminal` prints `summary_sections` alone.
+`document_of` puts cards with the main facts (`_cards`) and the sections in order, what matters
+most first. Each section has a function that turns its part of the record into blocks (`blocks`:
+texts, lists, tables, pictures), here or in a module of its name (`promise_section`,
+`curve_section`, ..). A section without blocks is left out, as those on the table are in a public
+report.
+
+Figures are rounded here, and always so that they claim less: a kept share of 0.8508123 becomes
+"85.081 %" and its bound of 0.8508123 "85.082 %". `terminal` prints `summary_sections` alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from mechdesign.comparison.curve import Curve
 from mechdesign.core.wording import about, at_least, at_most, percent_of
 from mechdesign.report import blocks, wording
 from mechdesign.report.asked import names_of, protected
 from mechdesign.report.channel_section import channel_blocks, codebook_blocks
+from mechdesign.report.curve_section import curve_blocks
 from mechdesign.report.least_section import least_blocks, number_blocks
 from mechdesign.report.lift_maps import lift_blocks
-from mechdesign.report.record import Kept, Population, Promise, Report, Request
+from mechdesign.report.promise_section import measure_blocks, promise_blocks
+from mechdesign.report.record import Kept, Population, Report, Request
 
 BANNERS = {
     "internal": "Internal report: the table can be computed from it. Do not publish.",
@@ -27,18 +32,6 @@ BANNERS = {
 
 VERIFIED = {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}
 """The exact verdict in a card; None where there was no table to decide by."""
-
-CURVE_HEADER = (
-    "budget",
-    "mechanism",
-    "kept",
-    "no channel keeps more than",
-    "largest log-lift",
-    "smallest log-lift",
-)
-
-BOUND_COLUMN = 3
-"""Place in `CURVE_HEADER` of the column that is left out where no row has a bound."""
 
 
 def document_of(report: Report) -> blocks.Document:
@@ -52,7 +45,7 @@ def document_of(report: Report) -> blocks.Document:
     # sections have no blocks.
     sections: list[blocks.Section] = [
         *summary_sections(report),
-        *_section_of("curve", "Privacy against utility", _curve_blocks(report)),
+        *_section_of("curve", "Privacy against utility", curve_blocks(report)),
         *_section_of("lifts", "Before and after", lift_blocks(report)),
         *_section_of("channel", "The channel", channel_blocks(report)),
         *_section_of("codebook", "Codebook", codebook_blocks(report)),
@@ -91,7 +84,7 @@ def summary_sections(report: Report) -> list[blocks.Section]:
         scope += blocks.paragraphs(report.population.sentences)
     scope.append(blocks.Bullets(report.holds_for))
 
-    promise = _promise_blocks(report.promise, report.asked.notion_text, sensitive)
+    promise = promise_blocks(report.promise, report.asked.notion_text, sensitive)
     if report.population is not None:
         # Beside the figure of the table, which comes first.
         level = percent_of(report.population.level)
@@ -115,27 +108,6 @@ def summary_sections(report: Report) -> list[blocks.Section]:
     ]
 
 
-def measure_blocks(promise: Promise) -> list[blocks.Block]:
-    """Bounds on other measures: from the promise, for every channel; and what this
-    channel attains.
-    """
-    if not promise.bounds:
-        return []
-    attained = any(bound.attained is not None for bound in promise.bounds)
-    header = ["measure", "with this promise, at most"]
-    caption = "What the promise bounds, whatever the channel"
-    if attained:
-        header.append("this channel")
-        caption += ", and what this one attains"
-    rows: list[tuple[blocks.Cell, ...]] = []
-    for bound in promise.bounds:
-        texts = [bound.measure, _optional_amount(bound.promised, bound.unit)]
-        if attained:
-            texts.append(_optional_amount(bound.attained, bound.unit))
-        rows.append(blocks.cells(*texts))
-    return [blocks.Grid(caption, tuple(header), tuple(rows))]
-
-
 def lead_of(request: Request) -> str:
     """The protected column, the released column and their sizes."""
     useful = names_of(request)[1]
@@ -148,14 +120,6 @@ def lead_of(request: Request) -> str:
     return (
         f"{useful} ({useful_size}) is released as {outputs}; {sensitive} is protected."
     )
-
-
-def amount(bound: float, unit: str) -> str:
-    """An upper bound, rounded up, with its unit: ``0.5 nats``, ``1 nat``."""
-    text = at_most(bound)
-    if text == "1":
-        unit = unit.removesuffix("s")
-    return f"{text} {unit}".strip()
 
 
 def _section_of(
@@ -172,6 +136,7 @@ def _cards(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     promise = report.promise
     cards: list[tuple[str, str]] = []
     if promise.low is not None or promise.high is not None:
+        # On a free side every factor is possible.
         low, high = "0", "any"
         if promise.low is not None:
             low = at_least(promise.low)
@@ -206,33 +171,6 @@ def _population_range(population: Population) -> str:
     return f"{low} to {high}"
 
 
-def _promise_blocks(
-    promise: Promise, notion: str, sensitive: str
-) -> list[blocks.Block]:
-    """The promise in a sentence, the beliefs that it leaves possible, and the verdict on it."""
-    rows: list[tuple[blocks.Cell, ...]] = []
-    for belief in promise.beliefs:
-        rows.append(
-            blocks.cells(
-                blocks.short(belief.symbol),
-                wording.percent(belief.before),
-                wording.percent_at_least(belief.lowest),
-                wording.percent_at_most(belief.highest),
-            )
-        )
-    caption = (
-        f"Probability of every value of {sensitive}, before and after a released "
-        "value is seen"
-    )
-    header = (sensitive, "before", "lowest after", "highest after")
-    statement = f"{promise.statement[:1].upper()}{promise.statement[1:]}"
-    return [
-        blocks.Text(statement),
-        *blocks.grid(caption, header, rows, sensitive),
-        blocks.Text(f"This is {notion}. {promise.verdict}"),
-    ]
-
-
 def _utility_blocks(
     kept: Kept, useful: str, *, needs_bound: bool
 ) -> list[blocks.Block]:
@@ -261,13 +199,6 @@ def _utility_blocks(
         texts.append("How much the best possible channel would keep was not computed.")
     texts += [wording.label(remark) for remark in kept.remarks]
     return [*blocks.paragraphs(texts)]
-
-
-def _optional_amount(bound: float | None, unit: str) -> str:
-    """The bound with its unit, or a dash where there is none."""
-    if bound is None:
-        return "-"
-    return amount(bound, unit)
 
 
 def _request_blocks(request: Request) -> list[blocks.Block]:
@@ -309,69 +240,3 @@ def _symbols_text(names: Sequence[str]) -> str:
     if len(names) > most:
         shown += f", and {len(names) - most:,} more"
     return f"{wording.count(len(names), 'symbol')} ({shown})"
-
-
-def _curve_blocks(report: Report) -> list[blocks.Block]:
-    """The trade-off curve as pictures and as a table, or why there is none."""
-    curve = report.curve
-    if curve is None:
-        return _missing_curve_blocks(report.absent)
-    chosen = curve.chosen
-    bounded = any(row.upper_bound_nmi is not None for row in curve.rows)
-    text = (
-        f"The chosen budget, {chosen.epsilon:g}, keeps {wording.percent_at_least(chosen.nmi)} of "
-        "the information; smaller budgets leak less and keep less."
-    )
-    if bounded:
-        text += " No channel with the promise lies above the proven bound."
-    mechanisms = dict.fromkeys(row.mechanism for row in curve.rows)
-    description = (
-        f"Pictures over the budget ({curve.axis}), with the chosen point marked: utility of "
-        f"{' and '.join(mechanisms)}, largest gain and largest loss of belief. "
-        "The numbers are in the table below."
-    )
-    remarks = [blocks.Remark(remark) for remark in curve.remarks]
-    return [
-        blocks.Text(text),
-        blocks.CurveChart(description, curve),
-        _curve_table(curve, bounded=bounded),
-        *remarks,
-    ]
-
-
-def _curve_table(curve: Curve, *, bounded: bool) -> blocks.Grid:
-    """The numbers of the pictures; `bounded` if some row has a proven bound."""
-    rows: list[tuple[blocks.Cell, ...]] = []
-    for row in curve.rows:
-        mark = ""
-        if row == curve.chosen:
-            mark = "*"
-        texts = [
-            f"{row.epsilon:g}{mark}",
-            row.mechanism,
-            wording.percent_at_least(row.nmi),
-        ]
-        if bounded:
-            bound = ""
-            if row.upper_bound_nmi is not None:
-                bound = wording.percent_at_most(row.upper_bound_nmi)
-            texts.append(bound)
-        texts.append(at_most(row.max_log_lift))
-        # A log-lift below 0 is rounded down: away from 0 as well.
-        smallest = "0"
-        if row.min_log_lift < 0.0:
-            smallest = f"-{at_most(-row.min_log_lift)}"
-        texts.append(smallest)
-        rows.append(blocks.cells(*texts))
-    header = list(CURVE_HEADER)
-    if not bounded:
-        del header[BOUND_COLUMN]
-    caption = f"Trade-off over {curve.axis} (* is the chosen budget)"
-    return blocks.Grid(caption, tuple(header), tuple(rows), left=(1,), folded=True)
-
-
-def _missing_curve_blocks(reasons: Mapping[str, str]) -> list[blocks.Block]:
-    """Why the report has no curve, if it gives a reason."""
-    if "curve" not in reasons:
-        return []
-    return [blocks.Remark(reasons["curve"])]

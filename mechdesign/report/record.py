@@ -7,7 +7,7 @@ the `ChannelTable` with the `Meaning` of its outputs. `content` computes them, `
 out, and a report that ends in .json is nothing but them. For example::
 
     {"format": "mechdesign.report", "version": 2, "audience": "internal",
-     "asked": {"useful_columns": ["job"], "outputs": 2, "notion": {"name": "lip", "epsilon": 0.5}, ..},
+     "asked": {"useful_columns": ["job"], "notion": {"name": "lip", "epsilon": 0.5}, ..},
      "promise": {"low": 0.607, "high": 1.649, "satisfied": true,
                  "beliefs": [{"symbol": "F", "before": 0.4, "lowest": 0.3, "highest": 0.55}, ..]},
      "kept": {"nmi": 0.801, "upper_bound_nmi": 0.802, "gap_nmi": 0.001, ..}, ..}

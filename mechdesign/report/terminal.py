@@ -22,8 +22,9 @@ from mechdesign.report.asked import names_of
 from mechdesign.report.average_section import average_texts
 from mechdesign.report.collect import remarks_of
 from mechdesign.report.content import summary_report
-from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
+from mechdesign.report.document import lead_of, summary_sections
 from mechdesign.report.first_screen import change_of
+from mechdesign.report.promise_section import amount, measure_blocks
 from mechdesign.report.promises import achieved_texts, worst_text
 from mechdesign.report.record import Report
 from mechdesign.report.sentences import outwards, text_of

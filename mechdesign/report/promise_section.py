@@ -1,0 +1,76 @@
+"""The sections on the promise: the beliefs that it leaves possible, and the measures it bounds.
+
+`promise_blocks` has the promise in a sentence, a table with a line for each sensitive symbol, and
+the exact verdict. A line has the probability before a released value is seen, and the lowest and
+highest after it, rounded outwards: ``F  40.000 %  24.261 %  65.949 %``.
+
+`measure_blocks` has a line for each other measure of leakage: the bound that follows from the
+promise for every channel, and what this channel attains, both rounded up.
+"""
+
+from __future__ import annotations
+
+from mechdesign.core.wording import at_most
+from mechdesign.report import blocks, wording
+from mechdesign.report.record import Promise
+
+
+def promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[blocks.Block]:
+    """The promise in a sentence, the beliefs that it leaves possible, and the verdict on it."""
+    rows: list[tuple[blocks.Cell, ...]] = []
+    for belief in promise.beliefs:
+        rows.append(
+            blocks.cells(
+                blocks.short(belief.symbol),
+                wording.percent(belief.before),
+                wording.percent_at_least(belief.lowest),
+                wording.percent_at_most(belief.highest),
+            )
+        )
+    caption = (
+        f"Probability of every value of {sensitive}, before and after a released "
+        "value is seen"
+    )
+    header = (sensitive, "before", "lowest after", "highest after")
+    statement = f"{promise.statement[:1].upper()}{promise.statement[1:]}"
+    return [
+        blocks.Text(statement),
+        *blocks.grid(caption, header, rows, sensitive),
+        blocks.Text(f"This is {notion}. {promise.verdict}"),
+    ]
+
+
+def measure_blocks(promise: Promise) -> list[blocks.Block]:
+    """Bounds on other measures: from the promise, for every channel; and what this
+    channel attains.
+    """
+    if not promise.bounds:
+        return []
+    attained = any(bound.attained is not None for bound in promise.bounds)
+    header = ["measure", "with this promise, at most"]
+    caption = "What the promise bounds, whatever the channel"
+    if attained:
+        header.append("this channel")
+        caption += ", and what this one attains"
+    rows: list[tuple[blocks.Cell, ...]] = []
+    for bound in promise.bounds:
+        texts = [bound.measure, _optional_amount(bound.promised, bound.unit)]
+        if attained:
+            texts.append(_optional_amount(bound.attained, bound.unit))
+        rows.append(blocks.cells(*texts))
+    return [blocks.Grid(caption, tuple(header), tuple(rows))]
+
+
+def _optional_amount(bound: float | None, unit: str) -> str:
+    """The bound with its unit, or a dash where there is none."""
+    if bound is None:
+        return "-"
+    return amount(bound, unit)
+
+
+def amount(bound: float, unit: str) -> str:
+    """An upper bound, rounded up, with its unit: ``0.5 nats``, ``1 nat``."""
+    text = at_most(bound)
+    if text == "1":
+        unit = unit.removesuffix("s")
+    return f"{text} {unit}".strip()
