@@ -74,7 +74,7 @@ def _curve_table(curve: Curve, *, bounded: bool) -> blocks.Grid:
             wording.percent_at_least(row.nmi),
         ]
         if bounded:
-            # Heuristics have no bound; an empty cell claims none.
+            # No bound was proven at this budget or a larger one: an empty cell claims none.
             bound = ""
             if row.upper_bound_nmi is not None:
                 bound = wording.percent_at_most(row.upper_bound_nmi)
