@@ -126,6 +126,7 @@ class _Extremes(MergedSets):
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
     ) -> NDArray[np.bool_]:
+        """As for all merged sets, by the extreme P(T | s) over s."""
         # Psi >= exp(-eps_l), Lambda <= exp(eps_u) and Gamma <= exp(eps), multiplied out by P(T)
         # or by Psi.
         strictness = 1.0 + safety * self.slack
@@ -140,6 +141,7 @@ class _Extremes(MergedSets):
         return fine
 
     def omega(self, given_s: Array, mass: Array) -> Array:
+        """As for all merged sets, by the chosen `Risk` of Lambda and Psi."""
         low = given_s.min(axis=0)
         high = given_s.max(axis=0)
         if self.risk == "sum":
@@ -179,6 +181,7 @@ class _Means(MergedSets):
     def within(
         self, given_s: Array, mass: Array, safety: float = 1.0
     ) -> NDArray[np.bool_]:
+        """As for all merged sets, by the means of the lift and of its inverse."""
         fine = np.ones(len(mass), dtype=np.bool_)
         lifts = given_s / mass
         mean_of = self.limits.mean
@@ -197,6 +200,7 @@ class _Means(MergedSets):
         return fine
 
     def omega(self, given_s: Array, mass: Array) -> Array:
+        """As for all merged sets, by the budgets that the two means use."""
         lifts = given_s / mass
         absent = given_s == 0.0
         zeros = absent.sum(axis=0)

@@ -133,9 +133,10 @@ def round_channel(
                 return with_small
         failing = rules.failing(channel)
         needed = rules.needed(rows, failing)
-        # Ten times more for outputs that the last repair did not mend, so that few rounds end it.
-        at = outputs[list(failing)]
-        added[at] = np.maximum(needed, 10.0 * added[at])
+        # Outputs that rounding left are numbered anew: back to the numbers of the design. Ten times
+        # more for those that the last repair did not mend, so that few rounds end it.
+        places = outputs[list(failing)]
+        added[places] = np.maximum(needed, 10.0 * added[places])
         repairs += 1
         too_many = np.count_nonzero(added) * design.n > MOST_MIXED
         # Written so that NaN is too much, too.
@@ -223,8 +224,8 @@ def columns_of(rows: IntegerRows, chosen: Sequence[int]) -> Array:
     """Some columns of W(y|x), (n, k)."""
     w = np.zeros((rows.shape[0], len(chosen)))
     for j, y in enumerate(chosen):
-        at, values = rows.columns[y]
-        w[list(at), j] = np.array(values) * UNIT
+        inputs, values = rows.columns[y]
+        w[list(inputs), j] = np.array(values) * UNIT
     return w
 
 

@@ -156,6 +156,7 @@ def _most_frequent_cells(records: Records, place: int) -> dict[str, float]:
 
 
 def _messages(grown: Grown, bound: RowBound, nmi: float) -> tuple[str, ...]:
+    """What was not done for want of time."""
     messages: list[str] = []
     if not grown.in_time:
         messages.append(

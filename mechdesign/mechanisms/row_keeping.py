@@ -70,11 +70,11 @@ def keeping_rows(
         If no budget up to 700 nats was found to keep so much.
     """
     share = share_of("--keep", value)
-    at = at_epsilon(request.notion)
+    notion_at = at_epsilon(request.notion)
     seconds = request.time_limit / TRIALS
 
     def designed(epsilon: float) -> RowDesign:
-        trial = replace(request, notion=at(epsilon), time_limit=seconds)
+        trial = replace(request, notion=notion_at(epsilon), time_limit=seconds)
         return design_records(records, trial)
 
     scale = BudgetScale(
@@ -121,10 +121,10 @@ def at_epsilon(notion: Notion) -> Callable[[float], Notion]:
             )
         lam = lower / (lower + upper)
 
-    def at(epsilon: float) -> Notion:
+    def notion_at(epsilon: float) -> Notion:
         return replace(kind.at(epsilon, lam), symbol_budgets=notion.symbol_budgets)
 
-    return at
+    return notion_at
 
 
 def _refuse(largest: RowDesign, share: Fraction, value: object) -> NoReturn:

@@ -100,15 +100,16 @@ class NodePrograms:
         that is too much, a single constant output.
         """
         n = len(table.masses)
-        own = table.own_lifts()
+        # The lifts of the node itself, which a constant output has.
+        own_lifts = table.own_lifts()
         if n == 1:
             return self._constant(table)
         # Solved at the whole margin, checked at half of it: the tolerance of a solver and the
         # rounding fit in between, so repairs are rare.
-        checked = reachable(bounds, own, MARGIN / 2)
+        checked = reachable(bounds, own_lifts, MARGIN / 2)
         if symbols_keep(table.lifts, checked):
             return np.diag(np.full(n, DENOMINATOR, dtype=np.int64))
-        shares = self._shares(table, reachable(bounds, own, MARGIN), end)
+        shares = self._shares(table, reachable(bounds, own_lifts, MARGIN), end)
         if shares is not None:
             rows = repaired(table, shares, checked)
             if rows is not None:

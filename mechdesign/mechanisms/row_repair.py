@@ -73,8 +73,8 @@ def rounded_rows(shares: Array) -> Integers:
     """
     rows = np.rint(shares * float(DENOMINATOR)).astype(np.int64)
     largest = np.argmax(rows, axis=1)
-    at = np.arange(len(rows))
-    rows[at, largest] += DENOMINATOR - rows.sum(axis=1)
+    every_row = np.arange(len(rows))
+    rows[every_row, largest] += DENOMINATOR - rows.sum(axis=1)
     return rows
 
 
@@ -92,7 +92,8 @@ def _excess(table: NodeTable, rows: Array, bounds: Bounds) -> Array:
     excess = [over, under]
     if bounds.has_ratio:
         present = scaled[table.lifts.any(axis=1)]
-        excess += [own - bounds.ratio * present for own in present]
+        # L_s - ratio L_t of one s and all t, times the masses of the outputs.
+        excess += [lift - bounds.ratio * present for lift in present]
     return np.concatenate(excess)
 
 
@@ -100,10 +101,11 @@ def _room(table: NodeTable, bounds: Bounds) -> Array:
     """What a unit of weight on all rows gives back to each bound, (bounds, k): the slack of the
     node itself.
     """
-    own = table.own_lifts()[:, None]
-    room = [np.where(np.isinf(bounds.upper), 1.0, bounds.upper - own)]
-    room.append(own - bounds.lower)
+    own_lifts = table.own_lifts()[:, None]
+    # A side without a bound is never broken, so its room is of no account, but must not be inf.
+    room = [np.where(np.isinf(bounds.upper), 1.0, bounds.upper - own_lifts)]
+    room.append(own_lifts - bounds.lower)
     if bounds.has_ratio:
-        present = own[table.lifts.any(axis=1)]
+        present = own_lifts[table.lifts.any(axis=1)]
         room += [bounds.ratio * present - lift for lift in present]
     return np.concatenate(room)

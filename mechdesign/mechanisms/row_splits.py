@@ -130,11 +130,11 @@ def best_split(
         trials = [first]
         # Half of the time is left for the splits.
         half = time.perf_counter() + (end - time.perf_counter()) / 2
-        for other in itertools.permutations(given):
+        for permuted in itertools.permutations(given):
             if time.perf_counter() >= half:
                 break
-            if other != given:
-                trials.append(trial(other, splits[0]))
+            if permuted != given:
+                trials.append(trial(permuted, splits[0]))
         best = max(trials, key=lambda trial: trial.value)
         order = best.order
     # Other splits in the best order, then its neighbours: large steps first, then small ones.
@@ -175,12 +175,12 @@ def own_shares(
                 for share in _moved(spending[level][output], steps, level):
                     if time.perf_counter() >= end:
                         return best
-                    trial = list(spending)
-                    trial[level] = _with_share(spending[level], output, share)
-                    value = value_of(trial)
+                    changed = list(spending)
+                    changed[level] = _with_share(spending[level], output, share)
+                    value = value_of(changed)
                     if value > best.value:
-                        spending = trial
-                        best = replace(best, spending=tuple(trial), value=value)
+                        spending = changed
+                        best = replace(best, spending=tuple(changed), value=value)
     return best
 
 
@@ -191,9 +191,9 @@ def _moved(share: float, steps: Sequence[float], level: int) -> list[float]:
         least = LEAST_SHARE
     moved: list[float] = []
     for step in steps:
-        for other in (max(share - step, least), min(share + step, 1.0)):
-            if other != share and other not in moved:
-                moved.append(other)
+        for trial_share in (max(share - step, least), min(share + step, 1.0)):
+            if trial_share != share and trial_share not in moved:
+                moved.append(trial_share)
     return moved
 
 

@@ -132,11 +132,11 @@ def _best_of_smaller(
 def _refines(partition: Merging, other: Merging) -> bool:
     """Whether every set of a partition lies in one of the other."""
     place: dict[int, int] = {}
-    for at, group in enumerate(other.groups):
-        place |= dict.fromkeys(group, at)
+    for number, group in enumerate(other.groups):
+        place |= dict.fromkeys(group, number)
     for group in partition.groups:
-        first, *others = group
-        if any(place[x] != place[first] for x in others):
+        first, *rest = group
+        if any(place[x] != place[first] for x in rest):
             return False
     return True
 
@@ -161,7 +161,7 @@ def _response(
     # The largest first: mostly one is enough to see that too little is kept.
     masses = [float(rules.joint.p_x[list(group)].sum()) for group in partition.groups]
     order = np.argsort(masses, kind="stable")[::-1]
-    groups = [partition.groups[at] for at in order.tolist()]
+    groups = [partition.groups[place] for place in order.tolist()]
 
     def show(done: int) -> None:
         if search.progress is not None:

@@ -4,8 +4,8 @@
 `trade_off_pictures`) and a table of the same numbers, which is folded on a page::
 
     budget  mechanism  kept      no channel keeps more than  largest log-lift  smallest log-lift
-    0.25    optimal    33.911 %  33.912 %                    0.25              -0.25
-    0.5*    optimal    58.207 %  58.211 %                    0.5               -0.5
+    0.975   optimal    79.127 %  79.299 %                    0.375             -0.6
+    1.3*    optimal    85.098 %  85.108 %                    0.5               -0.8
 
 The star marks the budget of the report. A report without a curve says why.
 """
@@ -28,7 +28,6 @@ CURVE_HEADER = (
     "smallest log-lift",
 )
 
-
 BOUND_COLUMN = 3
 """Place in `CURVE_HEADER` of the column that is left out where no row has a bound."""
 
@@ -39,6 +38,7 @@ def curve_blocks(report: Report) -> list[blocks.Block]:
     if curve is None:
         return _missing_curve_blocks(report.absent)
     chosen = curve.chosen
+    # A curve through a heuristic alone is computed without any optimum to bound it.
     bounded = any(row.upper_bound_nmi is not None for row in curve.rows)
     text = (
         f"The chosen budget, {chosen.epsilon:g}, keeps {wording.percent_at_least(chosen.nmi)} of "
@@ -74,6 +74,7 @@ def _curve_table(curve: Curve, *, bounded: bool) -> blocks.Grid:
             wording.percent_at_least(row.nmi),
         ]
         if bounded:
+            # No bound was proven at this budget or a larger one: an empty cell claims none.
             bound = ""
             if row.upper_bound_nmi is not None:
                 bound = wording.percent_at_most(row.upper_bound_nmi)

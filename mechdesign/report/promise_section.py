@@ -32,6 +32,7 @@ def promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[blocks
         "value is seen"
     )
     header = (sensitive, "before", "lowest after", "highest after")
+    # Statements are parts of sentences elsewhere, and begin with a small letter.
     statement = f"{promise.statement[:1].upper()}{promise.statement[1:]}"
     return [
         blocks.Text(statement),
@@ -41,9 +42,7 @@ def promise_blocks(promise: Promise, notion: str, sensitive: str) -> list[blocks
 
 
 def measure_blocks(promise: Promise) -> list[blocks.Block]:
-    """Bounds on other measures: from the promise, for every channel; and what this
-    channel attains.
-    """
+    """A line for each measure that the promise bounds, with what this channel attains if known."""
     if not promise.bounds:
         return []
     attained = any(bound.attained is not None for bound in promise.bounds)
@@ -71,6 +70,7 @@ def _optional_amount(bound: float | None, unit: str) -> str:
 def amount(bound: float, unit: str) -> str:
     """An upper bound, rounded up, with its unit: ``0.5 nats``, ``1 nat``."""
     text = at_most(bound)
+    # Measures without a unit have the empty one, and no blank after the number.
     if text == "1":
         unit = unit.removesuffix("s")
     return f"{text} {unit}".strip()
