@@ -1,4 +1,13 @@
-/* The separator of listed rows. */
+/* The separator of listed rows: it gives a program the rows a.x <= LISTED_END that its point x
+ * violates most.
+ *
+ * `listed_rows` stores every row as a Cut, and the same numbers by columns. After each round the
+ * program calls `separate_listed`: (1) the values a.x of all rows, column by column, which skips
+ * the many zeros of x (`find_activity`); (2) the row of largest excess above its end; (3) if the
+ * excess is above the tolerance and the program does not have the row yet, it is appended
+ * (`append_cut`); (4) again from 2, up to MOST_TAKEN rows. For example, excesses of 0.3, -0.1, 0.5
+ * and 0.2 append row 2 and then row 0.
+ */
 
 #include "_listed_rows.h"
 
