@@ -1,5 +1,19 @@
-/* One basis: its inverse, its vertex, the activities of the other rows, and what rounding
- * leaves open. */
+/* One basis of the walk: its inverse, its vertex, the activities of the other rows, and what
+ * rounding leaves open.
+ *
+ * A basis comes as a record, the numbers k, T, R: 2, 0, 3, 5 means that the columns 0 and 3 are
+ * positive and row 2 is at its upper bound (5 = 2 * 2 + 1). `pivot_basis_load` marks them, and
+ * `pivot_basis_solve` computes what follows, in the letters of `_pivot.h`:
+ *
+ *     1. M = [A[R, T]; 1] and its right side [bounds of R; 1]               (`set_system`)
+ *     2. H = M^-1, v_T = H [bounds; 1], and its slope in t, H [pushes; 0]   (`solve_system`)
+ *     3. the error of v_T, after one step of refinement                     (`pivot_refine`)
+ *     4. activity, slope and gain A[t, T] H of each row t that is not tight (`weigh_row`)
+ *
+ * Each basic quantity is compared with its error (`weigh`): within it the quantity is zero, and
+ * the vertex degenerate; far below zero it contradicts the walk, and the basis counts as failed.
+ * Arrays of all bases are one block of memory, laid out once.
+ */
 
 #include "_pivot.h"
 

@@ -1,4 +1,10 @@
-/* The module `solvers._plane`: buffers in, of which `best` and `support` are updated in place. */
+/* The module `solvers._plane`: `triples` and `pairs`, the compiled loops of `solvers.plane`.
+ *
+ * Both check that their arrays are contiguous and of the right sizes (`open_arrays`), loop over
+ * symbols without the interpreter's lock until all are done or the seconds are over (`triples_of`,
+ * `pairs_of`), and return (next, level, lowest, evaluated): the next call goes on from `next`. The
+ * arrays `best` (n costs) and `support` (n x 3 symbols) are updated in place.
+ */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -7,8 +7,8 @@
  *     1. The dual simplex finds the optimum over the rows at hand (`dual_simplex`).
  *     2. The separator appends rows that this point violates (`append_cut`). None: the point is the
  *        optimum over all rows.
- *     3. The simplex goes on from the same basis, which is still dual feasible, with the slacks of the
- *        new rows basic.
+ *     3. The simplex goes on from the same basis, which is still dual feasible, with the slacks of
+ *        the new rows basic.
  *
  * For example, min x over x >= 0.1, x >= 0.3 and x >= 0.2, with only the first row at hand, has
  * the optimum 0.1. The separator finds x >= 0.3, and the second round ends at 0.3; the third row

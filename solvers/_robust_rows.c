@@ -4,11 +4,11 @@
  *
  * Steps of `separate_uncertain`, which the program calls after each round:
  *
- *     1. `find_extremes`   w_x = v_x / point_x, sorted; then h_s and g_s, the largest and the smallest
- *                          p.w over the box F_s of every secret s.
+ *     1. `find_extremes`   w_x = v_x / point_x, sorted; then h_s and g_s, the largest and the
+ *                          smallest p.w over the box F_s of every secret s.
  *     2. `separate_ratio`  the largest excess h_s - ratio g_t over all pairs.
- *     3. `separate_lift`   the largest excess over the limit `most`, then over `least`, with the shares
- *                          that are worst for each secret (`extreme_mean`).
+ *     3. `separate_lift`   the largest excess over the limit `most`, then over `least`, with the
+ *                          shares that are worst for each secret (`extreme_mean`).
  *     4. `take_row`        the violated rows go into the program, in terms of v.
  *
  * Each extreme is a fractional knapsack: every place first has its lower end, and what is left of
