@@ -16,8 +16,8 @@
  * own `cut_tolerance` is in units of the cost: a row of a tiny set may hold much of that. */
 #define INNER_TOL 2e-13
 #define OUTER_TOL 1e-10
-/* Rows that one round takes in at most, the most violated ones: mostly two or three bind in the end,
- * and each of the others costs as much. One to eight were about as fast. */
+/* Rows that one round takes in at most, the most violated ones: mostly two or three bind in the
+ * end, and each of the others costs as much. One to eight were about as fast. */
 #define MOST_TAKEN 2
 
 /* The rows (count x N), with their columns; NULL without memory. */
@@ -119,7 +119,7 @@ int separate_listed(Separator *self, const Problem *problem, Program *lp)
         if (!(excess > tolerance * (1.0 + cut->weight)))
             break;
         double value = list->activity[worst];
-        list->activity[worst] = -INFINITY;
+        list->activity[worst] = -INFINITY; /* the next pass finds the next one */
         if (is_at_hand(problem, lp, cut))
             continue;
         if (lp->M >= lp->capacity)

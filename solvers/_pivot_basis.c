@@ -182,6 +182,7 @@ void pivot_refine(const Basis *b, const double *right, const double *blur, doubl
     const double *m = b->matrix;
     const double *e = b->matrix_blur;
     double *left = b->residual;
+    /* the residual of the computed x, which H carries back: x += H (right - M x) */
     for (int r = 0; r < k; r++) {
         left[r] = right[r];
         for (int i = 0; i < k; i++)
@@ -216,6 +217,7 @@ static void set_system(Basis *b, const Problem *p, double *bound, double *push, 
             b->matrix_blur[r * k + i] = e[b->columns[i]];
         }
         bound[r] = up ? p->upper[row] : p->lower[row];
+        /* outwards: an upper bound rises with t, a lower one falls */
         push[r] = up ? p->push_upper[row] : -p->push_lower[row];
         blur[r] = NOISE * fabs(bound[r]);
     }

@@ -307,6 +307,7 @@ int pivot_walk(Walk *w, int (*pause)(void *), void *argument)
             return STOPPED;
         pivot_basis_load(&w->basis, w->arena + w->start[current]);
         if (pivot_basis_solve(&w->basis, &w->problem)) {
+            /* the walk goes on, to count what it can, but its end is FAILED: nothing is proven */
             w->failures++;
             continue;
         }

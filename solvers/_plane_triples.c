@@ -116,6 +116,7 @@ static void price_triple(Pricing *pricing, const Space *space, const Plane *plan
     double floor = (least < s_k ? least : s_k) - plane->offset;
     double error = INFINITY;
     double value = floor;
+    /* without a distance across the ray the weights are unknown: the floor is all that holds */
     if (sum > 0.0) {
         double a = down->o[k] / sum;
         double p = a * p_j + (1.0 - a) * p_k;

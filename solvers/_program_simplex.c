@@ -4,13 +4,13 @@
  * asks for (`recompute`). Each iteration of `dual_simplex` takes a basic variable that lies
  * outside its ends to the nearer end, until there is none:
  *
- *     1. `leaving_position`  the variable farthest outside, in units of its row of the inverse: exact
- *                            steepest edges, computed only for the basis at hand.
- *     2. `ratio_test`        the dual step. At a break point the reduced cost of a nonbasic variable
- *                            changes sign. It flips to its other end (`flip`), as long as the dual
- *                            value goes on rising (long steps). Where that ends, the variable enters.
- *                            Break points are taken in order from a heap.
- *     3. `pivot`             exchanges the two variables.
+ *     1. `leaving_position` the variable farthest outside, in units of its row of the inverse:
+ *                           exact steepest edges, computed only for the basis at hand.
+ *     2. `ratio_test`       the dual step. At a break point the reduced cost of a nonbasic
+ *                           variable changes sign. It flips to its other end (`flip`), as long as
+ *                           the dual value goes on rising (long steps). Where that ends, the
+ *                           variable enters. Break points are taken in order from a heap.
+ *     3. `pivot`            exchanges the two variables.
  *
  * For example, let the dual value rise by 5 for each unit of the step, and let the flips of two
  * variables take 3 and 4 from that slope. The first one flips, for 5 - 3 > 0; the second one

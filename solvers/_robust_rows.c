@@ -296,7 +296,7 @@ static int separate_lift(UncertainRows *set, const Problem *problem, Program *lp
     }
     if (worst < 0 || !is_violated(problem, lp, excess, set->largest[worst]))
         return 0;
-    extreme_mean(set, self, others, worst, -end); /* leaves its shares */
+    extreme_mean(set, self, others, worst, -end); /* `share` held those of the last secret */
     clear_row(set);
     for (int t = 0; t < set->size; t++) {
         double factor = -end * limit * set->share[t];
