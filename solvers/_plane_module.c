@@ -2,8 +2,10 @@
  *
  * Both check that their arrays are contiguous and of the right sizes (`open_arrays`), loop over
  * symbols without the interpreter's lock until all are done or the seconds are over (`triples_of`,
- * `pairs_of`), and return (next, level, lowest, evaluated): the next call goes on from `next`. The
- * arrays `best` (n costs) and `support` (n x 3 symbols) are updated in place.
+ * `pairs_of`), and return (next, level, lowest, evaluated): the next call goes on from `next`. Two
+ * arrays are updated in place: `best` has the least cost of a mixture with each symbol, `support`
+ * the three members of that mixture. For example, best[4] = -0.1 and support[4] = (4, 7, -1) say
+ * that symbol 4 is cheapest in a pair with 7.
  */
 
 #define PY_SSIZE_T_CLEAN

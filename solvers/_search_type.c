@@ -1,6 +1,6 @@
 /* The methods that the Python types `_kernel.Search` and `_robust.Search` share: each checks its
- * arguments, works on the tree of `_tree.h` without the interpreter's lock, and returns numbers
- * and bytes.
+ * arguments, works on the tree of `_tree.h` (the long ones without the interpreter's lock), and
+ * returns numbers and bytes.
  *
  * A tree is searched in slices, so that Python can look at signals and at time limits in between:
  *
