@@ -142,7 +142,7 @@ int push_node(Search *search, Node node)
         i = parent;
     }
     search->heap[i] = node;
-    node.box->refs++;
+    node.box->refs++; /* whoever pops the node releases it */
     return 0;
 }
 

@@ -1,6 +1,8 @@
-/* BLAKE2b (RFC 7693) of many short messages with a key. Each hash is one word, that of
+/* BLAKE2b (RFC 7693) of many short messages with a key. Each hash is one word, the lowest byte
+ * first:
  *
- *     int.from_bytes(hashlib.blake2b(record, digest_size=8, key=key, person=person).digest(), "little")
+ *     hash = hashlib.blake2b(record, digest_size=8, key=key, person=person)
+ *     word = int.from_bytes(hash.digest(), "little")
  */
 
 #ifndef MECHDESIGN_FORMATS_BLAKE_H
