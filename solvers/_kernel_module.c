@@ -1,5 +1,12 @@
-/* The module `solvers._kernel`: branch and bound over a polytope whose rows are all listed. Some of
- * them, called cuts, are taken into programs only where they are violated (`_listed_rows.h`). */
+/* The module `solvers._kernel`: its type Search, branch and bound (`_tree.h`) over a polytope
+ * whose rows are all listed.
+ *
+ * `kernel_new` copies the arguments into a problem: the rows of the matrix, with the ends of a
+ * larger set, over which bounds hold, and of a smaller one, in which points lie (`set_problem`).
+ * Further rows a.x <= 1, the cuts, go to a separator, which gives them to a program only where
+ * they are violated (`set_cuts`, `_listed_rows.h`). The methods are those of `_search_type.c`, and
+ * `walk`, the local search from vertex to vertex (`_kernel_walk.c`).
+ */
 
 #include "_clock.h"
 #include "_listed_rows.h"

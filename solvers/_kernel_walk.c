@@ -1,9 +1,15 @@
-/* Local search from vertex to vertex: all neighbours of a vertex are priced, and the best one
- * is next.
+/* Local search from vertex to vertex: all neighbours of a vertex are priced, and the cheapest is
+ * next.
  *
- * Successive linearisation ends at a vertex from which no step leads downhill at first, but
- * whose neighbours may be cheaper all the same, for between two vertices a concave function
- * rises first.
+ * Successive linearisation (`_tree_descent.c`) ends at a vertex from which no step leads downhill
+ * at first. Its neighbours may be cheaper all the same, for between two vertices a concave
+ * function rises first.
+ *
+ * Each round of `walk`: (1) every nonbasic variable moves from its end until a basic one reaches
+ * an end, or it reaches its own other end (`longest_step`); (2) f is evaluated at the vertex
+ * there, from the few coordinates that change (`edge`); (3) the search goes to the cheapest
+ * neighbour (`move`), and ends where none is cheaper by LEAST_FALL. A last descent polishes the
+ * vertex.
  */
 
 #include "_tree.h"

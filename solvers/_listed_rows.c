@@ -1,4 +1,13 @@
-/* The separator of listed rows. */
+/* The separator of listed rows: it gives a program the rows a.x <= LISTED_END that its point x
+ * violates most.
+ *
+ * `listed_rows` stores every row as a Cut, and the same numbers by columns. After each round the
+ * program calls `separate_listed`: (1) the values a.x of all rows, column by column, which skips
+ * the many zeros of x (`find_activity`); (2) the row of largest excess above its end; (3) if the
+ * excess is above the tolerance and the program does not have the row yet, it is appended
+ * (`append_cut`); (4) again from 2, up to MOST_TAKEN rows. For example, excesses of 0.3, -0.1, 0.5
+ * and 0.2 append row 2 and then row 0.
+ */
 
 #include "_listed_rows.h"
 
@@ -7,8 +16,8 @@
  * own `cut_tolerance` is in units of the cost: a row of a tiny set may hold much of that. */
 #define INNER_TOL 2e-13
 #define OUTER_TOL 1e-10
-/* Rows that one round takes in at most, the most violated ones: mostly two or three bind in the end,
- * and each of the others costs as much. One to eight were about as fast. */
+/* Rows that one round takes in at most, the most violated ones: mostly two or three bind in the
+ * end, and each of the others costs as much. One to eight were about as fast. */
 #define MOST_TAKEN 2
 
 /* The rows (count x N), with their columns; NULL without memory. */
@@ -110,7 +119,7 @@ int separate_listed(Separator *self, const Problem *problem, Program *lp)
         if (!(excess > tolerance * (1.0 + cut->weight)))
             break;
         double value = list->activity[worst];
-        list->activity[worst] = -INFINITY;
+        list->activity[worst] = -INFINITY; /* the next pass finds the next one */
         if (is_at_hand(problem, lp, cut))
             continue;
         if (lp->M >= lp->capacity)

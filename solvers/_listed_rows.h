@@ -1,8 +1,9 @@
 /* Rows that are all listed, but taken into a program only where its point violates them.
  *
  * Cuts around a convex set soon are hundreds, of which a handful bind at any one point. A linear
- * program with all of them pays for each in every pivot; here a pass over the list, which is short
- * because points have few positive coordinates, finds the few that are missing.
+ * program with all of them pays for each in every pivot. Here a pass over the list, which is short
+ * because points have few positive coordinates, finds the few that are missing; `_program.c` calls
+ * it after each round (`separate_listed`).
  */
 
 #ifndef SOLVERS_LISTED_ROWS_H

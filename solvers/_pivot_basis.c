@@ -1,5 +1,19 @@
-/* One basis: its inverse, its vertex, the activities of the other rows, and what rounding
- * leaves open. */
+/* One basis of the walk: its inverse, its vertex, the activities of the other rows, and what
+ * rounding leaves open.
+ *
+ * A basis comes as a record, the numbers k, T, R: 2, 0, 3, 5 means that the columns 0 and 3 are
+ * positive and row 2 is at its upper bound (5 = 2 * 2 + 1). `pivot_basis_load` marks them, and
+ * `pivot_basis_solve` computes what follows, in the letters of `_pivot.h`:
+ *
+ *     1. M = [A[R, T]; 1] and its right side [bounds of R; 1]               (`set_system`)
+ *     2. H = M^-1, v_T = H [bounds; 1], and its slope in t, H [pushes; 0]   (`solve_system`)
+ *     3. the error of v_T, after one step of refinement                     (`pivot_refine`)
+ *     4. activity, slope and gain A[t, T] H of each row t that is not tight (`weigh_row`)
+ *
+ * Each basic quantity is compared with its error (`weigh`): within it the quantity is zero, and
+ * the vertex degenerate; far below zero it contradicts the walk, and the basis counts as failed.
+ * Arrays of all bases are one block of memory, laid out once.
+ */
 
 #include "_pivot.h"
 
@@ -168,6 +182,7 @@ void pivot_refine(const Basis *b, const double *right, const double *blur, doubl
     const double *m = b->matrix;
     const double *e = b->matrix_blur;
     double *left = b->residual;
+    /* the residual of the computed x, which H carries back: x += H (right - M x) */
     for (int r = 0; r < k; r++) {
         left[r] = right[r];
         for (int i = 0; i < k; i++)
@@ -202,6 +217,7 @@ static void set_system(Basis *b, const Problem *p, double *bound, double *push, 
             b->matrix_blur[r * k + i] = e[b->columns[i]];
         }
         bound[r] = up ? p->upper[row] : p->lower[row];
+        /* outwards: an upper bound rises with t, a lower one falls */
         push[r] = up ? p->push_upper[row] : -p->push_lower[row];
         blur[r] = NOISE * fabs(bound[r]);
     }

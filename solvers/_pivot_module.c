@@ -1,4 +1,12 @@
-/* The module `solvers._pivot`: buffers in, vertices out. */
+/* The module `solvers._pivot`: `enumerate_vertices` takes the rows and bounds as buffers of
+ * float64, and returns all vertices.
+ *
+ * Steps: the shapes are checked (`fits`); without the interpreter's lock the rows are scaled
+ * (`pivot_problem_init`), the bases walked (`pivot_walk`) and their vertices merged
+ * (`pivot_sort_points`), while `pause_walk` looks at the clock and at pending signals; then the
+ * vertices become dense rows (`pack`). For example, v_0 <= 0.5 on two columns has the vertices (0,
+ * 1) and (0.5, 0.5).
+ */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,4 +1,12 @@
-/* The vertices of all bases, those of several bases once, in lexicographic order. */
+/* The vertices of all bases, each once and in lexicographic order.
+ *
+ * A vertex that several bases share is found once for each of them, with numbers that differ by
+ * rounding. `pivot_sort_points` merges such twins without comparing all pairs: (1) each vertex
+ * that may have twins gets a key, its product with fixed weights in [0, 1) (`list_shared`); (2)
+ * they are sorted by key; (3) points within the tolerance of each other in every coordinate have
+ * keys within a window, so only those are compared (`close_by`); (4) of two twins one stays, with
+ * the smaller support (`merge_twin`); (5) what is left is sorted (`by_row`).
+ */
 
 #include "_pivot.h"
 

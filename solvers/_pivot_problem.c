@@ -1,5 +1,16 @@
-/* The set whose vertices are enumerated: rows scaled to size one, and the fixed pushes of its
- * bounds. */
+/* The set whose vertices are enumerated, {v >= 0, sum v = 1, lower <= A v <= upper}: its rows
+ * scaled to size one, and the fixed pushes of its bounds (`_pivot.h`).
+ *
+ * `pivot_problem_init` goes through the rows (`add_row`): (1) a bound that the simplex implies
+ * becomes infinite, since A v is a mean of the entries; a row without bounds is left out; (2)
+ * entries and bounds are multiplied by a power of two, which changes no digit; (3) each bound has
+ * a push in [1, 2), from its number alone, so that results can be repeated. For example, the row
+ * (3, 5, 4) with bounds 1 and 4 loses the lower one and becomes (0.375, 0.625, 0.5) <= 0.5.
+ *
+ * Column n, beyond the others, is that of the start (`_pivot_start.c`): strictly inside the bounds
+ * of every row. Each element, a column or a bound, also has two random words, whose exclusive or
+ * names a basis (`_pivot_walk.c`).
+ */
 
 #include "_pivot.h"
 

@@ -1,5 +1,15 @@
-/* The ratio test of one move, decided by pairs (value, slope in t) and by the errors that the
- * rounding of the data may cause. */
+/* The ratio test of one move: what leaves the basis when a column enters, or a tight row leaves
+ * its bound. It is exact up to the errors that the rounding of the data may cause, and decides
+ * what `_pivot_ratio_fast.c` leaves open.
+ *
+ * Steps of `pivot_ratio_exact`: (1) the direction in which v_T moves, H times the change of the
+ * right sides, with its error (`find_direction`); (2) every basic quantity q that the move
+ * shrinks, by s for each unit, is a candidate with the step q / s, its error, and its slope in t
+ * (`add_candidate`): entries of T, the other rows, and the other bound of the row that leaves; (3)
+ * the candidates whose steps, within their errors, may be the least are tied, and among them the
+ * least slope decides (`first_to_leave`). For example, steps of 0.2, 0.2 + 1e-16 and 0.3 tie the
+ * first two.
+ */
 
 #include "_pivot.h"
 

@@ -1,5 +1,6 @@
-/* The ratio tests of all columns at once, for bases where the gap between first and second is
- * clear.
+/* What leaves the basis when a column enters, for all columns in one vectorised pass. Only columns
+ * whose first and second candidate are clearly apart are decided here; the others are left to
+ * `pivot_ratio_exact`.
  *
  * The letters are those of `_pivot.h`: a basis is a support T of k columns and k - 1 tight rows R,
  * and H is the inverse of its matrix. Its basic quantities are the k entries of the vertex, and
@@ -10,19 +11,20 @@
  * no special case, for what does not shrink has none above zero. For example, quantities of 0.2
  * and 0.5 that shrink at the speeds 0.1 and 0.5 have the rates 0.5 and 1: the second one leaves.
  *
- * The pass goes from quantity to quantity. A sum of rows gives its speeds for all columns
- * (`pivot_combine`), whose rates compete with the two largest so far (`compete`).
+ * Steps. (1) `pivot_ratio_fast` goes from quantity to quantity (`stop_by_entry`, `stop_by_row`).
+ * (2) A sum of rows gives the speeds of one quantity for all columns (`pivot_combine`). (3) Its
+ * rates compete with the two largest so far, b->best and b->second (`compete`, or `compete_zero`).
+ * (4) Afterwards `pivot_leaving` reads what leaves from b->best, if the gap to b->second exceeds
+ * the possible error, and else returns -1. Moves of a tight row off its bound are few; they have a
+ * loop of their own (`pivot_leaving_row`).
  *
  * Codes in rates. Positive doubles have the order of their bits. So the lowest bits of a rate give
- * way to the code of what leaves. The loops then have no branches, and a rate errs by a few units
- * in the last place.
+ * way to the code of what leaves, and the maximum of the rates carries the code along. The loops
+ * then have no branches, and a rate errs by a few units in the last place.
  *
  * Zeros. At a degenerate vertex some quantities are zero, and stop at once every column that
  * shrinks them. Among them the push decides: their slopes in t take the place of q. Such rates are
  * multiplied by AT_ONCE, which puts them above all others.
- *
- * Columns whose two largest rates lie closer than the possible error are left to
- * `pivot_ratio_exact`.
  */
 
 #include "_pivot.h"

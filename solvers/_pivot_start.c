@@ -1,9 +1,13 @@
-/* A first basis for the walk.
+/* A first basis for the walk, or a proof that the set is empty.
  *
- * One more column, number n, strictly inside every row's bounds, carries all weight. Its weight
- * is minimised by plain pivots until it leaves, or until duality shows that it cannot: weights
- * sum to 1 and no slack of a row of size one exceeds WIDEST, so the rates, and their errors,
- * bound what is left to gain.
+ * One more column, number n, strictly inside every row's bounds, carries all weight: it alone is a
+ * first basis. Each round solves the basis at hand and makes the move that lowers the weight of
+ * column n fastest (`best_gain`). Once column n leaves, the basis is one of the set.
+ *
+ * Empty sets. Weights sum to 1 and no slack of a row of size one exceeds WIDEST. So the largest
+ * rate of a column, plus WIDEST times the rate of each tight row, plus their errors, bounds what
+ * is left to gain. For example, a weight of 0.3 where the moves can take at most 0.2 proves by
+ * duality that the set is empty.
  */
 
 #include "_pivot.h"

@@ -1,4 +1,22 @@
-/* The walk: breadth first over all bases, each found once by a hash of its set of elements. */
+/* The walk over all bases, breadth first: each is found once, by a hash of its set of elements.
+ *
+ * `pivot_walk` starts from the basis of `pivot_find_start` and takes the bases found so far in
+ * turn:
+ *
+ *     1. load and solve it, and store its vertex                               (`store`)
+ *     2. decide what leaves at each of its moves: a column enters, or a tight
+ *        row leaves its bound; by the fast ratio test where that is clear, else
+ *        by the exact one                                                      (`foresee_moves`)
+ *     3. append the neighbours whose hash is not in the table yet              (`expand`)
+ *
+ * It is done when the list has no basis left. The graph of the bases is connected (`_pivot.h`), so
+ * all of them have been found.
+ *
+ * Records. The arena has the bases as numbers k, T, R, one after the other. A neighbour costs no
+ * record until its hash turns out to be new: the hash is the exclusive or of one random word for
+ * each element, so a move changes it by two words (`toggled`). The hashes of all moves are
+ * computed first, which gives the memory time to bring the slots (`foresee`).
+ */
 
 #include "_pivot.h"
 
@@ -289,6 +307,7 @@ int pivot_walk(Walk *w, int (*pause)(void *), void *argument)
             return STOPPED;
         pivot_basis_load(&w->basis, w->arena + w->start[current]);
         if (pivot_basis_solve(&w->basis, &w->problem)) {
+            /* the walk goes on, to count what it can, but its end is FAILED: nothing is proven */
             w->failures++;
             continue;
         }

@@ -1,4 +1,12 @@
-/* The module `solvers._plane`: buffers in, of which `best` and `support` are updated in place. */
+/* The module `solvers._plane`: `triples` and `pairs`, the compiled loops of `solvers.plane`.
+ *
+ * Both check that their arrays are contiguous and of the right sizes (`open_arrays`), loop over
+ * symbols without the interpreter's lock until all are done or the seconds are over (`triples_of`,
+ * `pairs_of`), and return (next, level, lowest, evaluated): the next call goes on from `next`. Two
+ * arrays are updated in place: `best` has the least cost of a mixture with each symbol, `support`
+ * the three members of that mixture. For example, best[4] = -0.1 and support[4] = (4, 7, -1) say
+ * that symbol 4 is cheapest in a pair with 7.
+ */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

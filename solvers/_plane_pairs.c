@@ -1,5 +1,14 @@
-/* Pairs of symbols across a line: where their segment meets it, and what the mixture there
- * costs. */
+/* Pairs of symbols across a line: where their segment meets it, and what the mixture there costs.
+ *
+ * f is the function of the line at each symbol. Symbols i with f_i <= 0 and j with f_j >= 0 meet
+ * the line in (1 - t) i + t j, t = -f_i / (f_j - f_i): f_i = -1 and f_j = 3 give t = 1/4. That
+ * mixture costs h(t) - (1 - t) y_i - t y_j.
+ *
+ * `gather_above` lists the symbols j once for the line. For each i, `pairs_of` bounds all its
+ * pairs without a logarithm (`bound_pairs`, by h(t) >= 4 log 2 t (1 - t)), and evaluates those
+ * whose bound is below the level and whose mixture may lie within the other lines (`is_within`).
+ * `note` keeps the best ones and the proven bound (`_plane.h`).
+ */
 
 #include "_plane.h"
 

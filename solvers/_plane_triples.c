@@ -2,7 +2,15 @@
  *
  * Triples are taken by the member i of the largest weight. The others lie beyond the origin as
  * seen from i, one on either side of the ray from i through it; p is the coordinate along this
- * ray, o that across it, r the distance of i from the origin.
+ * ray, o that across it, r the distance of i from the origin. Two others j and k, at the distances
+ * o_j and o_k on either side, have the weights a = o_k / (o_j + o_k) and 1 - a between themselves,
+ * and together r / (r + p), p the mean of theirs. For example, r = 1, p_j = p_k = 1 and o_j = o_k
+ * give the weights 1/2, 1/4, 1/4.
+ *
+ * `triples_of` does one i: (1) it sorts the others by their side of the ray (`gather_sides`); (2)
+ * it leaves i if no triple can be cheap enough (`may_be_cheap`); (3) for each j it bounds all k
+ * without a logarithm (`bound_triples`); (4) it evaluates those below the level (`price_triple`).
+ * Their costs and errors go to `note` (`_plane.h`).
  */
 
 #include "_plane.h"
@@ -108,6 +116,7 @@ static void price_triple(Pricing *pricing, const Space *space, const Plane *plan
     double floor = (least < s_k ? least : s_k) - plane->offset;
     double error = INFINITY;
     double value = floor;
+    /* without a distance across the ray the weights are unknown: the floor is all that holds */
     if (sum > 0.0) {
         double a = down->o[k] / sum;
         double p = a * p_j + (1.0 - a) * p_k;

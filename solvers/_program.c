@@ -1,17 +1,26 @@
-/* The memory of a program, its rows, which come and go, and its solution in rounds of new rows.
+/* A linear program over a set of probability vectors (`_program.h`) whose rows are too many to
+ * list: its memory, the rows that come and go, and its solution in rounds of new rows.
  *
- * The set of `_program.h` may have far too many rows to list. A program therefore holds the fixed
- * rows and some cuts. It is solved in rounds (`solve`): the dual simplex finds the optimum over the
- * rows at hand, the separator appends rows that this point violates, and the simplex goes on from
- * the same basis, until no row is violated. A node stops after a few rounds: a program that lacks
- * rows has a smaller optimum, so its bound is weaker but still one.
+ * A program holds the fixed rows and some of the others, called cuts. It is solved in rounds
+ * (`solve_in_rounds`):
  *
- * Rows 0 .. fixed - 1 are the fixed ones, the cuts follow without gaps, and the slack of row k is
- * variable N + k. These arrays refer to the numbers and change together: `basis` (which variable
- * is basic at position i), `position` (its inverse, -1 for nonbasic variables), and `row_of` with
- * `slot_of` (which columns of the inverse are stored). Only rows with a nonbasic slack, the active
- * ones, hold the optimum and have a column there. For example, with 2 fixed rows and the cuts 2, 3
- * and 4, dropping row 2 moves cut 4 into its place (`renumber_last_row`).
+ *     1. The dual simplex finds the optimum over the rows at hand (`dual_simplex`).
+ *     2. The separator appends rows that this point violates (`append_cut`). None: the point is the
+ *        optimum over all rows.
+ *     3. The simplex goes on from the same basis, which is still dual feasible, with the slacks of
+ *        the new rows basic.
+ *
+ * For example, min x over x >= 0.1, x >= 0.3 and x >= 0.2, with only the first row at hand, has
+ * the optimum 0.1. The separator finds x >= 0.3, and the second round ends at 0.3; the third row
+ * is never needed. A node stops after a few rounds: a program that lacks rows has a smaller
+ * optimum, so its bound is weaker but still one.
+ *
+ * Numbers of rows. Rows 0 .. fixed - 1 are the fixed ones, the cuts follow without gaps, and the
+ * slack of row k is variable N + k. These arrays refer to the numbers and change together: `basis`
+ * (which variable is basic at position i), `position` (its inverse, -1 for nonbasic variables),
+ * and `row_of` with `slot_of` (which columns of the inverse are stored). Only rows with a nonbasic
+ * slack, the active ones, hold the optimum and have a column there. With 2 fixed rows and the cuts
+ * 2, 3 and 4, dropping row 2 moves cut 4 into its place (`renumber_last_row`).
  *
  * Order: memory; rows that come and go; solving.
  */

@@ -1,9 +1,13 @@
-/* The inverse of the basis, in product form.
+/* The inverse of the basis, kept up to date from pivot to pivot.
  *
- * Only the columns of active rows are stored. The slack of any other row is basic, and its
- * column of the inverse is minus the unit vector of that slack's position, because slacks have
- * the column -e_k in the program. So work grows with the number of tight rows, not with that of
- * rows.
+ * Only the columns of active rows are stored. The slack of any other row is basic, and its column
+ * of the inverse is minus the unit vector of that slack's position, because slacks have the column
+ * -e_k in the program. So work grows with the number of tight rows, not with that of rows. For
+ * example, with 100 rows of which 3 are tight, the inverse has 3 columns of 100 entries.
+ *
+ * A pivot that takes the slack of row k out of the basis makes row k active (`activate_row`), one
+ * that takes it in ends that (`deactivate_row`). `change_basis` makes the pivot, `factor` inverts
+ * the basis anew, and `solve_basis` and `multipliers` are products with the inverse.
  */
 
 #include "_program.h"

@@ -6,9 +6,14 @@
  *     d = cost - sum_k pi_k a_k,
  *
  * is a lower bound of min constant + cost.x over box and rows (weak duality,
- * docs/explanation/optimum-theory.md, 'By columns'). It is evaluated in plain arithmetic and
- * lowered by all that rounding can have added, so neither a tolerance of the simplex nor an
- * early stop of it can make it wrong.
+ * docs/explanation/optimum-theory.md, 'By columns'). For example, x_1 + 2 x_2 over [0, 1]^2 with
+ * x_1 + x_2 = 1: pi = 1 leaves d = (0, 1) and proves 1, the minimum; pi = 0 still proves 0.
+ *
+ * It is evaluated in plain arithmetic and lowered by all that rounding can have added, so neither
+ * a tolerance of the simplex nor an early stop of it can make it wrong. Each of the N + M terms
+ * may err by as many ulp of their absolute sum, and each reduced cost by ulp of the terms it was
+ * computed from, weighted by the mass that x has (`lagrangian`). A ray whose Lagrangian at zero
+ * cost is positive proves that there is no point (`proves_empty`).
  */
 
 #include "_program.h"

@@ -1,9 +1,21 @@
 /* A dual simplex for programs whose variables are all boxed.
  *
- * Each iteration takes a basic variable that lies outside its ends to the nearer end. The ratio
- * test has long steps: a nonbasic variable whose reduced cost changes sign flips to its other
- * end, as long as the dual value goes on rising; the variable at which it stops rising enters.
- * Prices of leaving variables are exact steepest edges, computed only for the basis at hand.
+ * The basis is always dual feasible: nonbasic variables stand at the end that their reduced cost
+ * asks for (`recompute`). Each iteration of `dual_simplex` takes a basic variable that lies
+ * outside its ends to the nearer end, until there is none:
+ *
+ *     1. `leaving_position` the variable farthest outside, in units of its row of the inverse:
+ *                           exact steepest edges, computed only for the basis at hand.
+ *     2. `ratio_test`       the dual step. At a break point the reduced cost of a nonbasic
+ *                           variable changes sign. It flips to its other end (`flip`), as long as
+ *                           the dual value goes on rising (long steps). Where that ends, the
+ *                           variable enters. Break points are taken in order from a heap.
+ *     3. `pivot`            exchanges the two variables.
+ *
+ * For example, let the dual value rise by 5 for each unit of the step, and let the flips of two
+ * variables take 3 and 4 from that slope. The first one flips, for 5 - 3 > 0; the second one
+ * enters, for 2 - 4 < 0. If the value rises without end, the program has no point, and a ray of
+ * multipliers shows it (`leave_ray`).
  */
 
 #include "_program.h"

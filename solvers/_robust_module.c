@@ -1,5 +1,11 @@
-/* The module `solvers._robust`: branch and bound over an uncertain set, whose rows are found one by
- * one (`_robust_rows.h`). */
+/* The module `solvers._robust`: its type Search, branch and bound (`_tree.h`) over an uncertain
+ * set, whose rows are found one by one (`_robust_rows.h`).
+ *
+ * `robust_new` copies the arguments into a problem with one fixed row, sum v = 1 (`set_problem`),
+ * and a separator (`set_uncertain_rows`). The rows a.v <= 0 that it finds are a.v <= allowance in
+ * programs that give bounds, so that rounding excludes no member, and a.v <= -margin in those that
+ * give points, so that each is a member. The methods are those of `_search_type.c`.
+ */
 
 #include "_robust_rows.h"
 #include "_search_type.h"

@@ -1,5 +1,24 @@
-/* The rows of an uncertain set that a point violates most (docs/explanation/optimum-theory.md,
- * 'Uncertain sets, with rows found by sorting'). */
+/* The rows of an uncertain set that a point v violates most (docs/explanation/optimum-theory.md,
+ * 'Uncertain sets, with rows found by sorting'). The set and its letters are those of
+ * `_robust_rows.h`.
+ *
+ * Steps of `separate_uncertain`, which the program calls after each round:
+ *
+ *     1. `find_extremes`   w_x = v_x / point_x, sorted; then h_s and g_s, the largest and the
+ *                          smallest p.w over the box F_s of every secret s.
+ *     2. `separate_ratio`  the largest excess h_s - ratio g_t over all pairs.
+ *     3. `separate_lift`   the largest excess over the limit `most`, then over `least`, with the
+ *                          shares that are worst for each secret (`extreme_mean`).
+ *     4. `take_row`        the violated rows go into the program, in terms of v.
+ *
+ * Each extreme is a fractional knapsack: every place first has its lower end, and what is left of
+ * the mass 1 goes to the places of largest (smallest) w, as much as each can take. For example,
+ * lower ends 0.2, 0.3 and 0.2, widths 0.2 each and w = (3, 1, 2): the room 0.3 goes to place 0
+ * (0.2) and then to place 2 (0.1), so p = (0.4, 0.3, 0.3) and h = 2.1.
+ *
+ * That p is a vertex of F_s, and its row is linear in v. The row of the pair (s, t), for example,
+ * is (p - ratio q).w <= 0, where p attains h_s and q attains g_t (`add_vertex`).
+ */
 
 #include "_robust_rows.h"
 
@@ -195,6 +214,8 @@ static int take_row(const UncertainRows *set, const Problem *problem, Program *l
 /* Whether a row of this value is violated, where h of its secret is `size`. */
 static int is_violated(const Problem *problem, const Program *lp, double value, double size)
 {
+    /* points must lie in the smaller set; the larger one only gives bounds, so there the
+     * tolerance of the program may be the coarser one */
     double end = lp->inner ? problem->cut_inner : problem->cut_outer;
     double tolerance = lp->inner ? INNER_TOL : larger(lp->cut_tolerance, OUTER_TOL);
     return value > end + tolerance * (1.0 + size);
@@ -275,7 +296,7 @@ static int separate_lift(UncertainRows *set, const Problem *problem, Program *lp
     }
     if (worst < 0 || !is_violated(problem, lp, excess, set->largest[worst]))
         return 0;
-    extreme_mean(set, self, others, worst, -end); /* leaves its shares */
+    extreme_mean(set, self, others, worst, -end); /* `share` held those of the last secret */
     clear_row(set);
     for (int t = 0; t < set->size; t++) {
         double factor = -end * limit * set->share[t];

@@ -1,4 +1,25 @@
-/* The methods that both searches have in Python. */
+/* The methods that the Python types `_kernel.Search` and `_robust.Search` share: each checks its
+ * arguments, works on the tree of `_tree.h` (the long ones without the interpreter's lock), and
+ * returns numbers and bytes.
+ *
+ * A tree is searched in slices, so that Python can look at signals and at time limits in between:
+ *
+ *     search.start(y, cutoff, ...)         prices and limits; pushes the first nodes (`split_root`)
+ *     search.run(nodes, seconds, columns)  processes nodes, the least bound first (`work_on_tree`),
+ *                                          until the tree is done or a limit is met: RUN_DONE,
+ *                                          RUN_PAUSED, RUN_COLUMNS (enough points) or RUN_MEMORY
+ *     search.state()                       (bound, open nodes, ...): the bound is the least of
+ *                                          open nodes, closed leaves and the cutoff
+ *     search.columns()                     the points found, as compressed rows
+ *
+ * For example, the points (0.5, 0, 0.5) and (0, 1, 0) are count 2, indptr 0 2 3, indices 0 2 1 and
+ * values 0.5 0.5 1. The other methods need no tree: `descend` runs local searches, `tighten`
+ * lowers the upper bounds of the coordinates, one linear program each, and `linear` solves one
+ * program. `descend` and `tighten` are resumed, too: they return the index at which the next call
+ * begins.
+ *
+ * Every method claims the search first (`search_enter`): two threads never work in the same one.
+ */
 
 #include "_search_type.h"
 

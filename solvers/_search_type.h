@@ -1,8 +1,8 @@
 /* The Python type over a Search, shared by the modules `_kernel` and `_robust`.
  *
- * Buffers of float64 come in, bytes go out. A search works for one thread at a time, without the
- * interpreter's lock. Each module adds the constructor, which sets the problem, and its table of
- * methods.
+ * Buffers of float64 come in, bytes go out. A search works for one thread at a time: `busy` is set
+ * while a method works in it, as the long ones give the interpreter's lock away. Each module adds
+ * the constructor, which sets the problem, and its table of methods.
  */
 
 #ifndef SOLVERS_SEARCH_TYPE_H

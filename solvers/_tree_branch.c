@@ -1,4 +1,32 @@
-/* Bounding a node by its chords, tightening its box, and splitting it. */
+/* One step of branch and bound: bounding a node by its chords, tightening its box, and splitting
+ * it; and the first nodes of a tree.
+ *
+ * `process_node` takes a node, a box [l, u] of the coordinates, through these steps:
+ *
+ *     1. `open_node`    makes the box the one at hand, with its parent's rows and basis.
+ *     2. `bound_node`   lowers upper ends to what the sum 1 leaves (`tighten_by_sum`), bounds f
+ *                       (`bound_box`), shrinks the box by reduced costs (`tighten_by_cost`), and
+ *                       repeats this as long as the box shrinks enough. A node whose bound exceeds
+ *                       the cutoff ends here.
+ *     3. `split_node`   cuts the coordinate whose chord errs most at the program's point v. If f(v)
+ *                       is within `leaf` of the bound there is nothing to gain: the node is closed,
+ *                       and its bound goes into `search->closed`.
+ *     4. `descend`      starts a local search from v, whose end may lower the cutoff.
+ *
+ * The bound. A term phi(x) - y_j x is concave, so on [l_j, u_j] it lies above its chord. For
+ * example, on [0, 1/2] the chord of phi(x) = -x log x is x log 2: exact at both ends, and 0.173
+ * where phi(1/4) is 0.347. The sum of the chords is linear (`set_chords`), and the Lagrangian of
+ * its program is the bound of the node.
+ *
+ * The split. `split_in_two` makes the children [l_k, c] and [c, u_k]. At sparse points, where a
+ * cut of one coordinate from zero only moves what it forbids to the next one, `split_by_first`
+ * makes one child for each coordinate that may exceed c, and a last one in which none does. The
+ * child of rank i has the coordinates of rank 0 .. i - 1 capped at c, so the children cover the
+ * box.
+ *
+ * The root (`split_root`) is split by which coordinate is the largest, and by the interval of
+ * LARGEST in which it lies.
+ */
 
 #include "_tree.h"
 
@@ -106,6 +134,7 @@ static BoxBound bound_box(Search *search, double cutoff)
             result.bound = INFINITY;
             return result;
         }
+        /* not proven: the box stays open, with the bound of whatever multipliers there are */
         result.status = LP_LIMIT;
         recompute(problem, lp);
     }
@@ -297,6 +326,7 @@ static int split_by_first(Search *search, int k, float cut, double bound, double
     if (!box)
         return -1;
     box->cap = cut;
+    /* all children share the box: the rank up to which each one caps makes the difference */
     for (int j = 0; j < search->problem.n; j++)
         box->rank[j] = INT16_MAX;
     for (int i = 0; i < count; i++)

@@ -1,4 +1,13 @@
-/* Boxes and the heap of open nodes. */
+/* The open nodes of the tree, in a heap by their bounds, and the boxes that siblings share.
+ *
+ * A node is small: its bound, one changed interval, and a pointer to the box of its parent. The
+ * box holds what is large, all intervals, the rows and the basis of the program, once for all
+ * children. It counts its references and is freed with the last child. For example, a node split
+ * at v_3 = 0.2 gives one box and two nodes, (box, 3, [0, 0.2]) and (box, 3, [0.2, 1]).
+ *
+ * `box_new` takes a copy of what is at hand, `box_load` brings rows and basis back; `push_node`
+ * and `pop_node` keep the heap, whose top is the node of least bound.
+ */
 
 #include "_tree.h"
 
@@ -133,7 +142,7 @@ int push_node(Search *search, Node node)
         i = parent;
     }
     search->heap[i] = node;
-    node.box->refs++;
+    node.box->refs++; /* whoever pops the node releases it */
     return 0;
 }
 

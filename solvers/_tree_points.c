@@ -1,4 +1,18 @@
-/* The points that a search finds, each kept once, and the cutoff that follows from their costs. */
+/* The points that a search finds, each kept once, and the cutoff that follows from their costs.
+ *
+ * `keep_point` is given the program's point and its cost f. (1) A point cheaper than
+ * `column_cutoff` is added, unless one with the same support and the same numbers is there
+ * (`add_point`). (2) The cost lowers the cutoff: only nodes that may beat it clearly are still of
+ * interest (`note_cost`),
+ *
+ *     cutoff = cost - tolerance - slack |cost|.
+ *
+ * For example, cost -0.5, tolerance 0.001 and slack 0.1 give the cutoff -0.551: nodes of a larger
+ * bound are dropped, and a tree without open nodes proves f >= -0.551.
+ *
+ * Points are compressed rows: (0.5, 0, 0.5) and (0, 1, 0) are start 0 2 3, index 0 2 1 and value
+ * 0.5 0.5 1.
+ */
 
 #include "_tree.h"
 

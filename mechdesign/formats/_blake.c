@@ -1,6 +1,15 @@
-/* BLAKE2b of many short messages: as many at once as the vectors of the processor hold, others
- * one by one. The constants and the order of words are those of RFC 7693; hashes are stored in
- * jobs and must never change. */
+/* BLAKE2b of many short messages: as many at once as the vectors of the processor hold, others one
+ * by one. The constants and the order of words are those of RFC 7693; hashes are stored in jobs
+ * and must never change.
+ *
+ * A record is one text, or several, each with its length in 8 bytes before it: "ab", "c" are
+ * 00..02 "ab" 00..01 "c". All records begin with the same block, that of the key, so it is
+ * compressed once (`keyed_state`). Records of 1 to 128 bytes then need one more block. They are
+ * gathered in lanes, 4 or 8 of them (`enter_lane`), word w of all lanes side by side, and
+ * compressed together (`last_blocks`). Empty and longer records are hashed by themselves
+ * (`hash_record`). Both ways run the same rounds, which are macros (ALL_ROUNDS), and give the same
+ * words.
+ */
 
 #include "_blake.h"
 

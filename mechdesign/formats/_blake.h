@@ -1,5 +1,9 @@
-/* BLAKE2b (RFC 7693) of many short messages with a key: hashlib.blake2b with digest_size 8 and the
- * same key and person, as one word. */
+/* BLAKE2b (RFC 7693) of many short messages with a key. Each hash is one word, the lowest byte
+ * first:
+ *
+ *     hash = hashlib.blake2b(record, digest_size=8, key=key, person=person)
+ *     word = int.from_bytes(hash.digest(), "little")
+ */
 
 #ifndef MECHDESIGN_FORMATS_BLAKE_H
 #define MECHDESIGN_FORMATS_BLAKE_H

@@ -1,4 +1,7 @@
-/* Reading several bytes at a time, for the compiled modules of this folder. */
+/* Reading several bytes at a time, for the compiled modules of this folder. Words have the first
+ * byte lowest on every machine, so hashes do not depend on it: read64 of the bytes 1, 2, 0, ..., 0
+ * is 0x0201.
+ */
 
 #ifndef MECHDESIGN_FORMATS_BYTES_H
 #define MECHDESIGN_FORMATS_BYTES_H

@@ -1,4 +1,14 @@
-/* Hashes of single cells: numbers, truth values, texts. */
+/* The hash of one cell by its value (`_cellhash.h`): a number as the double nearest to it, a truth
+ * value in lower case, any other text by its bytes.
+ *
+ * `hash_cell` tries the cheap cases first: (1) up to eight digits, read in one word
+ * (`few_digits`); (2) any decimal number (`read_number`); (3) true and false in any case; (4) text
+ * (`hash_bytes`). So "7", "007" and "7.0" have the same hash, and "1234567890123456" is text.
+ *
+ * Decimals. With at most 15 digits the mantissa is an exact double, and so is a power of ten up to
+ * 10^22. One multiplication or division then rounds once, to the nearest double: "1.25" is 125 /
+ * 10^2. Other numbers go to Python's own conversion (`convert`).
+ */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,7 +1,11 @@
 /* Hashes of single cells. A cell is hashed by its value, so that a table has the same hashes as
- * CSV and as Parquet. A decimal number is the double nearest to it ("1.50" is 1.5, "007" is 7), but
- * whole numbers of more than 15 digits are text. The case of truth values does not matter. An empty
- * cell has the hash 0.
+ * CSV and as Parquet:
+ *
+ *     "1.50", "1.5"        the double 1.5      a decimal number is the double nearest to it
+ *     "007", "7"           the double 7.0
+ *     "1234567890123456"   text                whole numbers of more than 15 digits are text
+ *     "True", "TRUE"       the text "true"     the case of truth values does not matter
+ *     ""                   0                   an empty cell
  *
  * These values are stored in ledgers: they must never change.
  */

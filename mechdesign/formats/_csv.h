@@ -1,11 +1,13 @@
 /* Cells of CSV text: their ends, their texts without quotes, and lines with exchanged cells.
  *
  * The rules are those of Python's csv.reader in its strict mode, on UTF-8, in which delimiters,
- * quotes and line breaks are bytes of their own.
+ * quotes and line breaks are bytes of their own. A text is never parsed into objects: `csv_split`
+ * finds the places where cells end, and the others work on the bytes between them. For example, in
+ * a,"b""c" the cells end at the bytes 1 and 8; the text of the second one is b"c.
  *
- * Files: _csv_rows.c, the ends of cells and rows; _csv_texts.c, the texts of cells, and numbers for
- * different texts; _csv_exchange.c, lines with exchanged cells; _csv_module.c, the Python module,
- * which checks every index that comes from outside.
+ * Files: _csv_rows.c, the ends of cells and rows; _csv_texts.c, the texts of cells, and numbers
+ * for different texts; _csv_exchange.c, lines with exchanged cells; _csv_module.c, the Python
+ * module, which checks every index that comes from outside.
  */
 
 #ifndef MECHDESIGN_FORMATS_CSV_H

@@ -1,4 +1,10 @@
-/* CSV lines in which some cells are replaced by other texts. */
+/* CSV lines in which some cells are replaced by other texts (`csv_exchange` of `_csv.h`).
+ *
+ * Each row has cuts (leave, resume): the text up to `leave` is copied, the new texts follow, and
+ * copying goes on at `resume`. For example, "a,b,c\n" with the cut (2, 3) and the text "X" becomes
+ * "a,X,c\n". The function is called twice with the same walk: without a place for the output it
+ * only measures.
+ */
 
 #include "_csv.h"
 

@@ -1,4 +1,14 @@
-/* The ends of the cells and rows of a CSV text. */
+/* The ends of the cells and rows of a CSV text, for `csv_split` of `_csv.h`.
+ *
+ * For example, the text "a,b\n1,2\n" with the delimiter "," has cells that end at the bytes 1, 3,
+ * 5 and 7, two rows whose last cells are 1 and 3, and row starts 0 and 4.
+ *
+ * The text is searched for delimiters and line breaks 64 bytes at a time: one bit for each byte
+ * tells whether it is one (`hits_in_window`), and the lowest bit set is the next hit (`next_hit`).
+ * So a long cell costs some instructions for 64 bytes. A cell that opens with a quote is skipped
+ * by a second search, for quotes (`skip_quoted`), as delimiters and line breaks within it count
+ * for nothing. A last row without a line break is left for the next block of text.
+ */
 
 #include "_csv.h"
 

@@ -1,7 +1,11 @@
-/* A table that numbers hashes, in open addressing.
+/* A table that numbers hashes: `look_up` finds the code of a hash, or enters a new one.
  *
- * The hashes are random, so they are their own slots. The table is far larger than the caches of
- * the processor, so slots are prefetched some hashes ahead.
+ * Open addressing with linear probing: the search for a hash begins at slot hash * slots / 2^64,
+ * since hashes are random and need no further mixing, and goes on to the next slot until it meets
+ * the hash or an empty slot. For example, in a table of 10 slots the hash 0.42 * 2^64 begins at
+ * slot 4. At most four of five slots are filled; `look_up` stops before that is exceeded, and the
+ * caller goes on from there with a larger table. The table is far larger than the caches of the
+ * processor, so slots are prefetched some hashes ahead.
  */
 
 #include "_hashtable.h"

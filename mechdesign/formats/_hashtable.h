@@ -1,4 +1,8 @@
-/* A table that numbers hashes: the code of each, or a new entry. */
+/* A table that numbers hashes: the code of each, or a new entry.
+ *
+ * For example, the hashes 7, 9, 7 with the codes 0, 1, 2, in an empty table: `fresh` is FRESH,
+ * FRESH, SEEN and `found` is 0, 1, 0.
+ */
 
 #ifndef MECHDESIGN_FORMATS_HASHTABLE_H
 #define MECHDESIGN_FORMATS_HASHTABLE_H

@@ -1,13 +1,20 @@
 /* The module `mechdesign.formats._rowhash`: keyed hashes of rows, by which data sets are
  * recognised.
  *
- * The hash of a row is the sum of the hashes of its cells (`_cellhash.h`), mixed by SipHash. A
- * sum does not depend on the order of the columns. The hash of a cell is a few multiplications,
- * which suffice against accidental collisions. SipHash-1-3 of their sum has a secret key, so a
- * reader without the key cannot test guesses.
+ * The hash of a row takes two steps. (1) The hashes of its cells (`_cellhash.h`) are added up,
+ * modulo 2^64: row by row for CSV text (`add_rows`), else column by column (`add_texts`,
+ * `add_doubles`). So the row "a,7" in CSV has the sum of the column "a" and the column 7.0, and a
+ * sum does not depend on the order of the columns. (2) `mix` takes each sum through SipHash.
  *
- * All functions work on buffers in place and without the interpreter's lock. Hashes are stored
- * in ledgers and in jobs: none of them may ever change.
+ * The hash of a cell is a few multiplications, which suffice against accidental collisions.
+ * SipHash-1-3 of their sum has a secret key, so a reader without the key cannot test guesses.
+ *
+ * Further functions: `chain` hashes a sequence of words in their order; `words` is BLAKE2b of
+ * records of texts (`_blake.h`); `look` numbers hashes (`_hashtable.h`). METHODS, at the end, has
+ * their arguments.
+ *
+ * All functions work on buffers in place and without the interpreter's lock. Hashes are stored in
+ * ledgers and in jobs: none of them may ever change.
  */
 
 #define PY_SSIZE_T_CLEAN
