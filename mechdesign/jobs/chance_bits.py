@@ -42,6 +42,7 @@ def pairs_bits(apart: int, pairs: int, pooled: int) -> float:
     """The bits of so many pairs `apart` (s), of all `pairs` of equal records (t) among the `pooled`
     ones (M).
     """
+    # The bound needs a share above one half; up to there, chance alone explains it.
     if 2 * apart <= pairs:
         return 0.0
     share = apart / pairs
@@ -66,6 +67,7 @@ def numbers_bits(counts: Integers, records: int) -> float:
 
 def _log_halves(count: int) -> float:
     """The natural logarithm of C(2 count, count)."""
+    # By logarithms of factorials, which are themselves beyond all doubles from 171! on.
     return math.lgamma(2 * count + 1) - 2 * math.lgamma(count + 1)
 
 

@@ -147,6 +147,7 @@ class ChannelDrawer(Drawer):
             first_row=first_row,
             count=count,
         )
+        # In the order of the channels, in which they were made.
         orders = list(self.checks.orders.values())
         released: dict[Place, DrawnColumn] = {}
         for k, (release, symbols) in enumerate(zip(self._releases, cells, strict=True)):

@@ -46,6 +46,7 @@ def private_columns(
     groups: Sequence[ColumnGroup], options: ReleaseOptions
 ) -> list[str]:
     """The sensitive columns of all groups, by their names in the table."""
+    # Channels often protect the same columns: each is named once, in the order of the channels.
     names: dict[str, None] = {}
     for group in groups:
         names.update(dict.fromkeys(in_table(group.sensitive or (), options)))

@@ -103,6 +103,7 @@ def make_plan(
     hidden = [name for name in useful if name not in given]
     refuse_lookalikes(kept, hidden, private, [*given, *options.kept], options)
 
+    # After all refusals that are about names of the input: these messages are about the output.
     columns = output_columns(header, kept, groups, inputs, options)
     protected = {*private, *options.correlated}
     return Plan(
@@ -122,6 +123,7 @@ def kept_columns(
     dropped.
     """
     gone = {*options.drop}
+    # Beside added columns the useful ones stay: the user compares both, and makes no release.
     if options.into is None:
         gone.update(useful)
     named = {*options.kept}

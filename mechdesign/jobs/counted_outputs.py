@@ -73,7 +73,8 @@ def column_totals(entries: Sequence[Entry]) -> dict[str, ColumnTotal]:
             if drawn.use.form != QUANTISED:
                 continue
             column = outputs.setdefault(drawn.use.columns[0], {})
-            # The way of releasing and the data set, by their hashes.
+            # The way of releasing and the data set, by their hashes. (A job is named by its data
+            # here: no key is involved.)
             release = (drawn.use.channel, drawn.job)
             number, answers = entry.settings[SPENT]
             # The same release once more tells nothing new, so it counts once.

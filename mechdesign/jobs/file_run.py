@@ -132,10 +132,13 @@ class FileRun:
     @property
     def _reading(self) -> dict[str, Any]:
         """How the text of the input is read, as it stands in the ledger."""
+        # Options that are left out are their defaults, so that both have one hash.
         return asdict(self.files.text or TextOptions())
 
     def settings(self) -> Settings:
         """What decides, beside data, channels and draws, which bytes are written."""
+        # Whatever changes a byte must be here: a run with other options would be taken for one that
+        # is done, and its output never written.
         options = self.recipe.options
         settings: Settings = {
             "into": options.into,

@@ -271,6 +271,7 @@ class KeyedRecipe(GroupedRecipe):
             earlier = job.met(table_content)
         drawer = self._drawer_of(job, header)
         released = release(drawer)
+        # After the draw, by which the drawer knows the records with new identifiers.
         bare = BareRecords(drawer.releases)
         bare.add(bare_hashes)
         drawn = _drawn_records(
@@ -306,6 +307,8 @@ class KeyedRecipe(GroupedRecipe):
             fresh_draw=self.options.fresh_draw,
             source=LAZY,
         )
+        # Its records are not known here, nor their number: what can be entered is the draw alone,
+        # so that a later release of them is told that their symbols cannot be compared.
         entry = job.entry(LAZY, None, 0)
         job.finish(entry)
         job.done(entry)

@@ -6,6 +6,9 @@ and 64 hexadecimal digits, to ``.NAME.part``, which its owner alone can read; sy
 and syncs the folder. `read_key` refuses a file that others can read. No message repeats what a file
 or variable holds.
 
+From elsewhere `key_from` takes a key by its place: ``env:NAME`` is a variable, ``fd:3`` an open
+descriptor, anything else a key file.
+
 From a key follow others by names: `key_of_draw` gives those of further draws, and `check_of` a
 fingerprint that discloses nothing.
 """
@@ -164,12 +167,14 @@ def _parsed(where: str, text: str) -> Key:
 
 
 def _of_environment(where: str, name: str) -> str:
+    """The text of the environment variable with this name; `where` is for the message."""
     if name not in os.environ:
         raise InputError(f"--key-from {where}: there is no environment variable {name}")
     return os.environ[name]
 
 
 def _of_descriptor(where: str, number: str) -> str:
+    """The text that an open descriptor gives; `where` is for the message."""
     try:
         with open(int(number), "rb", closefd=False) as stream:
             # Two releases may read one descriptor of a file, each from its beginning.

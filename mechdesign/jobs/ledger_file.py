@@ -276,6 +276,7 @@ def default_path() -> Path:
 
 
 def _data_folder() -> Path:
+    """The folder for data of the user's programs, as the operating system has it."""
     if "XDG_DATA_HOME" in os.environ:
         return Path(os.environ["XDG_DATA_HOME"])
     if sys.platform == "win32":

@@ -4,6 +4,10 @@ A refusal is the text of an error: nothing is released. A notice goes out with t
 them is due is decided elsewhere: in `earlier_releases` for records with other draws, in
 `renewed_identifiers` for the same records under other identifiers, in `identified_symbols` for
 symbols. A `share` is that of the records at hand that an earlier release had, between 0 and 1.
+
+Each function puts one case in words: what was released, where and when (from the `Entry`), what it
+would mean now, and what the user can do. `second_draw_refusal` with the share 1 begins "these
+records have been released through this channel before (to out.csv on 2026-05-04, ..)".
 """
 
 from __future__ import annotations

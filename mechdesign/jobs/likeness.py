@@ -58,6 +58,7 @@ def likeness(new: BareContent, old: BareContent) -> Likeness:
         np.concatenate([new_values, old_values]), return_inverse=True
     )
     counts = np.concatenate([new_counts, old_counts])
+    # Weights make the counts doubles, which are exact: there are fewer than 2**53 records.
     pooled_counts = np.bincount(places, counts, len(values)).astype(np.int64)
     from_new = np.zeros(len(values), np.int64)
     from_new[places[: len(new_values)]] = new_counts
@@ -67,6 +68,7 @@ def likeness(new: BareContent, old: BareContent) -> Likeness:
     new_units = new.records // new.copies
     old_units = old.records // old.copies
     bits = pairs_bits(int(apart.sum()), int(pairs.sum()), new_units + old_units)
+    # Each test bounds the chance by itself, so the strongest of them counts.
     whole = _have_equal_numbers(new, old)
     if whole:
         bits = max(bits, numbers_bits(new.counts // new.copies, new_units))

@@ -4,6 +4,8 @@ A draw is a function of key, channel, column and record. `key_in_options` takes 
 of a key file, the one that a seed gives, or a new one that nobody keeps. One channel may be applied
 to two columns of a table with one key; they must not get the same random numbers. So where a column
 has another name in the table than in the channel, `key_for_columns` derives a key from the names.
+A channel for ``job``, for example, is applied to ``job`` with the key itself, and to ``old_job``
+with the key that is derived from it by that name.
 """
 
 from __future__ import annotations

@@ -63,6 +63,7 @@ def output_columns(
         columns = _replaced(header, kept, parts, released)
     else:
         columns = _appended(header, kept, released, added)
+    # By a name that comes twice, a reader could take an original column for the released one.
     output = [column.name for column in columns]
     for column in columns:
         if column.release is not None and output.count(column.name) > 1:
@@ -100,6 +101,7 @@ def _replaced(
 
     In ``id, age, job, sex`` a part that merges ``job`` and ``age`` stands where ``job`` was.
     """
+    # By the first column of each part. No column is in two parts: it would be released twice.
     replacements: dict[Any, OutputColumn] = {}
     for number, names in enumerate(released):
         for part, name in enumerate(names):

@@ -90,6 +90,7 @@ def history_of(
     with GuardedInput(data, progress=progress) as guarded:
         with open_source(guarded.path, reading, name=guarded.name) as records:
             content, bare = _contents(ledger, records, identities)
+        # Only now: hash and content must be of the same bytes.
         guarded.check()
         file = ledger.file_hash(guarded.sha256, canonical(asdict(reading)))
     with ledger.reading() as db:

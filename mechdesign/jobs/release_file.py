@@ -149,9 +149,11 @@ def release_file(
     InputError
         As `sanitise_file`.
     """
+    # Before anything is opened or hashed, which may take minutes.
     recipe.check_sides(sides)
     source = local(source)
     target = local(target)
+    # Of local files `Target` sees to it, through all links; a URL is only known by its text.
     if is_url(target) and is_url(source) and place_of(source) == place_of(target):
         raise InputError(f"{target} is the input file itself; write to another file")
     # Temporary files lie beside the output: there is room for it, and a rename is atomic.
@@ -183,6 +185,7 @@ def release_file(
         try:
             return recipe.write_file(run, ledger)
         except Rehearsed as end:
+            # The ledger, which ends a rehearsal, knows nothing of the run's notices.
             raise Rehearsed(end.args[0], run.notices) from None
 
 

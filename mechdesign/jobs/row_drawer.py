@@ -113,7 +113,8 @@ class RowDrawer(Drawer):
         except RecordFault as error:
             name = record_name(records, error.position)
             raise BadRecord(error.position, error.what, name) from None
-        # Given columns are released as they are: their order hides nothing.
+        # Given columns are released as they are: their order hides nothing. There are no `orders`
+        # at all if the user has waived the check.
         symbols = self.release.codes[len(self._channel.given) :]
         for order, codes in zip(self.checks.orders.values(), symbols, strict=False):
             order.add(codes)

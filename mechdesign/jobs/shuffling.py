@@ -157,6 +157,7 @@ def _gathered(parts: Iterable[Any]) -> Iterator[Any]:
 
 
 def _joined(parts: Sequence[Any]) -> Any:
+    """Batches as one table; each had dictionaries of its own, which become one."""
     import pyarrow as pa
 
     return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()

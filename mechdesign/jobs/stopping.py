@@ -65,6 +65,7 @@ class CutOff(MechdesignError):
 
 
 def _cause(signum: int) -> str:
+    """How a message names the signal that ended the program."""
     if signum == signal.SIGINT:
         return "interrupted"
     return f"stopped by {signal.Signals(signum).name}"

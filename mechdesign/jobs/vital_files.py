@@ -3,7 +3,8 @@
 `keep_apart` compares the places of the outputs with those of vital files (channel files, inputs),
 through links, and refuses every file with a key. `keep_off_ledger` does so for the ledger and its
 key, and for the names of the files that SQLite makes beside the ledger while it writes. Both are
-asked before any output is opened.
+asked before any output is opened. Beside the ledger ``l.db``, for example, no output can be called
+``l.db``, ``l.db.key`` or ``l.db-journal``, be it through a link.
 """
 
 from __future__ import annotations
