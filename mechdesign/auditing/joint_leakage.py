@@ -53,7 +53,8 @@ from mechdesign.auditing.joint_size import JointSize
 from mechdesign.auditing.joint_tuples import candidates
 from mechdesign.auditing.row_columns import leaf_columns
 from mechdesign.auditing.verdict import audit_columns
-from mechdesign.channel.row_channel import RELATIVE, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RELATIVE
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import column_names

@@ -44,7 +44,8 @@ from mechdesign.auditing.output_masses import OutputMasses, ReleasedMasses
 from mechdesign.auditing.row_leaves import RowLaw, row_law
 from mechdesign.auditing.row_masses import PrefixMasses, sums_by_key, table_on
 from mechdesign.auditing.rows import audit_rows
-from mechdesign.channel.row_channel import TOTAL, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import TOTAL
 from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.tables.records import Records
 

@@ -36,7 +36,8 @@ from mechdesign.auditing.extremes import (
     smallest_budgets,
 )
 from mechdesign.auditing.row_masses import PrefixMasses, table_on, texts_of_row
-from mechdesign.channel.row_channel import RELATIVE, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RELATIVE
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.integers import Integers

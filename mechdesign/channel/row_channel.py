@@ -20,97 +20,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mechdesign.channel.record import (
-    SymbolBudgets,
     check_symbol_budgets,
-    chosen_entries,
 )
+from mechdesign.channel.row_record import INFORMATION, TRUTH, RowRecord
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import NOWHERE, Integers, places_in
-from mechdesign.core.row_tree import DENOMINATOR, NO_PAIR, RowTree
-from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cells import Encoded, encode
+from mechdesign.core.row_tree import RowTree
+from mechdesign.core.wording import quoted
 from mechdesign.notions import Notion, from_record
-from mechdesign.tables.columns import positions_of, unknown_at
 from mechdesign.tables.records import Records
 from mechdesign.tables.variable import Variable, column_names
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
     from mechdesign.release.policies import Policy
-
-TRUTH = "truth"
-"""The objective that a level releases its own symbols, most of them true."""
-
-INFORMATION = "information"
-"""The objective that a level has free outputs, which keep most information."""
-
-TOTAL = "total"
-"""The promise that bounds P(s|k, y) against P(s)."""
-
-RELATIVE = "relative"
-"""The promise that bounds P(s|k, y) against P(s|k), for observers who know the given columns k."""
-
-PUBLIC_PROVENANCE = ("tool", "version", "command")
-"""Entries of `provenance` that a public file keeps: nothing that depends on the table."""
-
-
-@dataclass(frozen=True)
-class RowRecord:
-    """What was asked for and found when the channel was designed, as plain JSON values.
-
-    Asked for were `notion`, `promise`, `objective` and `budgets` (those of single sensitive
-    symbols). Found were `achieved` and `utility`, computed from the integers of the tree, and
-    `certificate`, a proven bound on the utility of every such channel. A public channel has nothing
-    that was found, because it is computed from the table.
-    """
-
-    notion: dict[str, Any]
-    promise: str = TOTAL
-    objective: str = TRUTH
-    budgets: tuple[SymbolBudgets, ...] = ()
-    achieved: dict[str, Any] | None = None
-    utility: dict[str, Any] | None = None
-    certificate: dict[str, Any] | None = None
-    provenance: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    def __post_init__(self) -> None:
-        from_record(self.notion)
-        if self.promise not in (TOTAL, RELATIVE):
-            raise InputError(
-                f"promise ({quoted(self.promise)}) must be total or relative"
-            )
-        if self.objective not in (TRUTH, INFORMATION):
-            raise InputError(
-                f"objective ({quoted(self.objective)}) must be truth or information"
-            )
-
-    def public(self) -> RowRecord:
-        """Without what is computed from the table."""
-        return replace(
-            self,
-            achieved=None,
-            utility=None,
-            certificate=None,
-            provenance=chosen_entries(self.provenance, PUBLIC_PROVENANCE),
-        )
-
-
-class _Entry(NamedTuple):
-    """An output of a node, the node that it leads to, and its probability out of `DENOMINATOR`."""
-
-    output: int
-    child: int
-    value: int
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -333,84 +266,10 @@ class RowChannel(Described):
         InputError
             If a column is missing, or the channel does not know the row.
         """
-        codes = self._codes_of(row)
-        given = codes[: len(self.given)]
-        if given not in self.stratum_of:
-            raise InputError(
-                "the channel does not know this combination of given symbols: no record of its "
-                "table has it"
-            )
-        root = int(self.tree.roots[self.stratum_of[given]])
-        start: tuple[str, ...] = ()
-        for variable, code in zip(self.given, given, strict=True):
-            start += variable.symbols[code]
+        # The law follows the paths of the tree; only who asks for it needs that module.
+        from mechdesign.channel.row_law import law_of_row
 
-        # Down all paths of the tree that the row can take. A path that waits has its level, its
-        # node, the texts released so far, and the product of their probabilities.
-        law: dict[tuple[str, ...], Fraction] = {}
-        waiting = [(0, root, start, Fraction(1))]
-        while waiting:
-            level, node, texts, share = waiting.pop()
-            if level == len(self.levels):
-                law[texts] = law.get(texts, Fraction(0)) + share
-                continue
-            code = codes[len(self.given) + level]
-            for entry in self._entries(level, node, code):
-                longer = texts + self.texts_of(level, entry.output)
-                product = share * Fraction(entry.value, DENOMINATOR)
-                waiting.append((level + 1, entry.child, longer, product))
-        return law
-
-    def _codes_of(self, row: Mapping[str, str] | Sequence[str]) -> tuple[int, ...]:
-        """The code of each given variable and each level in a row of texts."""
-        names = self.released_columns
-        if isinstance(row, Mapping):
-            absent = [name for name in names if name not in row]
-            if absent:
-                raise InputError(f"the row has no column {listed(absent)}")
-            texts = [row[name] for name in names]
-        else:
-            texts = list(row)
-            if len(texts) != len(names):
-                raise InputError(
-                    f"the row has {len(texts)} texts, and the channel needs one for each of "
-                    f"{listed(names)}"
-                )
-        codes: list[int] = []
-        start = 0
-        for variable in self.groups:
-            end = start + len(variable.columns)
-            codes.append(_code_of(variable, texts[start:end]))
-            start = end
-        return tuple(codes)
-
-    def _entries(self, level: int, node: int, code: int) -> list[_Entry]:
-        """The entries of a symbol's row at a node."""
-        table = self.tree.levels[level]
-        # A slot is an output of a node, a pair an input of it (`core.row_tree`). A constant node
-        # has one output and no rows, for all symbols alike.
-        if table.constant[node]:
-            slot = int(table.first_slot[node])
-            slots = [slot]
-            values = [DENOMINATOR]
-        else:
-            pair = int(table.pairs(np.array([node]), np.array([code]))[0])
-            if pair == NO_PAIR:
-                variable = self.levels[level]
-                title = quoted(",".join(variable.columns))
-                raise InputError(
-                    "the channel does not know this combination of symbols: no record of its table "
-                    f"has it with {quoted(variable.names[code])} of {title}"
-                )
-            span = slice(int(table.rows.indptr[pair]), int(table.rows.indptr[pair + 1]))
-            slots = table.rows.indices[span].tolist()
-            values = table.rows.values[span].tolist()
-        outputs = table.slot_outputs[slots].tolist()
-        children = table.slot_children[slots].tolist()
-        entries: list[_Entry] = []
-        for output, child, value in zip(outputs, children, values, strict=True):
-            entries.append(_Entry(output, child, value))
-        return entries
+        return law_of_row(self, row)
 
     def apply(
         self,
@@ -492,18 +351,3 @@ class RowChannel(Described):
         from mechdesign.channel import row_file
 
         return row_file.read(path)
-
-
-def _code_of(variable: Variable, texts: Sequence[str]) -> int:
-    """The symbol of the texts of a record: numbers of a column with bins, or labels of the bins."""
-    code_of_symbol = variable.index.get(tuple(texts))
-    if code_of_symbol is not None:
-        return code_of_symbol
-    # Not a symbol: a number that lies in a bin, or unknown.
-    cells: list[Encoded] = []
-    for text, name in zip(texts, variable.columns, strict=True):
-        cells.append(encode([text], name))
-    code = int(positions_of(cells, variable)[0])
-    if code < 0:
-        raise unknown_at(0, cells, variable)
-    return code

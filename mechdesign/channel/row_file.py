@@ -28,7 +28,8 @@ import numpy as np
 from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.record import SymbolBudgets
-from mechdesign.channel.row_channel import RowChannel, RowRecord
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RowRecord
 from mechdesign.channel.variable_labels import (
     BinnedLabels,
     Labels,

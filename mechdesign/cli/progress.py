@@ -14,14 +14,10 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mechdesign.cli.meter import Meter, Reading, amounts, duration
 from mechdesign.core.progress import Step
-
-if TYPE_CHECKING:
-    from mechdesign.cli.console import Reporter
-
 
 PATIENCE = 2.0
 """Seconds before anything is shown: shorter work needs no progress."""
@@ -31,6 +27,23 @@ INTERVAL = 5.0
 
 BAR_WIDTH = 16
 """Columns of the bar; the words need the rest of eighty."""
+
+
+class ReadsProgress(Protocol):
+    """What is needed of the reporter of messages (`console.Reporter`)."""
+
+    log_json: bool
+    console: Any
+    """That of the bar while one is drawn, so that messages appear above it."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody reads the progress."""
+        ...
+
+    def progress(self, text: str, **fields: object) -> None:
+        """A line of progress in the log."""
+        ...
 
 
 class Work(Meter):
@@ -46,7 +59,7 @@ class Work(Meter):
 
     def __init__(
         self,
-        reporter: Reporter,
+        reporter: ReadsProgress,
         text: str,
         *,
         unit: str,

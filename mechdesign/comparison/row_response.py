@@ -27,7 +27,7 @@ from mechdesign.auditing.extremes import log_upper
 from mechdesign.auditing.rows import promise_demands
 from mechdesign.auditing.separate_columns import separate_law
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.channel.row_channel import RELATIVE
+from mechdesign.channel.row_record import RELATIVE
 from mechdesign.comparison.level_channels import (
     LevelChannel,
     PromisedRows,

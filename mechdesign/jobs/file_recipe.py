@@ -14,28 +14,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mechdesign.jobs.entries import Entry
+from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.recipe import Recipe
 from mechdesign.jobs.results import Applied, Released
 from mechdesign.jobs.side_files import Sides
 from mechdesign.leaks.crossing import Crossing
 
-if TYPE_CHECKING:
-    # A run has its recipe, and a recipe writes a run.
-    from mechdesign.jobs.file_run import FileRun
-
 
 @dataclass(frozen=True, kw_only=True)
 class FileRecipe(Recipe):
     """A recipe that files and folders can be released by."""
-
-    @property
-    def codebook_note(self) -> str | None:
-        """What to see to before a codebook is published."""
-        return None
 
     @abstractmethod
     def check_sides(self, sides: Sides) -> None:

@@ -2,8 +2,9 @@
 checked.
 
 `release_file` makes a `FileRun` when the input is open; making it plans the columns, so that what
-the header alone shows is refused before any work. A `FileRecipe` then decides the order of the next
-steps and what the ledger enters (`write_file`), with these methods of the run:
+the header alone shows is refused before any work. The recipe's `write_file`
+(`file_recipe.FileRecipe`) then decides the order of the next steps and what the ledger enters, with
+these methods of the run:
 
 1. `file_hash` and `settings` are what a job knows the release by.
 2. `opened_target` locks the output.
@@ -33,11 +34,10 @@ from mechdesign.formats.opening import CUT, Batch, Source
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.column_plan import Plan
 from mechdesign.jobs.entries import Settings
-from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.lookalikes import refuse_inner
 from mechdesign.jobs.options import FileOptions
-from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.recipe import Drawer, Recipe
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.shuffling import shuffle_file
 from mechdesign.jobs.side_files import Sides
@@ -53,7 +53,7 @@ class FileRun:
 
     Attributes
     ----------
-    recipe : FileRecipe
+    recipe : Recipe
         What it is released by.
     guarded : GuardedInput
         The input with its hash, by which a change while it is read is noticed.
@@ -71,7 +71,7 @@ class FileRun:
         What becomes of each column.
     """
 
-    recipe: FileRecipe
+    recipe: Recipe
     guarded: GuardedInput
     table: Source
     target: PathLike
@@ -270,7 +270,7 @@ class FileRun:
         )
 
 
-def _refuse_unnamed(header: Sequence[str], recipe: FileRecipe, plan: Plan) -> None:
+def _refuse_unnamed(header: Sequence[str], recipe: Recipe, plan: Plan) -> None:
     """Raise InputError at a column that nobody named: exactly these columns in, exactly these out.
 
     One that appears overnight may be anything, and is published where all columns are kept.

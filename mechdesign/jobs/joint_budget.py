@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.loading import load
-from mechdesign.channel.row_channel import RELATIVE, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RELATIVE
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, listed, percent_of
 from mechdesign.jobs.entries import ROW, Drawn

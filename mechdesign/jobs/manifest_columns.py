@@ -23,7 +23,8 @@ from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RELATIVE, TOTAL, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RELATIVE, TOTAL
 from mechdesign.core.json_values import without_infinities
 from mechdesign.jobs.entries import Use
 from mechdesign.jobs.manifest_records import (

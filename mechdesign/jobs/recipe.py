@@ -146,6 +146,11 @@ class Recipe(ABC):
         """The columns that are released, by their names in the table."""
 
     @property
+    def codebook_note(self) -> str | None:
+        """What to see to before a codebook is published."""
+        return None
+
+    @property
     def replaced(self) -> list[str]:
         """The columns that are gone from the output: none where the released ones are added."""
         if self.options.into is not None:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
-from mechdesign.channel.row_channel import INFORMATION, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import INFORMATION
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.auditing.demands import Demand, allowed_sides
-from mechdesign.channel.row_channel import RELATIVE
+from mechdesign.channel.row_record import RELATIVE
 from mechdesign.core.errors import MechdesignError
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.row_budgets import Stratum, limits_of

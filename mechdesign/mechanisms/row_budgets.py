@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.demands import allowed_sides
-from mechdesign.channel.row_channel import RELATIVE, TOTAL
+from mechdesign.channel.row_record import RELATIVE, TOTAL
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import about, quoted

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mechdesign.channel.row_channel import TOTAL
+from mechdesign.channel.row_record import TOTAL
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import quoted

@@ -33,7 +33,8 @@ import mechdesign
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.rows import audit_rows
 from mechdesign.channel.record import SymbolBudgets
-from mechdesign.channel.row_channel import RowChannel, RowRecord
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RowRecord
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.progress import Step
 from mechdesign.core.wording import quoted

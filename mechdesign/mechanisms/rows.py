@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mechdesign.channel.row_channel import TOTAL
+from mechdesign.channel.row_record import TOTAL
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Steps

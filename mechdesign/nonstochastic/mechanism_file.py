@@ -40,8 +40,8 @@ from mechdesign.nonstochastic.output_budgets import outputs_allowed
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
 
 if TYPE_CHECKING:
+    from mechdesign.jobs.file_recipe import FileRecipe
     from mechdesign.jobs.options import ReleaseOptions
-    from mechdesign.nonstochastic.numbers_recipe import NumbersRecipe
 
 DISCLOSED_OUTSIDE: tuple[Outside, ...] = ("mark", "drop")
 """Treatments that disclose that a value lies outside. That is one more output on every fibre:
@@ -200,7 +200,7 @@ class MechanismFile:
         """
         documents.write_document(path, self.document, overwrite=overwrite)
 
-    def recipe(self, options: ReleaseOptions) -> NumbersRecipe:
+    def recipe(self, options: ReleaseOptions) -> FileRecipe:
         """The recipe of a release of single records (for `sanitise` and `sanitise_file`)."""
         # Imported here because of a circle: a recipe needs this module.
         from mechdesign.nonstochastic.numbers_recipe import NumbersRecipe

@@ -8,7 +8,8 @@ their release, and where the promise ends. `public_boxes` is the same for channe
 
 from __future__ import annotations
 
-from mechdesign.channel.row_channel import RELATIVE, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RELATIVE
 from mechdesign.report import blocks, wording
 from mechdesign.report.document import BANNERS, VERIFIED
 from mechdesign.report.promises import VERDICTS, promised_bounds

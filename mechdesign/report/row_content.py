@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.row_leaves import RowLaw, row_law
 from mechdesign.auditing.rows import RowAudit, audit_rows
-from mechdesign.channel.row_channel import RELATIVE, TRUTH, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RELATIVE, TRUTH
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.result import TaskUtility
 

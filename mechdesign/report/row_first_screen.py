@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mechdesign.channel.row_channel import RELATIVE
+from mechdesign.channel.row_record import RELATIVE
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.report import layout, wording
 from mechdesign.report.first_screen import (

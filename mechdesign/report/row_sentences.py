@@ -13,7 +13,8 @@ exp(eps_u) rounded up, so that no printed range is narrower than the proven one.
 from __future__ import annotations
 
 from mechdesign.auditing.verdict import Achieved
-from mechdesign.channel.row_channel import RELATIVE, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RELATIVE
 from mechdesign.mechanisms.result import TaskUtility
 from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.report import wording

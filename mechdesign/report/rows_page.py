@@ -19,7 +19,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from mechdesign.channel.row_channel import RELATIVE, RowChannel
+from mechdesign.channel.row_channel import RowChannel
+from mechdesign.channel.row_record import RELATIVE
 from mechdesign.core.wording import about, at_least, at_most
 from mechdesign.notions import to_record
 from mechdesign.report import blocks, wording

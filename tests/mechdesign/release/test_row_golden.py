@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 import mechdesign as md
-from mechdesign.channel.row_channel import RowRecord
 from mechdesign.channel.row_file import text_of
+from mechdesign.channel.row_record import RowRecord
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.row_tree import DENOMINATOR, LevelTable, RowTree
 from mechdesign.notions import to_record
