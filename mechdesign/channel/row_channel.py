@@ -27,9 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.channel.record import (
-    check_symbol_budgets,
-)
+from mechdesign.channel.record import check_symbol_budgets
 from mechdesign.channel.row_record import INFORMATION, TRUTH, RowRecord
 from mechdesign.core.arguments import repeated, valid_text
 from mechdesign.core.display import Described
