@@ -16,6 +16,7 @@ does not hold, and 1 where it does. B_r says that r is ambiguous. With d_vr the 
     B_r <= U_0r,  B_r <= U_1r
     sum B >= epsilon (sum U - 2 sum B)      an ambiguous report counts twice in sum U
 
+The last row has a slack that costs more than any policy, so there is always a solution.
 `reporting_policy` reads the reports from z, and counts them again with `TestingProblem`.
 
 For example, the value 1 occurs only without the hypothesis, and 2 only with it. Reported as they
@@ -193,7 +194,8 @@ class _Arcs:
         costs[self._slack] = self.size + 1.0
         most = np.ones(columns)
         most[self._slack] = math.inf
-        # Once the pairs are integers, the other columns are as well.
+        # Only the pairs must be integers. They settle what is in use, as 0 or 1, and the ambiguous
+        # reports can be as large as both sides allow, which is 0 or 1 again.
         integer = np.ones(columns, dtype=np.bool_)
         integer[self._used :] = False
         return Program(costs, 0 * costs, most, rows, integer)
