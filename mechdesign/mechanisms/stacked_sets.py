@@ -2,7 +2,8 @@
 
 Heuristics merge symbols of X to a set T that is released as one output (`merged_sets`). Beside
 earlier releases the promise must hold after whatever these may have put out. Each case u of their
-outputs has a table P(s, x | u), and all tables have the same symbols x (`stacked_rows`). With
+outputs has a table P(s, x | u), and so has each of several secrets; all tables have the same
+symbols x (`stacked_rows`). With
 
     L_s(T) = P(s, T | u) / P(s)   and   C(T) = P(T | u),
 
@@ -10,11 +11,13 @@ which add up over the members of T, the lift of s after u and T is L_s(T) / C(T)
 L_s = (0.3, 0.1) and C = (0.2, 0.2) the single symbols have the lifts 1.5 and 0.5, and both together
 0.4 / 0.4 = 1.
 
-Each s of each table has a budget for log L_s(T) / C(T), above and below. A set is as risky as the
-worst of these: `omega` says by how many nats that is beyond its budget, and `within` whether it is
-not beyond it, rounding included. A table in which T has no mass says nothing about T. The sums of a
-set are one column: first L_s for every s of every table, then C for every table. For two tables
-with two symbols s each it is (L_1, L_2, L_1', L_2', C, C').
+Each s of each table has a budget for log(L_s(T) / C(T)), above and below; LDP bounds the difference
+of any two of these logarithms in one table. A set is as risky as the worst: `omega` says by how
+many nats that is beyond its budget, and `within` whether it is not beyond it, rounding included. A
+table in which T has no mass says nothing about T.
+
+The sums of a set are one column: first L_s for every s of every table, then C for every table. For
+two tables with two symbols s each it is (L_1, L_2, L_1', L_2', C, C').
 
 `rules` makes one `StackedSets` for a table of symbols, or for one of classes.
 """
