@@ -43,6 +43,8 @@ class StackedSets(MergedSets):
     """Merged sets of symbols judged by all rows of a promise about several tables.
 
     `given_s` has a column of L and C for each symbol (module docstring); that of a set is the sum.
+    The methods have the argument `mass`, P(T), as in `MergedSets`, and do not use it: the mass that
+    counts is C, which is another one in each table.
     """
 
     def __init__(self, rows: StackedRows, joint: Joint) -> None:
