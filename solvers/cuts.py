@@ -1,12 +1,17 @@
 """Cuts around a convex set, collected as the rows of a polytope.
 
-A cut g.u <= h holds for the images u = A v of all members (`solvers.convex_set`), so it is the row
-(g A).v <= h. `add` scales g to a size of about one. `polytope` multiplies by A, adds a constant on
-both sides, and moves every end outwards by what rounding can have added.
+Members v of the set are probability vectors (`solvers.convex_set`). A cut g.u <= h holds for the
+images u = A v of all of them, so it is the row (g A).v <= h.
+
+1. `add` stores a cut after scaling g and h, by a power of two, so that g is of a size of about one.
+2. `polytope` multiplies every g by A.
+3. It adds a constant c to all entries of the row and to its end: as sum v = 1, the row says the
+   same, and its end is no longer next to zero, where the tolerance of a simplex method is lost.
+4. It moves the end outwards by what rounding can have added, so no member is cut off.
 
 For example, with A = [[1.6, 0.4], [0.4, 1.6]] the cut 0.3 u_1 - 0.3 u_2 <= 0.18, scaled by 2, is
 the row (0.72, -0.72).v <= 0.36, and with the constant 1 it is (1.72, 0.28).v <= 1.36. Either says
-v_1 <= 3/4.
+v_1 <= 3/4, because v_2 = 1 - v_1.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ class Cuts:
         self._offsets = np.zeros(0)
 
     def copy(self, convex: ConvexSet) -> Cuts:
-        """The same cuts for another set in this one; later ones of either are its own."""
+        """The same cuts for a subset of the set; cuts added later to one are not in the other."""
         cuts = Cuts(convex)
         cuts._normals = self._normals
         cuts._offsets = self._offsets

@@ -7,6 +7,9 @@ method suit every row:
 2. Infinite ends become the least and the largest value that the row has on the simplex at all.
 3. The row sum v = 1 is appended.
 
+Each row keeps two pairs of ends: the inner ones, of the polytope in which columns are searched, and
+the outer ones, of a relaxation for which bounds are proven.
+
 `identical_columns` finds coordinates that no row tells apart. They are one coordinate for the
 kernel, at the best of their prices (`best_of_groups`): by concavity all of their mass sits there.
 

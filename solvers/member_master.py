@@ -2,15 +2,17 @@
 
     minimise sum_k w_k H(v_k)   subject to   sum_k w_k v_k = p,  w >= 0
 
-over the members v_k so far: a linear program, which HiGHS goes on with as members are added. Its
-weights w are the decomposition. Its dual prices y tell which further columns v would help: those of
-H(v) - y.v < 0.
+over the members v_k so far, where p is the point, in designs P_X, and H the entropy in nats. It is
+a linear program, and each v_k is a column of it. `solve` gives the new members to HiGHS, which goes
+on from its last basis. The weights w are the decomposition. The dual prices y tell which further
+columns v would help: those of negative reduced cost H(v) - y.v.
 
-Columns of a search mostly lie outside the set, so `add_beside` adds the members next to them
-instead: the last one on the way from p to the column, and one on the column's own support. For
-example, a column (1, 0) outside a set around p = (1/2, 1/2) gives the member (0.7, 0.3) of the way.
+`solvers.convex` searches such columns in a polytope around the set, so they mostly lie outside the
+set itself. `add_beside` adds the members next to them instead: the last one on the way from p to
+the column, and one on the column's own support. For example, let p = (1/2, 1/2), and let the set be
+the v from (1/4, 3/4) to (3/4, 1/4). Then the column (1, 0) gives the member (3/4, 1/4).
 
-`solvers.convex` searches the columns, and keeps what it finds here.
+All members keep a margin from the boundary of the set, so that rounding does not move them out.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ LEAST_SECONDS = 0.1
 
 
 class MemberMaster:
-    """Members with the margin, and the master program over them.
+    """Members that keep a margin from the boundary, and the master program over them.
 
     Attributes
     ----------
@@ -76,15 +78,15 @@ class MemberMaster:
             self.members = Points.concatenate([self.members, members])
 
     def add_beside(self, outside: Points) -> None:
-        """Append members next to columns outside: on the way to P_X, and on their own supports."""
+        """Append members next to columns outside: on the way to p, and on their own supports."""
         if not len(outside):
             return
         images = outside.images(self._convex.matrix).T
         dense = outside.toarray()
         shares = self._convex.shares_inside(self._center, images, self._margin)
         self._add_dense(self._point + shares[:, None] * (dense - self._point))
-        # Next to the column itself, where its support has members. A little of the column above
-        # makes up for the move, and costs less than P_X in every column.
+        # A member on the support of the column itself costs less entropy than the one above, which
+        # has p mixed in. A little of that one makes up for the move, so that the mean is p still.
         self._add_dense(self._convex.repaired(dense, self._margin))
 
     def _add_dense(self, points: Array) -> None:

@@ -14,8 +14,8 @@ The fields of these classes are the format of the files. A public manifest holds
                    "notion": {"name": "alip", "eps_l": 1.0, "eps_u": 1.0}}],
      "covers": ["The column 'job' is released through .."], "voids": [..]}
 
-Of a channel, `columns` are the useful
-columns in the table, `names` those that it released, and `notion` is the promise.
+Of a channel, `columns` are the useful columns in the table, `names` those that it released, and
+`notion` is the promise. A new entry of the files is a field here, and `Manifest` fills it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """Which releases in the ledger were of the records at hand, or of some of them.
 
-The hash of all records in any order shows data sets that are equal (`is_same`). For the others the
-ledger has a sample of each data set: the smallest hashes of its records. The same records have the
-same hashes, so up to the smaller of the two limits both samples are complete, and the share of the
-hashes there that are in both estimates the share of the records (`Content.share_in`). With the
-hashes 3, 8, 11, 20 at hand, and 3, 11, 15, 20 in an old release, the share is 3/4.
+1. The hash of all records in any order shows data sets that are equal (`is_same`).
+2. For the others the ledger has a sample of each data set: the smallest hashes of its records. The
+   limit of a sample is its largest hash, so below it no hash is missing. Equal records have equal
+   hashes. So the share of the records is estimated from the hashes up to the smaller of the two
+   limits: how many of those at hand are in the old sample as well (`Content.share_in`).
+
+For example, the hashes at hand are 3, 8, 11, 20, and those of an old release 3, 11, 15, 20, 26. Up
+to the limit 20 three of the four at hand are in both, so the share is 3/4.
 
 `releases_of` finds all releases that share records, and the share that they had together. Its
 callers compare that with `SAME_FROM`.
@@ -21,12 +24,13 @@ from mechdesign.jobs.entries import Entry
 from mechdesign.jobs.ledger import Ledger
 
 SAME_FROM = 0.5
-"""From this share on, records that are unique in both data sets count as the same: by chance alone
-it is at most 1/e.
+"""From this share on, records that are in both data sets, and unique in each, count as the same.
+Chance alone does not reach it. Other individuals may look the same, but a record that is expected m
+times in the old data set is there exactly once with probability m e^-m, which is at most 1/e.
 """
 
 SHARE_ERROR = 0.1
-"""The error that is allowed for of an estimated share of records: ten times its standard error."""
+"""The error that is allowed for in an estimated share of records: ten times its standard error."""
 
 
 @dataclass(frozen=True)

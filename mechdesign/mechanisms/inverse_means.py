@@ -1,5 +1,7 @@
 """The average of |1/w - 1|^k, which is not convex in the lifts w, and convex functions below it.
 
+The lifts of an output are w_s = P(s | y) / P(s), and k is 1 or 2, for the l1 and the chi2 distance.
+
 `InverseDistanceFunction` is the average itself, sum_s P(s) phi(w_s) with phi(w) = |1/w - 1|^k.
 `BelowInverseDistance` is a convex function below it on a box of lifts, and has the cuts that a
 search needs. `solvers.covered` divides boxes where they are too wide: on smaller ones the two

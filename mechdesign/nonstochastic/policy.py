@@ -3,13 +3,24 @@
 A policy reports every value as one of the values (Farokhi 2020, Definitions 3 and 4; its Theorem 4
 constructs one policy, which is not the best). A report is ambiguous if both hypotheses can bring it
 about, and telling if only one can. The policy is epsilon-private if |ambiguous| >= epsilon
-|telling| (docs/explanation/ranges-theory.md, 'Hypothesis testing'), which is linear in binaries.
-`TestingProblem` counts the reports of the solution again.
+|telling| (docs/explanation/ranges-theory.md, 'Hypothesis testing').
+
+The program (`_Arcs.program`) has three kinds of variables in [0, 1]. z_vr is integer and says that
+the value v is reported as r. U_hr says that r is in use under the hypothesis h, which is 0 where it
+does not hold, and 1 where it does. B_r says that r is ambiguous. With d_vr the distance of v and r,
+
+    minimise sum d_vr^2 z_vr   subject to
+
+    sum_r z_vr = 1                          every value has one report
+    z_vr <= U_hr <= sum_v z_vr              over the values v that are possible under h
+    B_r <= U_0r,  B_r <= U_1r
+    sum B >= epsilon (sum U - 2 sum B)      an ambiguous report counts twice in sum U
+
+The last row has a slack that costs more than any policy, so there is always a solution.
+`reporting_policy` reads the reports from z, and counts them again with `TestingProblem`.
 
 For example, the value 1 occurs only without the hypothesis, and 2 only with it. Reported as they
-are, both are telling. Reported as 1, both share an ambiguous report, which discloses nothing. The
-program has a binary for every pair of a value and a report, which costs their squared distance;
-linear rows count from these pairs which reports are in use, and which are ambiguous (`_Arcs`).
+are, both are telling. Reported as 1, both share an ambiguous report, which discloses nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +65,7 @@ def reporting_policy(
     holds : (n, 2) truth values
         Whether the value can occur where the hypothesis does not hold, and where it does.
     within
-        No report is farther from its value (1/rho of rho-accuracy).
+        No report is farther from its value. A policy is rho-accurate if this is 1/rho.
 
     Returns
     -------
@@ -183,7 +194,8 @@ class _Arcs:
         costs[self._slack] = self.size + 1.0
         most = np.ones(columns)
         most[self._slack] = math.inf
-        # Once the pairs are integers, the other columns are as well.
+        # Only the pairs must be integers. They settle what is in use, as 0 or 1, and the ambiguous
+        # reports can be as large as both sides allow, which is 0 or 1 again.
         integer = np.ones(columns, dtype=np.bool_)
         integer[self._used :] = False
         return Program(costs, 0 * costs, most, rows, integer)

@@ -10,8 +10,8 @@ first two do not meet:
 
 1. Below: the largest code of one use, by integer program (`one_shot_code`).
 2. Above: log2 of the total of a fractional cover (`fractional_cover`), weights c_y >= 0 of outputs
-   whose sum over [[Y|x]] is 1 or more for every input x (Shannon 1956; in this form in section I of
-   Lovász 1979).
+   whose sum over [[Y|x]], the outputs that x can have, is 1 or more for every input x (Shannon
+   1956; in this form in section I of Lovász 1979).
 3. Above: log2 of the theta number, the least of the largest eigenvalues of the symmetric matrices
    that are one on the diagonal and between inputs that are not confused (`theta_bound`; Lovász
    1979).

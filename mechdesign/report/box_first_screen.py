@@ -1,10 +1,21 @@
 """The first screen of `design --release --confidence`: at most 25 lines; `--full` has the rest.
 
-The order is that of `row_first_screen`, but the population comes first: the promise is made for it,
-and what the table shows is smaller. Promise, information kept, what is not covered and the last
-lines are always whole. The columns take of the room between them what they need, and the remarks
-what is left, and both say what only `--full` has; a remark that belongs to the promise is never
-cut.
+Such a design releases for each row a box, which is a set of values in every column, as "job nurse,
+clerk; hours 38-42" (`channel.box_channel`). Its screen has these parts in their order::
+
+    lead, promise_lines   Job and Hours are released together in boxes of values; ..
+                          Population (95% confidence): ..       whole
+    kept_sentence         Kept: 31.2% of the information ..     whole
+    _columns              a table with a line for each column   cut to the lines left
+    _remarks              limits of promise and search          whole
+                          how the boxes came about              left out without room
+    scope_items           Not covered: ..                       whole
+    FULL, `last`          files written, the next command       whole
+
+`box_first_screen` counts the lines of the whole parts first. `_columns` takes what it needs of the
+others, then `_remarks`; what is cut says that `--full` has it. The order is that of
+`row_first_screen`, but the population comes before the table: the promise is made for it, and what
+the table shows is smaller.
 """
 
 from __future__ import annotations
@@ -46,7 +57,7 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
         Lines on the files that were written and the next command.
     """
     channel = design.channel
-    # The lines above and below, which are never cut.
+    # The parts above and below the table of columns are never cut.
     kept = kept_sentence(
         design.nmi,
         design.upper_bound_nmi,
@@ -58,7 +69,7 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
     limits = scope_items(channel, design.notion, design.utility)
     after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
 
-    # The columns, then the remarks share the lines between.
+    # What is left goes to the columns first, and then to the remarks.
     room = MOST_LINES - len(before) - len(after)
     columns = _columns(design, room)
     remarks = _remarks(design, room - len(columns))
