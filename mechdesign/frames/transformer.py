@@ -90,6 +90,14 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     A kept column that gives the useful one away in what is transformed is refused (unless in
     `keep`), and an order that does warned of (unless `keep_order`), as `sanitise` does.
 
+    Its parameters are of four groups, in the order of the signature:
+
+    - what `design` gets, or a finished channel: `notion` to `time_limit`;
+    - how the table is counted: `missing`;
+    - how a draw is made and a record is known: `form` to `row_numbers`, with `insecure_seed`,
+      `changed` and `fresh_draw` at the end;
+    - which other columns the output has: `keep_sensitive` to `keep_order`.
+
     A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the
     joint table: keep it as a key file is kept.
 
