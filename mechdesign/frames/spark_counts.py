@@ -3,6 +3,11 @@
 Spark counts inside its executors: a function on batches of arrow adds up what each partition holds,
 and only the counts come back to the driver. The batches of several partitions may come to one call,
 so every record has the number of its partition.
+
+`partition_counts` chooses one of two ways. Where the columns have few values, Spark groups first,
+and one `_PartitionCounter` adds up rows such as (part 3, c0 'nurse', count 17) on the driver.
+Otherwise each executor runs a counter over its records, each with the count 1. Both
+hand the symbols and counts to a drawer.
 """
 
 # pyspark and pyarrow have no complete types.
