@@ -3,6 +3,11 @@
 The relation is read twice and compared (`readings`), and then handed to DuckDB as a stream that
 draws whenever it is read. The draw of a record depends on its place or identifier alone, so every
 reading gives the same release.
+
+`DuckDBRelation.released` draws a table without records for the schema, compares the two readings
+(`BatchRelease`), and gives DuckDB a stream that it can open again and again (`_RepeatedStream`). At
+last kept columns are cast to their old types, some of which arrow does not have. Kept enumerations
+become text before all this, because their type names values that no record need have.
 """
 
 # duckdb and pyarrow have no complete types.
