@@ -2,7 +2,8 @@
 
 Two things hold more than the cells, and are cut down to what was released. The schema has notes, of
 which those stay that make the table a frame of pandas again (`released_schema`). A column of codes
-has a dictionary, of which the values stay that a record has (`_trimmed_array`).
+has a dictionary, of which the values stay that a record has (`_trimmed_array`): of the dictionary
+a, b, c and records with c, a, c the values a and c stay.
 """
 
 # pyarrow has no complete types.

@@ -6,8 +6,8 @@ so every record has the number of its partition.
 
 `partition_counts` chooses one of two ways. Where the columns have few values, Spark groups first,
 and one `_PartitionCounter` adds up rows such as (part 3, c0 'nurse', count 17) on the driver.
-Otherwise each executor runs a counter over its records, each with the count 1. Both
-hand the symbols and counts to a drawer.
+Otherwise each executor runs a counter over its records, each with the count 1. Both hand symbols
+and counts to a drawer.
 """
 
 # pyspark and pyarrow have no complete types.
