@@ -1,15 +1,22 @@
 """What the partitions of a table on a cluster disclose, each of which is released by itself.
 
-The partition of a record discloses X where X differs between partitions: with nurses in the first
-of them and clerks in the second, the number of the part alone gives the job. So X is counted where
-the data are, in a job of its own that reads the useful columns alone, before a frame is given back
-(`partition_totals`). A test of independence of symbol and partition (`leaks.evidence`) then refuses
-counts that differ by more than chance.
+The partition of a record discloses X where X differs between partitions: if the first holds the
+nurses and the second the clerks, the number of the part alone gives the job. So X is counted where
+the data are, in a job of its own that reads the useful columns alone: ::
 
-Each partition is compared with the totals once more when it is released (`refuse_partition`),
-because an engine may cut the table in another way then. The order within each partition is an error
-where it discloses X, and so is a kept column that copies X there. One identifier with two symbols
-is found where both records are in one batch of Spark, or in one partition of Dask.
+    partition   clerk  nurse
+    0               0    500
+    1             700      0
+
+`partition_totals` does this before a frame is given back. It refuses a table whose partitions
+differ by more than chance (`_refuse_apart`, a test of independence of symbol and partition by
+`leaks.evidence`), and returns the totals (700, 500).
+
+Each partition is compared with the rest of the totals once more when it is released
+(`refuse_partition`), because an engine may cut the table in another way then: (0, 500) here against
+(700, 0) elsewhere. The order within each partition is an error where it discloses X, and so is a
+kept column that copies X there. One identifier with two symbols is found where both records are in
+one batch of Spark, or in one partition of Dask.
 """
 
 # The drawers are those of channels and of mechanisms.
