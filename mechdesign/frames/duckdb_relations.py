@@ -62,6 +62,7 @@ class DuckDBRelation:
         def read() -> Iterator[Any]:
             return release.parts(relation.to_arrow_reader(), whole=True)
 
+        # `read` opens a reader of the relation each time, so no reading continues another one.
         result = duckdb.connect().from_arrow(_RepeatedStream(schema, read))
         kept_types = _kept_types(relation, drawer)
         types: list[Any] = []

@@ -86,6 +86,7 @@ def partition_totals(
     # Large partitions are examined for copies one by one, when they are released.
     records = tables[0].sum(axis=1)
     if records.max() < LOOKED:
+        # The fewest partitions with `LOOKED` records together, or all of them.
         needed = int(np.searchsorted(records.cumsum(), LOOKED)) + 1
         checks = FrameChecks(drawer)
         checks.add(first_parts(needed))
@@ -106,7 +107,8 @@ def refuse_partition(
         return
     tables: list[Integers] = []
     for here, whole in zip(drawer.counts, totals, strict=True):
-        # The table may have changed since it was counted.
+        # Against the rest, not the whole: the partition is part of the whole. The table may have
+        # changed since it was counted.
         elsewhere = np.maximum(whole - here, 0)
         tables.append(np.stack([here, elsewhere]))
     # All partitions together raise a false alarm with the chance of one look.
@@ -117,6 +119,7 @@ def refuse_partition(
 def _refuse_apart(drawer: Drawer, tables: Sequence[Integers], looks: float = 1) -> None:
     """Raise InputError if the symbols of a column differ between partitions by more than chance."""
     for name, table in zip(drawer.checks.orders, tables, strict=False):
+        # Partitions are the contexts of the evidence.
         rows, columns = np.nonzero(table)
         evidence = log_evidence(rows, columns, table[rows, columns])
         if decisive(evidence, looks * len(drawer.checks.orders)):

@@ -58,6 +58,7 @@ class PolarsLazyFrame:
         frame = _without_enumerations(self.native, drawer.plan.others)
         release = BatchRelease(recipe, header, first_row)
         empty = sanitised(frame.collect_schema().to_frame(), drawer)
+        # Now, and not when the result is collected: a table that changes is refused at the call.
         release.compare_readings(frame.collect_batches)
 
         def batches(

@@ -77,6 +77,7 @@ def compared_columns(drawer: Drawer) -> list[int]:
     if name is not None:
         places.add(drawer.header.index(name))
     if has_places(drawer):
+        # The kept columns tell which record is at a place, even where its symbol is a common one.
         for column in plan.columns:
             if column.release is None and column.source is not None:
                 places.add(column.source)
@@ -164,6 +165,7 @@ class Readings:
             numbers.extend(self._row_numbers(part))
         self._refuse_repeats(np.concatenate(numbers))
         places_count = has_places(self._drawer)
+        # Sorted, two readings in different orders are equal arrays, and `holds` can search.
         whole = np.concatenate(hashes)
         if not places_count:
             whole = np.sort(whole)

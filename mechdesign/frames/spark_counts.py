@@ -55,6 +55,7 @@ def partition_counts(
             texts[name] = sf.col(name).cast("string")
     rows = flat.withColumns(texts).select(sf.spark_partition_id().alias("part"), *names)
     work = _PartitionCounter(recipe, tuple(header), tuple(places))
+    # Groups of few symbols are few rows for the driver; groups of numbers would be all records.
     if _has_few_symbols(recipe.drawer(header)):
         groups = rows.groupBy("part", *names).count().toArrow().sort_by("part")
         counts = next(work.count(iter(groups.to_batches()))).to_pylist()
