@@ -206,6 +206,7 @@ def _crossed(
         records += batch.num_rows
         symbols = {name: encode(batch.column(name), name) for name in hidden}
         for name, pairs in crossings.items():
+            # A column with too many values for every crossing need not be read any further.
             if all(crossing.full for crossing in pairs.values()):
                 continue
             values = encode_anything(batch.column(name), name)
@@ -219,6 +220,7 @@ def _column_tells(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:
     about: dict[str, Tells] = {}
     values: int | None = 0
     for other, crossing in pairs.items():
+        # Nearly equal texts were counted before the crossing was full, and show a copy anyway.
         if not crossing.full or crossing.same:
             about[other] = Tells.of(crossing)
         if crossing.full:
