@@ -161,6 +161,8 @@ def _trimmed_array(array: Any, reordered: bool) -> Any:
     size = len(array.dictionary)
     codes = integers_of(array.indices.drop_null().cast(pa.int64()))
     used, first_places = np.unique(codes, return_index=True)
+    # The entries of many libraries stand in the order in which the values first came, which would
+    # disclose some of the old order of the records.
     if reordered and not array.type.ordered:
         used = used[np.argsort(first_places)]
     elif len(used) == size:

@@ -87,6 +87,7 @@ def _released_array(array: Any, drawer: Drawer) -> Any:
         if as_numbers:
             columns.append(_numbers(column, array.dtype))
         else:
+            # An array has one type, so any of its columns gives it.
             columns.append(rebuild(array[:, 0], column.codes, column.labels, part.name))
     kinds = {column.dtype.kind for column in columns}
     if len(kinds) > 1:

@@ -89,7 +89,6 @@ def _sample(table: Source, names: Sequence[str]) -> CodedTable:
             if step > 1:
                 cells = cells.take(rows)
             builder.add(name, cells)
-        # Halved from the first record on, the sample has the places 0, 2 step, 4 step, ..
         while builder.records > 2 * MOST_RECORDS:
             builder.halve()
             step *= 2
