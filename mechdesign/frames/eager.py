@@ -124,7 +124,7 @@ def _refuse_hidden_names(adapter: FrameAdapter, drawer: Drawer) -> None:
     if recipe.options.keep_sensitive:
         return
     refuse_named_index(adapter, recipe)
-    # A column that the user has named may hold what it likes; the others are kept by default.
+    # A column that the user has named is kept knowingly; the others stay because all do.
     unnamed = {*drawer.plan.others} - {*recipe.options.kept}
     refuse_inner(
         adapter.nested_schema(), unnamed, recipe.private_columns, recipe.replaced
