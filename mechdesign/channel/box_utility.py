@@ -3,6 +3,9 @@
 X is the row, Y what is released for it, and K the given columns. The shares divide information by
 entropy: I(X; Y | K) / H(X | K), in [0, 1]. The numbers come from the design; these classes only
 hold them.
+
+With H(X | K) = 2.0 nats, 0.5 nats kept and a proven bound of 0.6 for the same boxes, `nmi` is 0.25
+and `upper_bound_nmi` 0.3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The channel file, versions 1 and 2: its content, its writer, and its suspicious reader.
 
-A file is one JSON object, whose tables have a line for each row:
+A file is one JSON object, whose tables have a line for each row. Here P(clerk | clerk) is 3/4: ::
 
     {
     "format": "mechdesign.channel",
@@ -14,15 +14,19 @@ A file is one JSON object, whose tables have a line for each row:
     "sha256": "..."
     }
 
-Writing goes from a channel to values (`_values`), to the JSON text of each key (`_texts`), to the
-file (`write`). The hash is over the canonical JSON (`core.json_values.canonical`) of everything
-before it, without the line breaks between rows, which are for people; it is computed of the same
-texts (`digest`). Reading goes back: `core.documents` parses the file and checks the types of all
-keys but large tables; `_channel` checks these and makes the objects; `Channel` checks that they fit
-together; and the hash is compared last. The reader executes nothing.
+A large table that is mostly zeros has pairs of index and value in place of `rows`: the row
+[0,0,3,1] is [2,3,3,1] in `sparse_rows`.
 
-A file is version 2 only if it needs something that version 1 does not have: large sparse tables as
-pairs of index and value, or one of the later keys. So older programs can read all other files.
+Writing: `_values` turns the channel into JSON values, `_texts` makes the canonical JSON
+(`core.json_values.canonical`) of each key, and `write` puts the keys one below the other. `digest`
+hashes the same texts, with the keys in ascending order and without the line breaks between rows.
+
+Reading (`read`): `core.documents` parses the file and checks the types of all keys but large
+tables; `_channel` checks these and makes the objects; `Channel` checks that they fit together; and
+the hash is compared last. The reader executes nothing.
+
+A file is version 2 only if it needs something that version 1 does not have: sparse tables, or one
+of the later keys (`_version`). So older programs can read all other files.
 """
 
 from __future__ import annotations

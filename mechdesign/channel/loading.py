@@ -3,6 +3,9 @@
 The name of a format stands near the beginning of each file. `load` looks for it there and calls the
 reader of that format, which checks everything; what names no other format goes to the reader of
 channels of one column, whose refusal fits any file.
+
+`load_without_boxes` and `load_single` open a file in the same way, and then refuse the kinds that
+their callers cannot work with.
 """
 
 from __future__ import annotations

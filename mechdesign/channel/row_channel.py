@@ -14,6 +14,9 @@ integer b of its row at the child of clerk: W = a/D * b/D, with the common `DENO
 A `RowChannel` has the columns, the tree, and a `RowRecord` of what was asked for. `distribution`
 is the formula above for one row, `apply` draws for all records of a frame, and `save`, `load` and
 `public` are about its file.
+
+`strata_of` finds the roots of many records at once. With the objective truth the outputs of a level
+are its own symbols; with information they are free labels (`labels`).
 """
 
 from __future__ import annotations

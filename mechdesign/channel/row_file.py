@@ -1,21 +1,28 @@
-"""The file of a row channel: canonical JSON of integers and texts with a hash, checked in every
-part when it is read.
+"""The file of a row channel: canonical JSON of integers and texts with a hash.
 
-Nodes of a level are written in their order, each with its inputs, its outputs, the child of every
-output and a row of pairs (place of the output, integer) for every input; nodes without inputs are
-constant. The rows of the table stand beside the tree, one line for each: codes of the given
-columns, of the levels, of the secret, and the count. A public file has none of them.
+Beside the labels of all columns it has the strata (codes of the given columns) with the root of
+each, the nodes of every level, and the rows of the table. A channel of two levels, of which the
+first has two symbols, and both its outputs lead to one constant node: ::
+
+    "strata": [[]], "roots": [0], "denominator": D,
+    "tree": [
+      [{"inputs": [0, 1], "outputs": [0, 1], "children": [0, 0], "rows": [[0, D], [0, a, 1, b]]}],
+      [{"inputs": [], "outputs": [2], "children": [], "rows": []}]],
+    "rows": [[0, 2, 1, 40], ..]
+
+The node gives its input 1 the output 0 with a/D and the output 1 with b/D, a + b = D. A line of the
+table has the codes of the given columns, of the levels and of the secret, then the count: here
+40 records with the symbols 0 and 2 and the secret 1. A public file has no table.
 
 In memory (`core.row_tree`) the nodes of a level are joined in one table: a *pair* is an input of a
 node, a *slot* an output of a node, both numbered through all nodes. `_nodes` cuts this table into
-nodes, and `_level_table` puts it together again. A slot is the place of an output at its node plus
-the number of slots of the nodes before. A node after others with 4 slots, in the file and in
-memory:
+nodes, and `_level_table` puts it together again. The file counts places of outputs from each node
+on; a slot is such a place plus the number of slots of the nodes before. If these have 4 slots, the
+node with the row [0, a, 1, b] has the slots 4 and 5, and the row (4: a, 5: b) in memory.
 
-    {"inputs": [0, 2], "outputs": [0, 2], "children": [5, 6], "rows": [[0, a, 1, b], [1, D]]}
-    pairs (node, 0) and (node, 2); slots 4 and 5; rows (4: a, 5: b) and (5: D)
-
-with a + b = D, the common denominator.
+`content` goes from the channel to the values of the file, `_channel` back. The form of every list
+is checked on the way (`_node`, `_records`), and `RowTree` and `RowChannel` check that the numbers
+fit together.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 The adapters (`pandas_frames`, `polars_frames`, `arrow_frames`) translate and decide nothing about
 privacy, with one exception: `finished` takes away what a library holds beside the cells, because
 only the adapter knows where its library hides it.
+
+A release (`eager.sanitised`) draws from `cells`, takes away dropped records (`taken`), puts the
+released columns in their places (`assembled`), and hands back the native frame (`finished`).
 """
 
 # The columns are those of three libraries, which have no type in common.

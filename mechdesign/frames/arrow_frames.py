@@ -2,7 +2,8 @@
 
 Two things hold more than the cells, and are cut down to what was released. The schema has notes, of
 which those stay that make the table a frame of pandas again (`released_schema`). A column of codes
-has a dictionary, of which the values stay that a record has (`_trimmed_array`).
+has a dictionary, of which the values stay that a record has (`_trimmed_array`): of the dictionary
+a, b, c and records with c, a, c the values a and c stay.
 """
 
 # pyarrow has no complete types.
@@ -160,6 +161,8 @@ def _trimmed_array(array: Any, reordered: bool) -> Any:
     size = len(array.dictionary)
     codes = integers_of(array.indices.drop_null().cast(pa.int64()))
     used, first_places = np.unique(codes, return_index=True)
+    # The entries of many libraries stand in the order in which the values first came, which would
+    # disclose some of the old order of the records.
     if reordered and not array.type.ordered:
         used = used[np.argsort(first_places)]
     elif len(used) == size:

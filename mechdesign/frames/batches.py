@@ -3,6 +3,10 @@
 The table is read twice before it is released, and every later reading is compared with the first
 (`readings`), batch by batch, before anything of the batch is handed on. An adapter makes a
 `BatchRelease`, calls `compare_readings` once, and `parts` whenever the engine reads the release.
+
+`parts` compares each batch, draws it with the row numbers of its place in the table, and yields it.
+Checks that need all records, such as whether another column gives X away, can only be made at the
+end: they raise after the last batch.
 """
 
 # Frames of three libraries have no type in common.

@@ -72,6 +72,7 @@ class DaskFrame:
             lambda parts: self.native.partitions[:parts].compute(),
         )
         work = _Release(recipe, header, totals)
+        # Identifiers and row numbers fix the draws wherever a record lies.
         if not has_places(drawer):
             return self._mapped(work, meta)
         # Where each partition begins: a cumulated sum, so that no partition waits for later ones.
@@ -122,6 +123,7 @@ def _computed(frame: Any, work: _Task, places: Sequence[int]) -> Any:
 def _compare_readings(frame: Any, drawer: Drawer) -> None:
     """Read the compared columns twice; raises InputError if the readings differ."""
     work = _Digesting(drawer)
+    # One task for both: hashes under the secrets of another hasher would never agree.
     first = _computed(frame, work, work.columns)
     second = _computed(frame, work, work.columns)
     name = drawer.recipe.options.row_numbers

@@ -3,6 +3,11 @@
 The relation is read twice and compared (`readings`), and then handed to DuckDB as a stream that
 draws whenever it is read. The draw of a record depends on its place or identifier alone, so every
 reading gives the same release.
+
+`DuckDBRelation.released` draws a table without records for the schema, compares the two readings
+(`BatchRelease`), and gives DuckDB a stream that it can open again and again (`_RepeatedStream`). At
+last kept columns are cast to their old types, some of which arrow does not have. Kept enumerations
+become text before all this, because their type names values that no record need have.
 """
 
 # duckdb and pyarrow have no complete types.
@@ -57,6 +62,7 @@ class DuckDBRelation:
         def read() -> Iterator[Any]:
             return release.parts(relation.to_arrow_reader(), whole=True)
 
+        # `read` opens a reader of the relation each time, so no reading continues another one.
         result = duckdb.connect().from_arrow(_RepeatedStream(schema, read))
         kept_types = _kept_types(relation, drawer)
         types: list[Any] = []

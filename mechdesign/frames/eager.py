@@ -94,6 +94,7 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0) -> Any:
     """The released frame, by a drawer for its header; parameters as those of `Drawer.draw`."""
     adapter = adapter_of(frame)
     _refuse_hidden_names(adapter, drawer)
+    # Of all records: the places, by which some are known, are those before any is left out.
     drawn = drawer.draw(adapter.cells, len(adapter), first_row=first_row)
     # Records that the policy leaves out are gone from the kept columns, too.
     has_gaps = drawer.dropped is not None
@@ -123,6 +124,7 @@ def _refuse_hidden_names(adapter: FrameAdapter, drawer: Drawer) -> None:
     if recipe.options.keep_sensitive:
         return
     refuse_named_index(adapter, recipe)
+    # A column that the user has named is kept knowingly; the others stay because all do.
     unnamed = {*drawer.plan.others} - {*recipe.options.kept}
     refuse_inner(
         adapter.nested_schema(), unnamed, recipe.private_columns, recipe.replaced

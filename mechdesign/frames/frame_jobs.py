@@ -65,6 +65,7 @@ def disclosure_warnings(drawer: Drawer, checks: FrameChecks) -> list[str]:
     InputError
         If another column gives it away.
     """
+    # Errors first: a warning about a release that is refused would confuse.
     checks.refuse_copies()
     drawer.checks.refuse_rising()
     warning = drawer.checks.order_warning()

@@ -1,8 +1,10 @@
 """Tables as scikit-learn hands them on: data frames, or arrays whose columns have no names.
 
 A `LearningTable` gives both the same names and methods, so that `transformer` need not ask which it
-has. Its names are those of the frame, or x0, x1, .. for an array. Released symbols become numbers
-again where the input had numbers: in an array of integers the symbols '17' and '40' are 17 and 40.
+has. Its names are those of the frame, or x0, x1, .. for an array. In an array of numbers, released
+symbols become numbers again unless labels are released (`form`): the symbols '17' and '40' are 17
+and 40 in an array of integers. Labels such as '{17, 40}' make it an array of objects where other
+columns are numbers, because numpy would turn these into texts.
 """
 
 # pandas, polars and numpy have no complete types.
@@ -85,6 +87,7 @@ def _released_array(array: Any, drawer: Drawer) -> Any:
         if as_numbers:
             columns.append(_numbers(column, array.dtype))
         else:
+            # An array has one type, so any of its columns gives it.
             columns.append(rebuild(array[:, 0], column.codes, column.labels, part.name))
     kinds = {column.dtype.kind for column in columns}
     if len(kinds) > 1:

@@ -1,15 +1,22 @@
 """What the partitions of a table on a cluster disclose, each of which is released by itself.
 
-The partition of a record discloses X where X differs between partitions: with nurses in the first
-of them and clerks in the second, the number of the part alone gives the job. So X is counted where
-the data are, in a job of its own that reads the useful columns alone, before a frame is given back
-(`partition_totals`). A test of independence of symbol and partition (`leaks.evidence`) then refuses
-counts that differ by more than chance.
+The partition of a record discloses X where X differs between partitions: if the first holds the
+nurses and the second the clerks, the number of the part alone gives the job. So X is counted where
+the data are, in a job of its own that reads the useful columns alone: ::
 
-Each partition is compared with the totals once more when it is released (`refuse_partition`),
-because an engine may cut the table in another way then. The order within each partition is an error
-where it discloses X, and so is a kept column that copies X there. One identifier with two symbols
-is found where both records are in one batch of Spark, or in one partition of Dask.
+    partition   clerk  nurse
+    0               0    500
+    1             700      0
+
+`partition_totals` does this before a frame is given back. It refuses a table whose partitions
+differ by more than chance (`_refuse_apart`, a test of independence of symbol and partition by
+`leaks.evidence`), and returns the totals (700, 500).
+
+Each partition is compared with the rest of the totals once more when it is released
+(`refuse_partition`), because an engine may cut the table in another way then: (0, 500) here against
+(700, 0) elsewhere. The order within each partition is an error where it discloses X, and so is a
+kept column that copies X there. One identifier with two symbols is found where both records are in
+one batch of Spark, or in one partition of Dask.
 """
 
 # The drawers are those of channels and of mechanisms.
@@ -79,6 +86,7 @@ def partition_totals(
     # Large partitions are examined for copies one by one, when they are released.
     records = tables[0].sum(axis=1)
     if records.max() < LOOKED:
+        # The fewest partitions with `LOOKED` records together, or all of them.
         needed = int(np.searchsorted(records.cumsum(), LOOKED)) + 1
         checks = FrameChecks(drawer)
         checks.add(first_parts(needed))
@@ -99,7 +107,8 @@ def refuse_partition(
         return
     tables: list[Integers] = []
     for here, whole in zip(drawer.counts, totals, strict=True):
-        # The table may have changed since it was counted.
+        # Against the rest, not the whole: the partition is part of the whole. The table may have
+        # changed since it was counted.
         elsewhere = np.maximum(whole - here, 0)
         tables.append(np.stack([here, elsewhere]))
     # All partitions together raise a false alarm with the chance of one look.
@@ -110,6 +119,7 @@ def refuse_partition(
 def _refuse_apart(drawer: Drawer, tables: Sequence[Integers], looks: float = 1) -> None:
     """Raise InputError if the symbols of a column differ between partitions by more than chance."""
     for name, table in zip(drawer.checks.orders, tables, strict=False):
+        # Partitions are the contexts of the evidence.
         rows, columns = np.nonzero(table)
         evidence = log_evidence(rows, columns, table[rows, columns])
         if decisive(evidence, looks * len(drawer.checks.orders)):

@@ -1,17 +1,20 @@
 """LazyFrames of polars, released batch by batch.
 
-A LazyFrame is a query that runs when it is collected. `released` returns another one, which draws
-while it runs:
+A LazyFrame is a query that runs when it is collected. `PolarsLazyFrame.released` returns another
+one, which draws while it runs:
 
 1. A frame without records is released. It gives the columns and types of the result, and what is
    wrong with them is an error at once.
 2. The query is collected twice, in batches, and the readings compared (`readings`).
 3. polars gets a source of its own (``register_io_source``). Whenever somebody collects it, polars
-   asks for columns, for records that meet a condition, or for the first ones. The query is then
-   collected in batches, and each is checked against the first reading, drawn and handed on.
+   calls `batches` with the columns, the condition and the number of first records that it wants.
+   The query is then collected in batches. Each is checked against the first reading and drawn
+   (`BatchRelease.parts`), and after that the condition and the columns are selected.
 
 All collections have the same draws, for these depend on the place or the identifier of a record
-alone. So ``released.filter(..)`` and ``released.head(5)`` show the records that the whole has.
+alone. For example, ``released.filter(age > 60)`` draws all records and hands on some of them, so
+the record in row 17 has the output there that it has in the whole. ``released.head(5)`` reads and
+draws five records of the query, which are the first five of the whole.
 """
 
 from __future__ import annotations
@@ -55,6 +58,7 @@ class PolarsLazyFrame:
         frame = _without_enumerations(self.native, drawer.plan.others)
         release = BatchRelease(recipe, header, first_row)
         empty = sanitised(frame.collect_schema().to_frame(), drawer)
+        # Now, and not when the result is collected: a table that changes is refused at the call.
         release.compare_readings(frame.collect_batches)
 
         def batches(

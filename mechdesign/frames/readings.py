@@ -7,20 +7,20 @@ a record than one draw may. No text of a query plan shows this in every case, so
 by what it does: it is read twice before anything is released, and every batch that is released
 later is compared with the first reading.
 
-A reading keeps eight bytes a record, hashes under secrets that nobody keeps. What is hashed depends
-on what the draws are functions of:
+A reading keeps one hash of eight bytes a record, under secrets that nobody keeps. With a hash h_c
+for each compared column c, the hash of a record is mix(sum over c of h_c(cell)) (`RecordHasher`). A
+chance agreement has probability 2^-64. Cells of lists and structures have no hash: they are no
+symbols and identify nothing. What is compared depends on what the draws are functions of
+(`compared_columns`):
 
 - of records that are known by their place: the useful columns and all columns that stay, in order,
   for a draw must not move to another record;
 - of records with identifiers or row numbers: these and the useful columns, in any order.
 
-A chance agreement of hashes has probability 2^-64. Cells of lists and structures have no hash: they
-are no symbols and identify nothing.
-
-`RecordHasher` hashes records, a `Reading` holds the hashes of all of them, and `Readings` compares:
-`compare_two` once before the release, then `check_part` for every batch of a later reading, and
-`check_length` at its end. For example, the hashes 7, 3, 9 of three records agree with 3, 7, 9 only
-if identifiers fix their draws.
+A `Reading` holds the hashes of all records, and `Readings` compares: `compare_two` once before the
+release, then `check_part` for every batch of a later reading, and `check_length` at its end. For
+example, the hashes 7, 3, 9 of three records agree with 3, 7, 9 only if identifiers fix their draws.
+Then they are kept sorted, and a later batch with the hashes 9, 7 is found in 3, 7, 9.
 """
 
 # Frames of three libraries have no type in common.
@@ -77,6 +77,7 @@ def compared_columns(drawer: Drawer) -> list[int]:
     if name is not None:
         places.add(drawer.header.index(name))
     if has_places(drawer):
+        # The kept columns tell which record is at a place, even where its symbol is a common one.
         for column in plan.columns:
             if column.release is None and column.source is not None:
                 places.add(column.source)
@@ -164,6 +165,7 @@ class Readings:
             numbers.extend(self._row_numbers(part))
         self._refuse_repeats(np.concatenate(numbers))
         places_count = has_places(self._drawer)
+        # Sorted, two readings in different orders are equal arrays, and `holds` can search.
         whole = np.concatenate(hashes)
         if not places_count:
             whole = np.sort(whole)

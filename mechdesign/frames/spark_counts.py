@@ -3,6 +3,11 @@
 Spark counts inside its executors: a function on batches of arrow adds up what each partition holds,
 and only the counts come back to the driver. The batches of several partitions may come to one call,
 so every record has the number of its partition.
+
+`partition_counts` chooses one of two ways. Where the columns have few values, Spark groups first,
+and one `_PartitionCounter` adds up rows such as (part 3, c0 'nurse', count 17) on the driver.
+Otherwise each executor runs a counter over its records, each with the count 1. Both hand symbols
+and counts to a drawer.
 """
 
 # pyspark and pyarrow have no complete types.
@@ -50,6 +55,7 @@ def partition_counts(
             texts[name] = sf.col(name).cast("string")
     rows = flat.withColumns(texts).select(sf.spark_partition_id().alias("part"), *names)
     work = _PartitionCounter(recipe, tuple(header), tuple(places))
+    # Groups of few symbols are few rows for the driver; groups of numbers would be all records.
     if _has_few_symbols(recipe.drawer(header)):
         groups = rows.groupBy("part", *names).count().toArrow().sort_by("part")
         counts = next(work.count(iter(groups.to_batches()))).to_pylist()

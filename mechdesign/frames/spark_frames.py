@@ -1,16 +1,24 @@
 """Data frames of Spark, released partition by partition.
 
-Only what is drawn from goes to Python, and of other columns the records that are examined. The rest
-stays in the Java machine. For each record Python gives back one structure with the released
-columns, and Spark puts its fields in their places:
+`_SparkRelease.frame` makes the released frame, which is lazy:
+
+1. An empty frame of the same types is released, so that wrong types are found at once.
+2. Unless it is a stream, the frame is read twice, and the readings compared by the number of
+   records and the sum of their hashes (`_compare_readings`). X is counted in every partition
+   (`spark_counts`, `partitions`).
+3. Expressions of Spark lead from the user's frame to the result, and one of them is a function of
+   Python, which draws (`_PartitionWork.draw`): ::
 
     flat     c0, c1, ..                        the user's columns under plain names
     rows     c0, c1, .., looked                with the texts of examined records
-    drawn    (d0, d1, ..), null if left out    from Python (`_PartitionWork.draw`)
+    drawn    (d0, d1, ..), null if left out    one structure for each record, from Python
     output   the columns of the plan           c's that stay, d's under their new names
 
-Before that the frame is read twice, to compare the readings (`readings`), and X is counted in every
-partition (`spark_counts`, `partitions`).
+For example, of the columns id, job and city the id identifies a record and is left out, and job is
+released. Python gets c0 and c1, and of some records the texts ["p7", "nurse", "Ulm"]. It gives back
+the structure (clerk), and the output is (d0 as job, c2 as city). Only what is drawn from goes to
+Python, and of other columns the records that are examined for copies (`_examined`). The rest stays
+in the Java machine.
 
 The key travels inside of the function, and no plan or log shows it. Where the network is not
 trusted, turn on ``spark.network.crypto.enabled``.
@@ -253,6 +261,7 @@ class _SparkRelease:
         """The number of records, and the sum of their hashes, which no order changes."""
         from pyspark.sql import functions as sf
 
+        # As text, so that cells of every type have a hash that depends on their value alone.
         texts = self._texts()
         compared = [texts[at] for at in compared_columns(self._drawer)]
         # A null counts as a text of its own, or a missing cell would hash as nothing.
@@ -295,6 +304,7 @@ class _PartitionWork:
             *read, examined = part
             yield self._drawn(drawer, read, len(examined))
             checks.add(self._examined(examined))
+        # An error after the last batch still fails the task, so Spark commits nothing of it.
         refuse_partition(drawer, checks, self.totals)
 
     def _drawn(self, drawer: Drawer, read: Sequence[Any], count: int) -> Any:
@@ -309,6 +319,7 @@ class _PartitionWork:
                 like = cells[drawer.plan.origin(column)]
                 columns.append(drawer.rebuild(like, drawn[column.release], column.name))
         names = list(self.field_names)
+        # Arrow takes the fields by their order: that of the plan, here and in `_output`.
         if drawer.dropped is None:
             return pa.StructArray.from_arrays(columns, names)
         # The released columns have no cells of the records that are left out; Spark wants as

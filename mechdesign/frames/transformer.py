@@ -12,7 +12,7 @@ record gets::
     any data, with a ledger                 that of the ledger, which knows records again
     other data, with nothing of the kind    a new one at every call, and a warning
 
-The data of `fit` are recognised by a hash of their symbols (`_digest`).
+The data of `fit` are recognised by a hash of their useful symbols in order (`_digest`).
 
 Both methods take frames and arrays as a `LearningTable`, and leave the release to `frame_jobs`.
 What `fit` finds is in `channel_` and in private attributes: the key of the release (`_own_key`, if
@@ -89,6 +89,14 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     A kept column that gives the useful one away in what is transformed is refused (unless in
     `keep`), and an order that does warned of (unless `keep_order`), as `sanitise` does.
+
+    Its parameters are of four groups, in the order of the signature:
+
+    - what `design` gets, or a finished channel: `notion` to `time_limit`;
+    - how the table is counted: `missing`;
+    - how a draw is made and a record is known: `form` to `row_numbers`, with `insecure_seed`,
+      `changed` and `fresh_draw` at the end;
+    - which other columns the output has: `keep_sensitive` to `keep_order`.
 
     A pickle of a fitted transformer has the key in it (only the path, if `key` is a path), and the
     joint table: keep it as a key file is kept.
@@ -379,7 +387,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return list(variable.columns)
 
     def _options(self) -> ReleaseOptions:
-        """As they are set now; a key file is read each time, so that no pickle has its key."""
+        """The parameters that are about the release; a key file is read each time, so that no
+        pickle has its key.
+        """
         return ReleaseOptions(
             form=self.form,
             policy=self.policy,
@@ -404,7 +414,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return ChannelRecipe.of(self.channel_, options)
 
     def _digest(self, table: LearningTable) -> str:
-        """A hash of the symbols in their order, by which the data of `fit` are recognised."""
+        """A hash of the useful symbols in order, by which the data of `fit` are recognised."""
         useful = self.channel_.useful
         columns = [encode(table.column(name), name) for name in useful.columns]
         codes = positions_of(columns, useful)

@@ -161,6 +161,7 @@ def assess(
         if count < RARE:
             rare_secrets.append(symbol)
     unreadable: tuple[str, ...] = ()
+    # Columns that the user has named are readable, or `_named` has refused them.
     if columns is None:
         unreadable = tuple(coded.unreadable)
     return Assessment(
@@ -241,6 +242,7 @@ def _check(coded: CodedTable, secret: Secret, others: Sequence[str]) -> None:
 
 def _assessed(column: CodedColumn, secret: Secret) -> ColumnAssessment:
     """A column by itself."""
+    # Values without records were taken out of the table, so none of the counts is zero.
     counts = np.bincount(column.codes, minlength=len(column.values))
     rare = counts[counts < RARE]
     return ColumnAssessment(

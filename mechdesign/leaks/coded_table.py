@@ -119,6 +119,7 @@ class TableBuilder:
         """Keep every second record only, from the first on."""
         for name in self.readable():
             codes = np.concatenate(self._parts[name])
+            # A copy: a view would hold the memory of all records.
             self._parts[name] = [codes[::2].copy()]
         self.records = -(-self.records // 2)
 
@@ -138,6 +139,7 @@ def _without_unused(column: CodedColumn) -> CodedColumn:
     used = np.bincount(column.codes, minlength=len(column.values)) > 0
     if used.all():
         return column
+    # The new number of a value is how many used ones come before it.
     numbers = np.cumsum(used) - 1
     values = tuple(np.array(column.values, dtype=object)[used].tolist())
     return CodedColumn(column.name, numbers[column.codes].astype(np.int32), values)

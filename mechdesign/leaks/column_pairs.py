@@ -60,6 +60,7 @@ class _SampledColumn:
         for text in (*cells.texts, ""):
             places.append(self._numbers.setdefault(text, len(self._numbers)))
         self._parts.append(np.array(places)[cells.codes])
+        # As in `crossing`: a column of so many values rather names individuals.
         if len(self._numbers) > VALUES:
             self._parts = None
 
@@ -97,6 +98,7 @@ class ColumnPairs:
         self._pairs: list[tuple[Any, Any]] = []
         self.left_out = len(kept) + len(named) > MOST_COLUMNS
         if not self.left_out:
+            # No pair of two named columns: the user has answered for both.
             self._pairs += combinations(kept, 2)
             self._pairs += product(kept, named)
         self._columns: dict[Any, _SampledColumn] = {}
@@ -159,6 +161,7 @@ class ColumnPairs:
         if SHARED * largest > len(symbols):
             # Together they have no fewer values, and so too few records of each.
             return False
+        # Both codes in one number, as two digits; right is below the width.
         values = left * width + right
         if not is_nearly_pure(_counted(values[:PROBED], symbols[:PROBED])):
             return False

@@ -2,19 +2,24 @@
 
 A column that stays beside a release must not stand for a protected one. Its *values* are compared
 with the *symbols* of the protected column. A `Crossing` counts both, batch by batch (`add`), in a
-table with a row for every value:
+table with a row for every value. Only cells that are not empty are kept, as three arrays
+(`Counts`): ::
 
-    town      sick   well
-    Aby         40      0
-    Berg         1     59
+    town      sick   well           numbers of values   [0, 1, 1]
+    Aby         40      0           numbers of symbols  [0, 0, 1]
+    Berg         1     59           records             [40, 1, 59]
 
-In the end three figures decide (`determines`). Enough records share a value (`SHARED`). Guessing
-the symbol from the value errs rarely, compared with guessing without it (`guessed_shares`). Chance
-does not explain that (`evidence`).
+The column stands for the protected one if three things hold (`determines`):
 
-Here 59 of 100 records are well, so guessing without the town errs 41 times. Guessing from the town
-errs once, which is below 5 % of 41: the town stands for the illness. Columns with thousands of
-values are given up, since they rather name individuals.
+1. Enough records share a value: at least `SHARED` = 8 on average. Here 100 records have 2 values.
+2. Guessing the symbol from the value errs rarely (`guessed_shares`): at most 5 % of the errors of
+   guessing without it. Here 59 of 100 records are well, so guessing without the town errs 41 times.
+   From the town it errs once, which is below 5 % of 41: the town stands for the illness.
+3. Chance does not explain that (`evidence`).
+
+Columns of nearly the same text, which is not constant, do so in any case (`same`). Columns with
+more than `VALUES` values are given up, since they rather name individuals. `undecided` says that a
+column with few records could still turn out to stand for the other; `twins` then counts more.
 """
 
 from __future__ import annotations
@@ -170,6 +175,7 @@ class Crossing:
         """Count the cells of the last records, and add them to those before."""
         if not self._uncounted:
             return
+        # The new cells alone are sorted first: there are mostly far fewer different ones.
         cells, counts = np.unique(np.concatenate(self._uncounted), return_counts=True)
         self._uncounted = []
         self._uncounted_records = 0
@@ -202,6 +208,7 @@ class Crossing:
 
         Equal texts are no chance, so this needs neither evidence nor many records of a value.
         """
+        # No record, or one alone, shows nothing.
         if self._same_texts < NEARLY * max(self._records, 2):
             return False
         _, symbols, _ = self.table()
@@ -246,6 +253,7 @@ def determines(table: Counts, records: int, looks: int) -> bool:
     """
     if SHARED * _number_of_values(table) > records:
         return False
+    # Before the evidence, which takes longer and is not needed for most columns.
     right, right_without = guessed_shares(table)
     errors = 1 - right
     errors_without = 1 - right_without
@@ -276,7 +284,8 @@ def guessed_shares(table: Counts) -> tuple[float, float]:
     has_second = symbols_of_value > 1
     second = np.zeros_like(most)
     second[has_second] = ranked[first[has_second] + 1]
-    # A record is guessed right if its symbol is still the most frequent one without the record.
+    # A record is guessed right if its symbol is still the most frequent one without the record. A
+    # tie counts as wrong: the guess would be a toss.
     still_most = most - 1 > second
     right = most[still_most].sum()
     right_without = np.bincount(symbols, counts).max(initial=0)

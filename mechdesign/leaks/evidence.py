@@ -68,6 +68,7 @@ def log_evidence(contexts: Integers, symbols: Integers, counts: Integers) -> flo
     context_counts = np.bincount(contexts, counts)
     context_counts = context_counts[context_counts > 0]
     total = int(context_counts.sum())
+    # One arrangement alone is possible, so nothing can speak against chance: log 1.
     if total < 2 or np.count_nonzero(symbol_counts) < 2:
         return 0.0
     # log P = log (prod_x n_x! / N!), the same for every arrangement.
@@ -85,6 +86,7 @@ def log_evidence(contexts: Integers, symbols: Integers, counts: Integers) -> flo
 
 def mean_evidence(logarithms: Sequence[float]) -> float:
     """The logarithm of the mean of e-values, which is an e-value."""
+    # Added as logarithms: e-values of long files are far beyond the largest double.
     return float(np.logaddexp.reduce(logarithms)) - math.log(len(logarithms))
 
 

@@ -3,6 +3,10 @@
 A channel bounds what the released columns disclose. Columns kept beside them are outside of its
 promise, so `apply --keep all` prints what they disclose together: a cross-validated guess of S
 (`row_guess`), on a sample that is spread evenly over the file.
+
+`guess_from_kept` takes the sample in one pass (`_sample`), leaves out columns that identify
+records, crosses the sensitive columns to one secret, and has it guessed. `kept_note` puts the
+result in words.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ def logarithms_left_out(
     symbols : int
         m, the number of symbols.
     """
+    # Each "- 1" takes the record itself out: a value of one record then says nothing but the prior.
     prior: Any = (masses - 1 + PRIOR / symbols) / (total - 1 + PRIOR)
     return np.log((counts - 1 + PRIOR * prior) / (sizes - 1 + PRIOR))
 
@@ -72,6 +73,7 @@ def scores_left_out(
     logarithms = logarithms_left_out(
         counts[value, symbol], sizes, masses, len(classes), symbols
     )
+    # All n_vs records of a cell have the same logarithm, so cells are weighted, not records listed.
     column = np.repeat(np.arange(len(widths)), widths)[value]
     weighted = counts[value, symbol] * logarithms
     return np.bincount(column, weighted, minlength=len(widths)) / len(classes)

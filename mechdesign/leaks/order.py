@@ -59,6 +59,7 @@ class Order:
             return
         classes = codes
         if self._size > CLASSES:
+            # Neighbouring codes share a class, so that a trend of ordered symbols is still seen.
             classes = codes * CLASSES // self._size
         self._count_pairs(classes)
         self._count_parts(classes)
@@ -88,6 +89,7 @@ class Order:
 
     def _join_neighbours(self) -> None:
         """Parts of twice the size, which leave room for as many again."""
+        # Counts of joined parts are sums, so no record has to be seen again.
         half = BLOCKS // 2
         self._parts[:half] = self._parts.reshape(half, 2, -1).sum(axis=1)
         self._parts[half:] = 0
@@ -102,7 +104,8 @@ class Order:
         while len(parts) > LUMPED:
             parts = parts.reshape(-1, LUMPED, parts.shape[1]).sum(axis=1)
             by_parts.append(_table_evidence(parts))
-        # A mean of e-values is one, so no correction for several tests is needed.
+        # A mean of e-values is one, so no correction for several tests is needed. The tables by
+        # parts share their half, because they are sums of each other.
         return mean_evidence([by_symbol_before, mean_evidence(by_parts)])
 
 

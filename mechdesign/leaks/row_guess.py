@@ -141,6 +141,8 @@ def guess_from_rows(
     shares = _out_of_fold(features, classes, len(symbols), predict)
     guesses = shares.argmax(axis=1)
     right = guesses == classes
+    # The records with the largest probability of any symbol; a stable sort decides ties alike on
+    # every machine.
     surest = np.argsort(-shares.max(axis=1), kind="stable")
     surest = surest[: max(1, int(SUREST * records))]
     return RowGuess(
@@ -234,6 +236,7 @@ def _chosen_first(
     They are chosen among the records that the model learns from: chosen among all, columns of noise
     would seem to tell of the records held out.
     """
+    # Rounded upwards, for at most `CHOICE_RECORDS`.
     step = -(-len(classes) // CHOICE_RECORDS)
     scores = _scores(seen[::step], categorical, classes[::step], symbols)
     chosen = np.sort(np.argsort(-scores, kind="stable")[:MOST_COLUMNS])
@@ -262,6 +265,7 @@ def _binned(numbers: NDArray[np.float64]) -> Integers:
     """The numbers in bins of about as many records each; missing ones have a bin of their own."""
     missing = np.isnan(numbers)
     present = np.sort(numbers[~missing])
+    # Quantiles, so that a few far values do not leave the other bins empty.
     edges = present[np.arange(1, CHOICE_BINS) * len(present) // CHOICE_BINS]
     bins = np.searchsorted(edges, numbers, side="right")
     bins[missing] = CHOICE_BINS
@@ -332,6 +336,7 @@ def _area_under_curve(
     """The mean over the symbols of the probability that a record with the symbol scores above one
     without it.
     """
+    # A rarer symbol is missing from some fold, and the model of the others may not know it.
     if counts.min() < FOLDS:
         return None
     areas: list[float] = []

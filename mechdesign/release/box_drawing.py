@@ -1,15 +1,20 @@
 """Draws of released boxes: a row is in a box, and the channel of its stratum draws an output.
 
-Each part (stratum) of such a channel has boxes and a channel of its own. All parts together are one
-sampler, with a row for each box of each part and the outputs of all parts side by side
-(`_OutputSampler`). A row of given symbols and codes takes these steps:
+Each part (stratum) of such a channel has boxes and a channel W of its own. All parts together are
+one sampler, with a row for each box of each part and the outputs of all parts side by side
+(`_OutputSampler`). A row of given symbols and codes takes these steps (`BoxRelease._drawn`):
 
-    step 0       its stratum and its box give a row of the sampler, which gives an output
-    step 1       with filling: a box, in proportion to how often boxes have led to this output
+    step 0       its stratum and its box b give a row of the sampler: an output y, from W(y | b)
+    step 1       with filling: a box, in proportion to n(b) W(y | b)
     step 2 + k   with filling: a symbol of column k, as often as the slice has it in that box
 
+n(b) are the records of the box b (`boxes_of_outputs`). For example, the boxes 0 and 1 have 30 and
+10 records, and W gives the output y to box 0 always and to box 1 half the time. Then y is filled
+from box 0 with 30 : 5, and of two columns each gets a symbol of that box, drawn by itself.
+
 The steps of filling depend on the output alone, so they disclose nothing more of the record. Every
-step has numbers of its own, which belong to the key, the channel, the step and the record.
+step has numbers of its own, which belong to the key, the channel, the step and the record
+(`_drawn_step`). `box_channel_digest` names the channel in the key.
 """
 
 from __future__ import annotations
@@ -204,8 +209,8 @@ class _OutputSampler:
     """All parts as one sampler: a row for each box of each part, one part after the other.
 
     For example, two parts with two boxes and two outputs each make four rows over four outputs; the
-    rows of the second part are zero on the first two outputs. Boxes without a row get none
-    (`_rows_of_part`), so a row's place is looked up in `_rows`.
+    rows of the second part are zero on the first two outputs. A box without a law
+    (`_laws_of_part`) gets no row, so a row's place is looked up in `_rows`.
 
     Attributes
     ----------
@@ -262,6 +267,7 @@ def _laws_of_part(
         raise InputError(
             f"the denominator of the channel of a part ({channel.denominator}) does not divide 2^53"
         )
+    # Parts have denominators of their own, and one sampler has one: exact, since they divide it.
     scale = DENOMINATOR // channel.denominator
     law_of_box: dict[str, Law] = {}
     for name, row in zip(channel.useful.names, channel.rows, strict=True):

@@ -1,14 +1,18 @@
 """A channel made ready to draw: with a key, random words for records, and rules for odd records.
 
-A `Release` is made once for a channel and a key. `draw` then takes batch after batch. It finds the
-row of the sampler for each record (its symbol, or the row of a policy), draws an output there, and
-makes of it what is published (`publication`). With y the output of a record of symbol x, and u its
-random integer, y is the place where u falls among the cumulated integers of row x (`sampling`).
+A `Release` is made once for a channel and a key. `Release.draw` then takes batch after batch:
 
-Files, data frames and clusters all draw here, so the same key and the same record give the same
-output everywhere. Records that share an identifier share a draw. If they have different symbols,
-their draws would be dependent; so such records are found, within a part of the data and across
-parts, and refused (`identified_draws`).
+1. `_rows` finds the row x of the sampler for each record: its symbol, |X| for a missing cell and
+   |X| + 1 for an unknown symbol, if the policy does not refuse these.
+2. `first_codes` (`identified_draws`) looks up records with identifiers. These share a draw, so two
+   symbols under one identifier would have dependent draws: such records are refused.
+3. `_choices` draws the output y: the place where the random integer u of the record falls among the
+   cumulated integers of row x (`sampling`). With the row (3, 1), u = 0, 1, 2 give the output 0, and
+   u = 3 gives 1.
+4. What is published for y, its label or a symbol, are codes into `texts` (`publication`).
+
+Files, data frames and clusters all draw here. u is a function of the key, the channel
+(`channel_digest`) and the record, so the same key and record give the same output everywhere.
 """
 
 from __future__ import annotations

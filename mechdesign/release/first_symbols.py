@@ -7,10 +7,11 @@ the first codes are 0, 1, 0: the third record shares its identifier with the fir
 another symbol.
 
 The table is an open one with linear probing: an array of hashes (0 for a free slot), and beside it
-one of codes. Slots are in the order of the hashes: a hash is looked for from its place in that
-order on, until it or a free slot is met. The loop is compiled (`formats/_hashtable.c`). The table
-grows while it fills, up to a size after which further identifiers are compared within their batch
-alone (`full`).
+one of codes. The search for a hash begins at the slot floor(hash * slots / 2^64), and ends where
+the hash or a free slot is met. `_walk` does this for a batch, in a compiled loop
+(`formats/_hashtable.c`). Where the table is four fifths full, `_grow` makes a larger one, up to the
+size for `REMEMBERED` identifiers. Those that come after that are compared within their batch alone
+(`full`).
 """
 
 from __future__ import annotations

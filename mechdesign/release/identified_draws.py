@@ -3,12 +3,18 @@
 The random numbers of such a record are a function of its identifier. So two records with one
 identifier share them, and their outputs depend on each other unless they have the same symbol.
 `IdentifiedDraws` is the memory that finds them. `first_codes` is called for every batch before it
-is drawn: it compares the symbols of the batch with those that its identifiers first came with, in
-this release (`seen`) and in earlier ones (`earlier`, which a job fills from its ledger).
+is drawn:
+
+1. Identifiers become hashes under a secret of the key, and those that differ in their spelling
+   alone are refused (`spellings`).
+2. The symbols are compared with those that the identifiers first came with in this release
+   (`seen`). Different ones are an error.
+3. They are compared with those of earlier releases (`earlier`, which a job fills from its ledger).
+   Where they differ, the rule `changed` decides.
 
 For example, p7 came as nurse in the last release and is a clerk now. With ``refuse`` that is an
 error. With ``keep`` p7 is drawn as a nurse once more, which gives its old output. With ``redraw``
-it is drawn as a clerk, with random numbers that belong to this change.
+it is drawn as a clerk, with random numbers that belong to this change (`key_of_change`).
 """
 
 from __future__ import annotations

@@ -3,6 +3,13 @@
 Channels are above this package and call it. This package knows them by the Protocol below alone, so
 no import runs upwards. Channels of rows and of boxes have Protocols of their own
 (`row_draws.RowsWithStrata`, and those that extend it).
+
+For example, a channel that releases the truth of two symbols with probability 3/4 has::
+
+    useful.names    ('nurse', 'clerk')
+    outputs         ('nurse', 'clerk')
+    rows            ((3, 1), (1, 3))
+    denominator     4
 """
 
 from __future__ import annotations

@@ -8,9 +8,15 @@ is released and the child, the node of the record on the next level. So k levels
 
     node -> (node, x) = pair -> row of the sampler -> slot -> output and child
 
-Every level has numbers of its own, which belong to the key, the channel, the level and the record:
-the same key and record give the same released row, in one run, in parts or on a cluster.
-`RowRelease` makes a `LevelSampler` for every level, and draws from them in turn.
+For example, the node 1 has the inputs 0 and 2 and the outputs 0 and 2, and the nodes before it have
+3 pairs and 4 slots. A record with x = 2 there has the pair 4, and its row is over the slots 4 and
+5. If the slot 5 is drawn, the output is 2, and ``children[5]`` is the next node.
+
+`RowRelease` makes a `LevelSampler` for every level, and draws from them in turn (`_outputs`).
+Records whose symbol has no pair at their node are refused, or drawn from the marginal of the node
+(`marginal_rows`). Every level has numbers of its own, which belong to the key, the channel, the
+level and the record: the same key and record give the same released row, in one run, in parts or on
+a cluster.
 """
 
 from __future__ import annotations

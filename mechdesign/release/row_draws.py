@@ -2,15 +2,19 @@
 
 The columns of such a channel come in groups: first the given columns, one a group, then the levels,
 each a column or several crossed ones. `RowDraws.draw` takes a batch of records through three steps:
-cells become symbols, one for each group; symbols become outputs, one for each group (`_drawn`, by
-the kind of channel); outputs become the texts of released columns.
+
+1. Cells become symbols, one for each group (`_codes`).
+2. Symbols become outputs, one for each group (`_drawn`, by the kind of channel).
+3. Outputs become the texts of released columns (`OutputColumn`).
 
 For example, with the given column sex and a level of job and state, the record (F, nurse, Iowa) has
 the symbols F and (nurse, Iowa). If the level's output is (clerk, Ohio), the released columns sex,
-job and state get the texts F, clerk and Ohio (`OutputColumn`).
+job and state get the texts F, clerk and Ohio.
 
-Records with identifiers keep their draws in any order (`identified_draws`). A row of symbols is one
-number there, with one digit for each group (`_row_numbers`).
+Records with identifiers keep their draws in any order (`_drawn_for_identified`). The memory of
+`identified_draws` has one number for each identifier, so a row of symbols is one number there, with
+one digit for each group (`_row_numbers`): with 2 and 3 symbols, the row (1, 2) has the digits 2 and
+3 in the bases 3 and 4, and the number 2 * 4 + 3 = 11.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 The cells of the frame are encoded, the channel draws (`row_draws`), and each released column is
 rebuilt in the type of the column that it replaces (`tables.rebuilding`). They make a new frame of
 the same library. Nothing else is kept: every other column, and an index, may disclose the row.
+
+`apply_to_frame` takes these steps in this order. A released column that the frame does not have,
+such as 'box', gets the type of the first column that it replaces.
 """
 
 # narwhals has no complete types.

@@ -2,14 +2,19 @@
 
 The draw of a record follows from the text of its identifier, byte for byte. A table that was saved
 by a spreadsheet has lost its leading zeros, and every record would be drawn a second time. So the
-identifiers of a release are compared, among themselves and with earlier releases, in their plain
-spelling (`plain_spelling`), and two texts with one plain spelling are refused.
+identifiers of a release are compared in their plain spelling, and two texts with one plain spelling
+are refused. `plain_spelling` makes it by replacements one after the other (`STEPS`): " 017.0"
+becomes "017.0", then "017", then "17".
 
 `Spellings.add` is called for every batch. It remembers pairs of hashes, (plain, as written), and
-only of texts that are not plain themselves: 017 gives (hash of 17, hash of 017). The pair of a text
-is missing where it is plain, so a job also looks the plain hashes up among the identifiers of the
-release (`FirstSymbols.has_any`), and finds 17 beside 017 there. `differ` and `new_pairs` compare
-with the pairs that a ledger has of earlier releases.
+only of texts that are not plain themselves: 017 gives (hash of 17, hash of 017). Two spellings of
+one identifier are found in three ways:
+
+- both are not plain, in one release: two pairs have the same first hash (`add`);
+- both are not plain, in two releases: the pairs of the ledger differ from these (`differ`); the
+  ledger gets the pairs that it does not have (`new_pairs`);
+- one is plain, and has no pair: a job looks the plain hashes up among the identifiers of this
+  release and of earlier ones (`FirstSymbols.has_any`), and finds 17 beside 017 there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
 """The sections on the channel: what becomes of each symbol, and what each output means.
 
-A small channel is shown whole, as a picture of its matrix. A large one is shown by words: of each
-symbol the most probable outputs. The codebook reads the matrix the other way, from an output back
-to the symbols that it may have been.
+`channel_blocks` shows a small channel whole, as a picture of its matrix (`_matrix`). A large one is
+shown by words: of each symbol the most probable outputs (`_most_probable`). `codebook_blocks` reads
+the matrix the other way, from an output y back to the symbols x that it may have been, with P(x|y)
+and the extreme lifts. A line of it: ::
+
+    output   released   P(job | output)               smallest lift   largest lift
+    clerk    62.5 %     clerk 90.0 %; nurse 10.0 %              0.8           1.25
+
+Percentages have one decimal, and only a probability of exactly 1 is written as 100 (`tenths`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,17 @@
-"""Collects the content of a report: the exact audit, the measures, the curve, and the
-provenance.
+"""Collects the content of a report: the exact audit, the measures, the curve, and the provenance.
 
-`internal_report` measures and audits a design and computes its trade-off curve; `attributed` adds
-the date, the provenance and the commands. A channel from a file becomes a design again by
-`design_behind`, which recomputes everything but the bound. `write_report` is the function of
-Python, `mechdesign.report`: it does all this for any kind of channel and writes the file.
+`write_report` is the function of Python, `mechdesign.report`. For a channel of one column it
+
+1. takes the design, or makes one again of a channel from a file (`design_behind`, which recomputes
+   everything but the bound), and refuses one that breaks its promise;
+2. makes a public report of the channel alone (`content.public_report`), or an internal one:
+   `internal_report` measures and audits the design, summarises it, and computes the trade-off curve
+   last, in the time that is left;
+3. adds the date, the provenance and the commands (`attributed`), and writes the file.
+
+Where a curve would be of channels with another promise, there is a reason in its place
+(`_curve_axis`): for a design after earlier releases, `NO_EARLIER`. Channels of whole rows have
+reports of their own (`_write_row_report`).
 """
 
 from __future__ import annotations

@@ -1,14 +1,22 @@
 """The text and the record of `compare`: curves, falls, recommendations and beliefs.
 
-A curve is a notion with its split lam. For each one there is a table with a line for every budget
-and a column for every mechanism: the share of the information kept, then proven bounds, then the
-records that stay true. Below are the curves that fall with the budget, the recommended budgets, and
-the beliefs that a released value can cause. Such a table looks like this: ::
+A curve is a notion with its split lam. `comparison_text` puts these sections one below the other:
+
+1. For each curve a table (`_section`) with a line for every budget and a column for every
+   mechanism: the share of the information kept, then proven bounds, then the records that stay
+   true.
+2. The curves that fall with the budget (`fall_text`).
+3. The recommended budgets, and the beliefs that a released value can cause (`_beliefs`).
+
+The table of a curve looks like this: ::
 
     alip, lam 0.5: % of the information kept
       epsilon  optimal  complete-merging  at most
             1    10.52              8.31    10.53
             2    31.07             22.64    31.08
+
+Shares that are kept are rounded down and bounds up (`_percent`). `comparison_record` has the same
+content for ``--json``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
-"""A laid-out report as the text of a file: HTML or Markdown, each from its template
-beside this file.
+"""A laid-out report as the text of a file, HTML or Markdown.
 
-The templates go through the sections and blocks of a document and choose by the `kind` of a block.
-Symbols and column names are texts of users, so every text is escaped on its way out (`laid_out`);
-only the filters of this module return markup.
+`html_page` and `markdown` each fill a template beside this file, by `laid_out`. The templates go
+through the sections and blocks of a document and choose by the `kind` of a block. Symbols and
+column names are texts of users, so every text is escaped on its way out (``finalize``): in HTML
+"<b>" becomes "&lt;b&gt;", and in Markdown a star gets a backslash before it (`_letters`). Only the
+filters of this module return markup.
+
+The filters also give cells their looks: `_shade` is the number of steps of `SHADES` that a
+probability has reached, and `_tint` the colour of a lift. The tint 0.5 lies midway between the
+colour of 1 and that of the largest lift, and is dark enough for white text.
 """
 
 from __future__ import annotations

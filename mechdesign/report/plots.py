@@ -1,10 +1,18 @@
 """The trade-off curves of a comparison, drawn over the budget: side by side, or one for a page.
 
 A picture has panels (`Panel`), and each panel draws one quantity of the rows, such as the share of
-information kept, over the budget. All panels have the same lines (`plot_lines.series`).
-`draw_panel` draws them into matplotlib axes: first the lines, then the bounds on them. In the panel
-of utility that is an area proven impossible, in those of the leakages a thin line at the budget.
-`save_plot` writes all panels side by side into a file.
+information kept, over the budget. All panels have the same lines (`plot_lines.series`), one for
+each curve and mechanism. `draw_panel` draws a panel into matplotlib axes:
+
+1. the lines: a line has a point (epsilon, ``panel.value(row)``) for each of its rows, and a gap
+   where there is no finite value (`_draw_line`);
+2. the bounds on them: in the panel of utility the area that is proven impossible for all curves,
+   above the highest bound (`_shade_bounds`), in those of the leakages a thin line at the budget
+   (`_draw_budgets`).
+
+For example, optimal keeps 0.31 at epsilon 2, and the bound there is 0.32: the line goes through
+(2, 0.31), the room up to 0.32 is dark, and what is above 0.32 is hatched. `save_plot` writes all
+panels side by side (`trade_off_figure`) into a file.
 """
 
 from __future__ import annotations
