@@ -268,9 +268,9 @@ def _worst_pairs(
 
     `names` come worst first, too, so that the pairs that are tried are those of the worst columns.
     """
-    # Every step-th record, rounded upwards, so that there are no more than `PAIR_RECORDS`.
+    # Rounded upwards, so that hardly more than `PAIR_RECORDS` are left.
     step = max(1, -(-coded.records // PAIR_RECORDS))
-    sample = slice(None, None, step)
+    sample = every_symbol_sampled(secret.codes, step)
     part = Secret(secret.names, secret.codes[sample], secret.symbols)
     pairs: list[Disclosure] = []
     for first, second in combinations(names[:MOST_PAIR_COLUMNS], 2):
@@ -281,6 +281,20 @@ def _worst_pairs(
         pairs.append(disclosure_of((first, second), codes, part))
     pairs.sort(key=severity, reverse=True)
     return tuple(pairs[:SHOWN_PAIRS])
+
+
+def every_symbol_sampled(codes: Integers, step: int) -> Integers:
+    """Numbers of the records in a sample: of each symbol the first and every `step`-th after it.
+
+    A sample without regard to the symbols could miss a rare one. Then its values would seem to rule
+    that symbol out, and with a single symbol left there would be nothing to tell. Of the codes 0,
+    0, 1, 0, 0 and the step 2 these are the records 0, 2, 3.
+    """
+    order = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes)
+    first = np.cumsum(sizes) - sizes
+    rank_in_symbol = np.arange(len(codes)) - np.repeat(first, sizes)
+    return np.sort(order[rank_in_symbol % step == 0])
 
 
 def _unique_share(row: Integers) -> float:

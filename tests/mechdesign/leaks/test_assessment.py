@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.leaks import row_guess
-from mechdesign.leaks.assessment import assess
+from mechdesign.leaks import assessment, row_guess
+from mechdesign.leaks.assessment import assess, every_symbol_sampled
 
 ROWS = st.lists(
     st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.sampled_from("st")),
@@ -195,3 +195,31 @@ def test_the_command_prints_text_json_and_reports(tmp_path, monkeypatch, capsys)
     assert record["columns"][0]["disclosure"]["columns"] == ["symptom"]
     assert main(["assess", "people.csv"]) == 2
     assert "--sensitive COL is missing" in capsys.readouterr().err
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.integers(1, 9))
+def test_a_sample_has_every_symbol_in_its_proportion(codes, step):
+    """Of a symbol with n records it has n / step, rounded upwards."""
+    codes = np.array(codes)
+    sample = every_symbol_sampled(codes, step)
+    assert (np.diff(sample) > 0).all()
+    for symbol in set(codes.tolist()):
+        there = np.count_nonzero(codes == symbol)
+        assert np.count_nonzero(codes[sample] == symbol) == -(-there // step)
+
+
+def test_pairs_of_a_large_table_keep_a_rare_symbol(monkeypatch):
+    """Every other record would leave no record with the symbol at an odd place."""
+    monkeypatch.setattr(assessment, "PAIR_RECORDS", 20)
+    records = 40
+    frame = pd.DataFrame(
+        {
+            "s": ["yes" if k in (1, 3) else "no" for k in range(records)],
+            "a": [str(k % 3) for k in range(records)],
+            "b": [str(k // 20) for k in range(records)],
+        }
+    )
+    (pair,) = assess(frame, sensitive="s").pairs
+    # The sample has 19 records with no, three of them in the cell (1, 0), and one with yes there.
+    assert pair.largest_at == "yes"
+    assert pair.largest_lift == pytest.approx(20 / 4)
