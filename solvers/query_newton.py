@@ -179,7 +179,7 @@ class InteriorPoint:
         return _Direction(step_t, step_y, step_z)
 
     def _hessian_solver(self, diagonal: Array) -> Callable[[Array], Array]:
-        """(H + D)^-1 as a function, by whichever of the two sizes of H is the smaller."""
+        """(H + D)^-1 as a function, by whichever is the smaller: vertices, or the rank of H."""
         n = len(self._point)
         if len(diagonal) <= n * (n + 1) // 2:
             whole = self._hessian()
