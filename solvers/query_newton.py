@@ -10,7 +10,8 @@ slacks z,
     y.v_k - s_k = z_k,   sum_k t_k v_k = p,   t_k z_k = 0,   t, z >= 0.
 
 1. `_direction` solves their linearisation with t_k z_k = mu in the place of 0, where mu is a share
-   of the present mean (Mehrotra's way of following the central path, without his corrector).
+   of the present mean (Mehrotra's way of following the central path, without his corrector). The
+   changes of z and t are eliminated, which leaves n equations for that of y.
 2. `step` goes along it as far as t and z stay positive.
 3. `bound` proves that no t has less than f^2 / (y.p), with the prices of the moment raised until
    y.v_k >= s_k for all vertices (the head of `solvers.queries` has the proof).
@@ -191,7 +192,9 @@ class InteriorPoint:
         inner = positive_factor(np.eye(factors.shape[1]) + factors.T @ weighted)
 
         def solve(matrix: Array) -> Array:
-            """Woodbury's identity."""
+            """Woodbury's identity for H = P P^T: with B = I + P^T D^-1 P, the inverse of H + D is
+            D^-1 - D^-1 P B^-1 P^T D^-1.
+            """
             shifted = (matrix.T / diagonal).T
             return shifted - weighted @ cho_solve(inner, factors.T @ shifted)
 
