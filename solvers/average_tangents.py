@@ -9,8 +9,9 @@ multiplier of L and lie above tangents, rows that are linear in the lifts w = A 
     maximal-leakage   w_s - 1 <= r              (one r for all s)
 
 On a box the kernel replaces the entropy by its chords, and what is left is a linear program. Its
-value bounds H + sum_j beta_j L_j - y.v from below, because L lies above its tangents. For mi and
-chi2 they begin at `FIRST_TANGENTS`; `Tangents.touch` adds more where columns were found, which stay
+value bounds H + sum_j beta_j L_j - y.v from below, because L lies above its tangents. (beta_j is
+the multiplier of the leakage L_j, and y are the prices of the symbols.) For mi and chi2 the
+tangents begin at `FIRST_TANGENTS`; `Tangents.touch` adds more where columns were found, which stay
 for all later rounds. `LeakageSearch` puts all rows into one kernel.
 
 For example, chi2 with P(s) = 0.5 and t = 1.5 has f(t) = 0.25 and f'(t) = 1, which gives the row

@@ -2,15 +2,19 @@
 
     minimise f(t) = tr(G M(t)^-1)   subject to   sum_k t_k v_k = p,  t >= 0,
 
-where M(t) = sum_k t_k u_k u_k^T and u_k = v_k / p. The gradient of f is -s with
-s_k = u_k^T M^-1 G M^-1 u_k, so the conditions of an optimum are, with prices y and slacks z,
+where M(t) = sum_k t_k u_k u_k^T and u_k = v_k / p. The v_k are posteriors and t_k their
+probabilities. p is the distribution of the symbols, and G = Q^T Q for the queries Q. The gradient
+of f is -s with s_k = u_k^T M^-1 G M^-1 u_k, so the conditions of an optimum are, with prices y and
+slacks z,
 
     y.v_k - s_k = z_k,   sum_k t_k v_k = p,   t_k z_k = 0,   t, z >= 0.
 
 1. `_direction` solves their linearisation with t_k z_k = mu in the place of 0, where mu is a share
-   of the present mean (Mehrotra's way of following the central path, without his corrector).
+   of the present mean (Mehrotra's way of following the central path, without his corrector). The
+   changes of z and t are eliminated, which leaves n equations for that of y.
 2. `step` goes along it as far as t and z stay positive.
-3. `bound` proves f^2 / (y.p) with the prices of the moment.
+3. `bound` proves that no t has less than f^2 / (y.p), with the prices of the moment raised until
+   y.v_k >= s_k for all vertices (the head of `solvers.queries` has the proof).
 
 The Hessian of f, H_kl = 2 (u_k^T M^-1 G M^-1 u_l) (u_k^T M^-1 u_l), has rank n (n + 1) / 2 at most,
 so a step costs one small factorisation, however many vertices there are (`_hessian_solver`). With
@@ -69,9 +73,10 @@ class InteriorPoint:
     point : (n,) array
         p.
     gram : (n, n) array
-        G.
+        G, the products of the queries with each other.
     relaxation : (l, n) array or None
-        The vertices that the bound is for; the points themselves if None.
+        Points of the set that the bound is for, as in `solvers.queries`; by default the points
+        themselves.
     """
 
     def __init__(
@@ -175,7 +180,7 @@ class InteriorPoint:
         return _Direction(step_t, step_y, step_z)
 
     def _hessian_solver(self, diagonal: Array) -> Callable[[Array], Array]:
-        """(H + D)^-1 as a function, by whichever of the two sizes of H is the smaller."""
+        """(H + D)^-1 as a function, by whichever is the smaller: vertices, or the rank of H."""
         n = len(self._point)
         if len(diagonal) <= n * (n + 1) // 2:
             whole = self._hessian()
@@ -187,7 +192,9 @@ class InteriorPoint:
         inner = positive_factor(np.eye(factors.shape[1]) + factors.T @ weighted)
 
         def solve(matrix: Array) -> Array:
-            """Woodbury's identity."""
+            """Woodbury's identity for H = P P^T: with B = I + P^T D^-1 P, the inverse of H + D is
+            D^-1 - D^-1 P B^-1 P^T D^-1.
+            """
             shifted = (matrix.T / diagonal).T
             return shifted - weighted @ cho_solve(inner, factors.T @ shifted)
 

@@ -2,14 +2,27 @@
 
     min sum_j [-v_j log v_j - prices_j v_j]   over   v in an `UncertainSet`
 
-The tree and the simplex method are those of `solvers.concave`; only the rows differ, for the set
-has far too many to list. The linear program of a box begins with the rows of its parent. Whenever
-its solution violates inequalities of the set, a sort of v / point finds the rows that it violates
-most (`_robust_rows.h`, as `UncertainSet.cuts` here); these join, and the program is solved again
-(docs/explanation/optimum-theory.md, 'Uncertain sets, with rows found by sorting').
+An `UncertainSet` has the posteriors that keep a promise for every table in a confidence set. It is
+a polytope with far too many rows to list. The tree and the simplex method are those of
+`solvers.concave`, and so are the prices, one number for each symbol. Only the rows differ:
+
+1. The linear program of a box begins with the rows of its parent.
+2. Where its solution v violates inequalities of the set, a sort of w = v / point finds the rows
+   that it violates most (`_robust_rows.h`, as `UncertainSet.cuts` here).
+3. These rows join, and the program is solved again.
 
 A program with some of the rows has a value that is no larger, so the bound of a box holds whatever
-rows are missing.
+rows are missing (docs/explanation/optimum-theory.md, 'Uncertain sets, with rows found by sorting').
+
+For example, let the point be (1/2, 1/2), every row p of the table anywhere in 0.4 <= p <= 0.6, and
+the ratio of p.w for two sensitive values at most 1.1. At w = (1.8, 0.2) the largest p.w is 1.16, by
+p = (0.6, 0.4), and the smallest 0.84, by (0.4, 0.6). So this w violates
+
+    0.6 w_0 + 0.4 w_1 <= 1.1 (0.4 w_0 + 0.6 w_1),
+
+a row that leaves w_0 <= 1.238.
+
+`RobustSearch.__init__` hands the set to the compiled kernels; all else is inherited.
 """
 
 from __future__ import annotations

@@ -10,9 +10,13 @@ earlier ones. It has two contents of a table: that of all records, to be kept, a
 that of the records whose identifiers are new, to be compared.
 
 A content is a sample, as for whole records (`formats.census`): the smallest hashes, each with the
-number of records that have it. Tables of few kinds of rows have the same numbers of each by chance;
-for them `BareCensus` also counts how often each kind follows each other one, which tells how much
-an equal order is worth (`chance_bits.order_bits`).
+number of records that have it.
+
+A *kind* is a different bare record. Two tables of few kinds may well have the same number of each
+by chance, so their order is compared, too. What an equal order is worth depends on the table: a
+sorted one proves nothing. So `BareCensus` counts the steps from each kind to the next, and
+`chance_bits.order_bits` turns them into bits. For example, the records a, b, b, a, b have the steps
+a to b twice, b to b once and b to a once.
 """
 
 from __future__ import annotations
@@ -60,7 +64,7 @@ class BareRecords:
         return self._all.bare_content()
 
     def new(self, k: int) -> BareContent:
-        """The content of those that are new to a releasable."""
+        """The content of those that are new to a releasable: all, where it has no earlier ones."""
         return self._new.get(k, self._all).bare_content()
 
 
@@ -124,7 +128,10 @@ class BareContent:
 
     @property
     def copies(self) -> int:
-        """How often every record is there, to judge by the sample."""
+        """How often every record is there, to judge by the sample: 2 if the table was doubled.
+
+        It is the greatest common divisor of all counts.
+        """
         return math.gcd(*self.counts.tolist()) or 1
 
 
@@ -140,7 +147,9 @@ class BareCensus(Census):
         super().__init__()
         self._kinds: Hashes | None = np.zeros(0, np.uint64)
         """The different hashes in the order of their numbers; None where there are too many."""
+        # How often kind j follows kind i, at the place i * KINDS + j.
         self._steps = np.zeros(KINDS * KINDS, np.int64)
+        # The number of the last record's kind; empty before the first record.
         self._last = np.zeros(0, np.int64)
 
     def add(self, hashes: Hashes) -> None:

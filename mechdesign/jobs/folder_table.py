@@ -1,13 +1,24 @@
 """The files of a folder tested as the one table that they are to whoever gets them all.
 
-Each file was tested when it was released. Together they can disclose more: files that were split by
-what is protected, an order that goes on from file to file, a copy of which each file has too few
-records. So all files are read once more, one after the other, by one set of checks
-(`refuse_as_one_table`).
+Each file was tested when it was released. Together they can disclose more. The files may have been
+split by what is protected. An order of records may go on from file to file. A kept column may copy
+a protected one, but too few records of a single file show it.
 
-The files are the input, and a drawer reads them as if it released them; what it draws is thrown
-away. Files with the same header are one `_JoinedTable`. Beside the checks of a single file it tests
-whether the file of a record tells its symbol, by the counts of symbols in each file.
+So `refuse_as_one_table` reads all input files once more:
+
+1. Files with the same header become one `_JoinedTable`, with one drawer for all of them.
+2. `_JoinedTable.add` has the drawer read a file as if it released it, and throws the draws away.
+   What stays are the drawer's checks, which see the files as one, and the counts of the symbols in
+   this file.
+3. `_JoinedTable.refuse` asks whether the file of a record tells its symbol (`_refuse_split`; not
+   with --keep-order), and then asks the checks of a single file (`DisclosureChecks.refuse`).
+
+For example, these counts of the useful column refuse the folder, because the name of a file tells
+the symbol::
+
+                 clerk   nurse
+    north.csv      900     100
+    south.csv      100     900
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -117,6 +128,8 @@ class _JoinedTable:
 
     def _refuse_split(self) -> None:
         """Raise InputError if the file of a record discloses its symbol.
+
+        Each channel has a table of counts, which `log_evidence` weighs against chance.
 
         Numbers may differ from file to file (months do); files that were split by them are refused
         by what is released (`FileRecipe.split_warning`).

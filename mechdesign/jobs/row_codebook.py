@@ -9,8 +9,18 @@ With the given column ``sex`` and the level ``job``, lines are::
     job,m,A,clerk,0.75
     job,m,A,nurse,0.25
 
+The tables of a level are flat (`core.row_tree`): a *slot* is a node with one of its outputs, and
+leads to a node of the next level; a *pair* is a node with a symbol that occurs there. A *constant*
+node has a single output whatever the symbol is, so its line has the symbol ``any``.
+
 A channel of boxes draws once in each stratum of the given columns; `box_codebook_text` writes a
-line for each stratum, output and box. ``repr`` gives each probability all of its digits.
+line for each stratum, output and box that go together::
+
+    given,output,box,rows,p_output_given_box
+    m,box 1,box 1,"job {clerk, nurse}; hours {38, any other}",0.75
+    m,box 2,box 1,"job {clerk, nurse}; hours {38, any other}",0.25
+
+``repr`` gives each probability all of its digits.
 """
 
 from __future__ import annotations
@@ -45,6 +55,7 @@ def row_codebook_text(channel: RowChannel) -> str:
         for node, texts in nodes:
             prefix = ", ".join(texts)
             first, end = np.searchsorted(table.slot_nodes, [node, node + 1]).tolist()
+            # The slots of the node: each leads to one child, with one text more.
             for slot in range(first, end):
                 output = labels[int(table.slot_outputs[slot])]
                 children.append((int(table.slot_children[slot]), (*texts, output)))
@@ -80,6 +91,7 @@ def _node_probabilities(
     table = channel.tree.levels[level]
     names = channel.levels[level].names
     labels = channel.labels[level]
+    # The pairs are sorted by node. A constant node has none.
     first, end = np.searchsorted(table.pair_nodes, [node, node + 1]).tolist()
     for pair in range(first, end):
         symbol = names[int(table.pair_inputs[pair])]

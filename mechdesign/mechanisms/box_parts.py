@@ -1,14 +1,19 @@
 """The parts of a channel for boxes, one for each stratum of the given columns.
 
-`box_design` makes one `PartDesigns` and calls `designed`, which goes through the strata. For each
-of them
+A *stratum* is the rows with the same symbols in the given columns. A *box* is a set of rows of the
+other released columns, such as 'hours 40-49, education Bachelors or Masters'. The *slice* is the
+random share of the records on which everything is learned (`learning`); on the others the promise
+is proven (`proving`).
 
-1. the slice alone decides which rare sensitive values are promised together, how many boxes there
-   are and which ones (`box_plan`);
-2. the other records are counted by group of sensitive values and box;
-3. the robust channel for this table is designed at the level 1 - delta / K, with K strata
-   (Proposition 4 of docs/explanation/population.md). For example, three strata at 95 % have 98.33 %
-   each.
+`box_design` makes one `PartDesigns` and calls `designed`, which goes through the strata. For each
+of them, `_part` takes three steps:
+
+1. The slice alone decides which rare sensitive values are promised together, how many boxes there
+   are and which ones (`BoxPlanner.plan`).
+2. The other records are counted by group of sensitive values and box (`GroupedRows.joint`).
+3. `design_for_boxes` designs the robust channel for this table at the level 1 - delta / K, where K
+   is the number of strata and 1 - delta the level of the request (`level_of_share`; Proposition 4
+   of docs/explanation/population.md). For example, three strata at 95 % have 98.33 % each.
 
 A stratum whose records allow no such table releases nothing but its given columns.
 """
@@ -165,8 +170,8 @@ class PartDesigns:
         left = max(started + seconds - time.perf_counter(), LEAST_SECONDS)
         design = design_for_boxes(joint, request, self._level, left, request.gap)
         sizes = [len(variable) for variable in self._records.groups[request.given :]]
-        # The law of the fill comes from the slice: it must be fixed before the proof looks at the
-        # other records.
+        # The fill replaces a released box by symbols from it. Its law comes from the slice: it must
+        # be fixed before the proof looks at the other records.
         fill: SymbolCounts = ()
         if request.fill:
             fill = _symbols_by_box(boxes, released.codes, released.learning, sizes)

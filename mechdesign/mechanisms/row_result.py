@@ -4,6 +4,9 @@
 adds its messages. Kept shares are shares of H(X | K), the entropy of the released columns given
 those that are released as they are; entropies are in nats.
 
+A *prefix* is what a row has released down to some level. The outputs of a level are its *own
+symbols* (with the objective truth), or *free*: labels that may stand for several symbols.
+
 A design has a `LevelSummary` for each level of its tree. For example, with own symbols,
 
     LevelSummary(columns=("age",), truth={"age": 0.71}, constant={"age": 0.13}, kept=0.2, ..)
@@ -79,7 +82,7 @@ class RowDesign(Described):
         What is kept of the task, I(T; Y) / I(T; X), and a proven bound; with given columns both are
         conditional on them.
     given_lift : Achieved or None
-        The same for the given columns alone, against the whole table.
+        As `achieved`, for the given columns alone, against the whole table.
     """
 
     channel: RowChannel

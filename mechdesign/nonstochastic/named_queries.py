@@ -1,9 +1,10 @@
 """The queries of `mechdesign quantize` and of mechanism files, by their names.
 
-- `build_query` describes a query for the certificate of a size of group: ``mean`` of 12 records is
-  the linear query of 12 weights 1/12, ``count`` the sum of 12 values 0 or 1.
+- `build_query` describes a query on groups of one size, as certificates need it: ``mean`` of 12
+  records is the linear query of 12 weights 1/12, ``count`` the sum of 12 values 0 or 1.
 - `ranks_of` says which sorted values of a group are its exact answer: for ``quantile:0.9`` of 12
   records those of rank ceil(10.8) = 11, and for the median the mean of ranks 6 and 7.
+  Queries that are no order statistic, such as ``mean``, have the ranks (0, 0).
 """
 
 from __future__ import annotations

@@ -3,12 +3,13 @@
 A mechanism file has thresholds for the sizes of groups that it has met, and in its provenance the
 rule that placed them. `sized_quantizer` follows it for any other size:
 
-1. The query of a group of this size has a range and a sensitivity of its own (`build_query`).
-2. The budget allows floor(2^epsilon) outputs (`_allowed`). One of them may be that a value lies
-   outside the range; the others are cells (`_cells_allowed`).
+1. The query of a group of this size has a range and a sensitivity of its own (`build_query`). The
+   answers that one individual can bring about, while all others stay as they are, are a *fibre*.
+2. The budget allows floor(2^epsilon) outputs on a fibre (`_allowed`). One of them may be that a
+   value lies outside the range; the others are cells (`_cells_allowed`).
 3. The rule places the thresholds: a layout of cells (`noiseless.lay_out`), the listed thresholds
    within the range (`_listed`), or a program for finite domains (`_optimal`).
-4. The outputs are counted, whatever the rule is; too many are refused.
+4. The outputs are counted, whatever the rule is (`MechanismFile.certified`); too many are refused.
 
 For example, values lie in [0, 60], their mean is asked for, and one bit allows 2 outputs. One
 individual moves the mean of 12 records by 5 at most, and that of 30 by 2. So the widest layout has

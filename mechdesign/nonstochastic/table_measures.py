@@ -1,7 +1,7 @@
 """Measures of ranges on the columns of a file, as the records that commands print (bits).
 
 The ranges are those of the file: the pairs (x, y) that occur in its records. `read_text_columns`
-reads the columns as texts. There are three jobs:
+reads the columns as texts, one for each record. There are three jobs:
 
 - `measure_table` crosses the columns of x and those of y, and measures the pairs (`information`);
   on request it tests a hypothesis (`tested_hypothesis`), and bounds the zero-error capacity.
