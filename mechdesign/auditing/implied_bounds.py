@@ -11,11 +11,14 @@ their mean under P(s) is 1. From this follow the bounds of Zarrabian et al. 2023
 Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 are false as printed for asymmetric budgets, and the forms
 here hold (docs/explanation/corrections.md has counterexamples and proofs): they are the extremes of
 a variable of mean 1 on [a, b]. Propositions 4, 6 and A1 are in the form that holds as well.
-Example: eps_l = eps_u = 0.5 gives a = 0.6065 and b = 1.6487, and the l1-lift of every output is at
-most 2 (b - 1) (1 - a) / (b - a) = 0.4898.
+Example of 3.1: eps_l = eps_u = 0.5 gives a = 0.6065 and b = 1.6487, and the l1-lift of every output
+is at most 2 (b - 1) (1 - a) / (b - a) = 0.4898. Example of 4.1: an output of l1-lift 0.2 has no
+lift above 0.2 / (2 * 0.1) + 1 = 2 where the rarest s has P(s) = 0.1.
 
 `guarantee_table` lists all of them for one channel, each bound beside the value that the channel
-attains. Bounds are doubles, rounded outwards by the factor `OUTWARD`. No verdict rests on them.
+attains: from its budgets (`_from_budgets`), from its averages (`_from_averages`), and for the
+posterior of every set of sensitive symbols (`_worst_posterior`). Bounds are doubles, rounded
+outwards by the factor `OUTWARD`. No verdict rests on them.
 """
 
 from __future__ import annotations
