@@ -5,6 +5,10 @@ product of the tree's integers along the path, which is W(leaf|x) times 2^(53 j)
 length j. Lifts of a leaf do not change when its column is multiplied by a constant, so every leaf
 keeps a unit of its own.
 
+Example with integers that sum to 4 in place of 2^53: two rows (a, c) and (b, c), a root that gives
+the output y with 3/4 for a and 1/4 for b, and a node below y that gives u with 2/4 for c. The leaf
+(y, u) has the column (3 * 2, 1 * 2).
+
 `leaf_columns` begins with one path for each row, from the root of its stratum, and makes all paths
 one level longer at a time: a path at a node with an input symbol continues to every output with a
 positive entry. A path that comes to a constant node has ended, and its product is an entry of the
