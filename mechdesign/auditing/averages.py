@@ -96,6 +96,7 @@ def average_leakage(channel: Channel, joint: Joint, measure: str) -> float:
         return _information(outputs, scale)
     if measure == "maximal-leakage":
         return _maximal(outputs, scale)
+    # What is left are sum_y P(y) sum_s P(s) |l - 1|^power, rational and summed exactly.
     power = {"tv": 1, "chi2": 2}[measure]
     mean = fmpq(0)
     for output in outputs:

@@ -87,6 +87,7 @@ def common_table(channels: Sequence[Released], joint: Joint | None = None) -> Jo
         raise InputError(
             "the channels are public ones without their table: give the table (--table)"
         )
+    # If one table has the columns of all channels, the one with the most released columns does.
     owner = max(with_table, key=lambda channel: len(released_columns(channel)))
     widest = table_of(owner)
     assert widest is not None

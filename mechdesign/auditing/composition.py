@@ -77,6 +77,7 @@ def worst_of_strata(strata: Sequence[Composition]) -> Composition:
     # Channel by channel the largest budgets of all strata.
     by_channel = zip(*(stratum.alone for stratum in strata), strict=True)
     alone = tuple(largest_of(budgets) for budgets in by_channel)
+    # A record is in one stratum, so what tuples tell is bounded by the largest, not by a sum.
     limits = largest_of(stratum.achieved for stratum in strata)
     at_least = largest_of(stratum.at_least for stratum in strata)
     extreme = max(strata, key=_larger_side)

@@ -66,6 +66,8 @@ def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
         chi2 = above * below
     # |1/l - 1| is largest at an end: 1/a - 1 or 1 - 1/b.
     farthest_inverse = max(math.expm1(eps_l), -math.expm1(-eps_u))
+    # Informations of S are means of log-lifts, or logarithms of power means of lifts, so none is
+    # above log b = eps_u: that is no operation, and needs no `OUTWARD`.
     return {
         "information": eps_u,
         "ldp": (eps_l + eps_u) * OUTWARD,
@@ -173,6 +175,7 @@ def weakest(lines: Sequence[Guarantee]) -> Guarantee:
     worst value attained, None where it is missing for one of them.
     """
     first = lines[0]
+    # Of upper bounds the largest says least, of lower bounds the smallest.
     worst = max if first.at_most else min
     bound = worst(line.bound for line in lines)
     values = [line.attained for line in lines if line.attained is not None]

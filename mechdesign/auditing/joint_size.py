@@ -8,7 +8,7 @@ and refuses what is too much:
     check_directions   directions times rows x, as an array of doubles          `MOST_DENSE`
     check_last         directions times outputs times |X| times |S|             `MOST_PRODUCTS`
 
-For example 20,000 directions and 30,000 last leaves on 1,000 rows and 2 secrets are 1.2e12
+For example 20,000 directions and 30,000 last leaves on |X| = 1,000 rows with |S| = 2 are 1.2e12
 products, six times the limit.
 
 The refusal has a bound that holds all the same: releases drawn from the true row tell no more than

@@ -81,6 +81,7 @@ def candidates(
         largest.add(high, places)
         smallest.add(-low, places)
         quotients.add(high - low, places)
+    # One tuple may be extreme in several ways, and is formed in integers once.
     pairs: set[tuple[int, int]] = set()
     for nearest in (largest, smallest, quotients):
         for i, y in nearest.places.tolist():
@@ -115,6 +116,7 @@ def _may_underflow(
     entries += sum(len(inputs) for (inputs, _), _ in followed)
     if np.count_nonzero(first) + np.count_nonzero(last) < entries:
         return True
+    # No positive product P(s, x) u(x) W(y|x) is smaller than that of the smallest of each.
     smallest_product = 1.0
     for factors in (table.p, last, first):
         smallest_product *= float(factors[factors > 0.0].min())

@@ -71,6 +71,7 @@ def mean_verdict(
     for side in (upper, lower):
         for output in outputs:
             side.used.append(budget_used(output, limits.mean, inverse=side.inverse))
+    # A side without a budget is reported, but nothing on it can be violated.
     limited = [side for side in (upper, lower) if math.isfinite(side.budget)]
     satisfied = all(max(side.used) <= side.budget for side in limited)
     # The side with the largest share of its budget is the worst.

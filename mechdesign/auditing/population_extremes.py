@@ -90,6 +90,7 @@ class SetExtremes(NamedTuple):
         ):
             if not math.isfinite(budget):
                 continue
+            # An infinite quotient uses more than any budget, and has no logarithm in doubles.
             if not bound.below:
                 return math.inf
             largest = max(largest, math.log(bound.above / bound.below) / budget)

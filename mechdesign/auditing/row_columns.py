@@ -171,6 +171,7 @@ def _leaf_columns(
     columns: list[Entries] = []
     outputs: list[tuple[str, ...]] = []
     for prefix in sorted(entries_of_leaf):
+        # By row: `Entries` ascend.
         entries = sorted(entries_of_leaf[prefix])
         rows, weights = zip(*entries, strict=True)
         columns.append((rows, weights))

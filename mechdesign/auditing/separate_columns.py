@@ -132,6 +132,7 @@ def _released(
     for symbol, row in enumerate(entries):
         # Keys are different, so those with one symbol have different rests.
         chosen = np.flatnonzero(keys[:, -1] == symbol)
+        # Products of Python integers are slow, so none is formed with a zero.
         outputs = np.flatnonzero(row)
         if len(chosen) and len(outputs):
             part = masses[chosen][:, None, :] * row[outputs][None, :, None]
