@@ -54,6 +54,7 @@ def average_leakages(
     outputs = released.outputs
     scale = released.scale
     values: dict[str, float] = {}
+    # No power of a lift but the square is taken here, so all balls are finite at `BITS`.
     with precision(BITS):
         for name, measure in AVERAGE_MEASURES.items():
             values[name] = _at_least_zero(measure(outputs, scale))

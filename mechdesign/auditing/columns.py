@@ -49,6 +49,7 @@ def released_part(channel: Channel, joint: Joint) -> Joint:
 
 def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
     """The column of every output over the useful symbols of the table."""
+    # On the channel's own table rows are the symbols themselves.
     if channel.useful is joint.useful:
         return list(channel.integers.columns)
     # Symbols of the table that differ only in columns that are not released share a row.

@@ -95,7 +95,9 @@ def _limits(
 ) -> Array:
     """eps_l, eps_u and eps_ldp of all completions of each direction at most, in nats; (k, 3)."""
     columns = dense_columns([column for column, _ in products], len(table.useful))
-    least = np.exp(-_stretches(columns > 0.0, rest))[:, None]  # 1 / r
+    # 1 / r in place of r: r is infinite where a remaining channel excludes a symbol of the support,
+    # and the factors 1 and 0 still give the limit of the quotients.
+    least = np.exp(-_stretches(columns > 0.0, rest))[:, None]
     masses = columns * table.p_x
     # eps_l and eps_u of every direction: the largest over all secrets and sensitive symbols.
     bounds = np.zeros((len(columns), 2))

@@ -93,6 +93,7 @@ def leaf_columns(channel: RowChannel, table: Joint, refuse: Refuse) -> LeafColum
             "the table has a combination of given symbols that the channel does not know"
         )
     tree = channel.tree
+    # Python integers: the product of two levels exceeds 64 bits.
     ones = np.empty(len(codes), dtype=object)
     ones[:] = 1
     paths = _Paths(
