@@ -14,8 +14,13 @@ and of any positive order a other than 1
     Sibson    a/(a-1) log sum_y P(y) (sum_s P(s) l(s, y)^a)^(1/a)
     Arimoto   a/(a-1) log [ sum_y (sum_s P(s, y)^a)^(1/a) / (sum_s P(s)^a)^(1/a) ].
 
-`average_leakages` evaluates them at `BITS` bits and rounds every ball up to a double, so what is
-reported is a bound that surely holds.
+Example: masses (3, 1) and (2, 4) of the scale 10 have a mutual information of 0.0863, a total
+variation of 1/5, a chi2-information of 1/6, a maximal leakage of log(7/5) = 0.3365 and a Sibson
+information of order 2 of 0.1533.
+
+`average_leakages` evaluates them at `BITS` bits, and at more where an order needs it
+(`_finite_ball`). It rounds every ball up to a double, so what is reported is a bound that surely
+holds.
 """
 
 from __future__ import annotations
@@ -49,6 +54,7 @@ def average_leakages(
     outputs = released.outputs
     scale = released.scale
     values: dict[str, float] = {}
+    # No power of a lift but the square is taken here, so all balls are finite at `BITS`.
     with precision(BITS):
         for name, measure in AVERAGE_MEASURES.items():
             values[name] = _at_least_zero(measure(outputs, scale))

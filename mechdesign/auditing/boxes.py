@@ -2,9 +2,15 @@
 
 A channel for boxes (`channel.box_channel`) sorts the rows of each stratum into boxes and releases a
 randomised box. Its part for a stratum is an ordinary channel whose useful symbols are the boxes,
-and carries the counts that its promise is proven on. `audit_boxes` computes the confidence set of
-each part from these counts, audits the part on every population of the set (`population`), and puts
-the verdicts together: the promise holds if every part keeps it.
+and carries the counts that its promise is proven on. `audit_boxes` goes part by part:
+
+1. a part that releases nothing keeps every promise, and is passed over;
+2. the confidence set is computed again from the counts of the part (`set_of_record`);
+3. the part is audited on every population of the set (`population.audit`), and the smallest budgets
+   that hold on the whole set are computed (`population.achieved_on_set`).
+
+The promise holds if every part keeps it, and what is achieved is the largest of all parts, side by
+side: parts that come to eps_u 0.4 and 0.5 come to 0.5 together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A channel of one variable as columns of integers over the useful symbols of a table.
 
 Every audit starts here. The column of an output y has W(y|x) for each useful symbol x of the table,
-in units of the channel's denominator, and only where it is positive (`Entries`). So
+in units of the channel's denominator, and only where it is positive (`Entries`): 0, 3/8 and 5/8 are
+the symbols (1, 2) with the entries (3, 5). So
 
     P(s, y) = sum over x of P(s, x) W(y|x)
 
@@ -48,6 +49,7 @@ def released_part(channel: Channel, joint: Joint) -> Joint:
 
 def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
     """The column of every output over the useful symbols of the table."""
+    # On the channel's own table rows are the symbols themselves.
     if channel.useful is joint.useful:
         return list(channel.integers.columns)
     # Symbols of the table that differ only in columns that are not released share a row.

@@ -1,12 +1,19 @@
 """The one table that several releases of a record are judged on, and its parts by given columns.
 
 `common_table` takes the table that the caller gives, or else the widest of those that the channels
-carry: the one with the most released columns. It is the record's table only if every other channel
-releases columns of it and was designed for the same counts, which is checked by adding its cells up
-over the other columns. Bins and protected columns must agree too.
+carry: the one with the most released columns. It is the record's table only if the channels agree:
+
+- they sort each column into the same bins (`_check_bins`) and protect the same columns
+  (`_check_sensitive`);
+- every other channel releases columns of the table and was designed for the same counts, which is
+  checked by adding its cells up over the other columns (`_check_on`).
+
+Example: one channel releases town, another town and job. The table of the second has 3 records of
+the secret s in (a, clerk) and 2 in (a, cook), so that of the first must have 5 of s in (a).
 
 `parts_of` cuts a table into the tables of the strata, for promises that are relative to given
-columns.
+columns. With town given, the useful symbols (a, clerk), (b, clerk), (a, cook) are two parts: a with
+the first and the third, at the `places` {0: 0, 2: 1}, and b with the second, at {1: 0}.
 """
 
 from __future__ import annotations
@@ -80,6 +87,7 @@ def common_table(channels: Sequence[Released], joint: Joint | None = None) -> Jo
         raise InputError(
             "the channels are public ones without their table: give the table (--table)"
         )
+    # If one table has the columns of all channels, the one with the most released columns does.
     owner = max(with_table, key=lambda channel: len(released_columns(channel)))
     widest = table_of(owner)
     assert widest is not None
@@ -180,7 +188,10 @@ def _check_on(channel: Released, widest: Joint, channels: Sequence[Released]) ->
 
 
 def _cells(joint: Joint, useful: Variable) -> Counter[tuple[Symbol, Symbol]]:
-    """Positive counts by sensitive symbol and by symbol of some of the useful columns."""
+    """Positive counts by sensitive symbol and by symbol of some of the useful columns.
+
+    Zeros are left out: one table may have symbols that the other has only with count 0.
+    """
     cells: Counter[tuple[Symbol, Symbol]] = Counter()
     positions = [joint.useful.columns.index(column) for column in useful.columns]
     for symbol, row in zip(joint.sensitive.symbols, joint.counts, strict=True):

@@ -1,12 +1,14 @@
 """What independent releases of one record come to together: limits, the worst tuple, and sums.
 
 `joint_leakage.compose` makes one `Composition` for each table that it judges. Where promises are
-relative to given columns, there is one table for each stratum, and `worst_of_strata` makes one
-composition of theirs.
+relative to given columns, there is one table for each stratum. `worst_of_strata` then takes the
+largest of all strata, for each side (eps_l, eps_u, eps_ldp) by itself, and the worst tuple of the
+stratum whose own lies farthest from 1.
 
 Adding up the budgets of single releases (`sum_of`) is what one might expect of the releases
 together, but it is no bound: two columns that tell nothing about S by themselves may determine it
-together, as with S the exclusive or of two fair bits.
+together. With S the exclusive or of two fair bits, each bit alone has all lifts 1 and budgets 0, so
+the sum is 0. Both together have the lifts 2 and 0: eps_u = log 2, and eps_l is infinite.
 """
 
 from __future__ import annotations
@@ -75,6 +77,7 @@ def worst_of_strata(strata: Sequence[Composition]) -> Composition:
     # Channel by channel the largest budgets of all strata.
     by_channel = zip(*(stratum.alone for stratum in strata), strict=True)
     alone = tuple(largest_of(budgets) for budgets in by_channel)
+    # A record is in one stratum, so what tuples tell is bounded by the largest, not by a sum.
     limits = largest_of(stratum.achieved for stratum in strata)
     at_least = largest_of(stratum.at_least for stratum in strata)
     extreme = max(strata, key=_larger_side)

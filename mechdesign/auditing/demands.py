@@ -18,7 +18,12 @@ Often there is one table. A promise is about more than one in two cases:
   direction of u matters for lifts, so tuples of outputs with proportional u count once
   (`columns.directions`). `demands_of` forms the tables for all of them.
 
-A symbol may also have budgets of its own, which take the place of the common ones.
+Example: the counts (4, 2) of s and (2, 4) of t, after an output with u = (3, 1), leave the table
+(12, 2), (6, 4) with `sums` still (6, 6). An output that then gives the first symbol alone has the
+masses (12, 6), and s the lift (12 / 18) / (6 / 12) = 4/3.
+
+A symbol may also have budgets of its own, which take the place of the common ones
+(`_special_budgets`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """The exact verdict on a channel of any kind: of one variable, of rows, or of boxes.
 
-`audit` is the public function. It chooses by the type of the channel and refuses arguments that
-the kind does not have.
+`audit` is the public function. It chooses by the type of the channel, and refuses arguments that
+the kind does not have:
+
+    Channel      `population.audit`    on a table, or every population of a set; after others
+    RowChannel   `rows.audit_rows`     on a table, by default the channel's own
+    BoxChannel   `boxes.audit_boxes`   on the confidence sets of the counts that it carries
 """
 
 from __future__ import annotations

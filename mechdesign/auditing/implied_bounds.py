@@ -11,11 +11,14 @@ their mean under P(s) is 1. From this follow the bounds of Zarrabian et al. 2023
 Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 are false as printed for asymmetric budgets, and the forms
 here hold (docs/explanation/corrections.md has counterexamples and proofs): they are the extremes of
 a variable of mean 1 on [a, b]. Propositions 4, 6 and A1 are in the form that holds as well.
-Example: eps_l = eps_u = 0.5 gives a = 0.6065 and b = 1.6487, and the l1-lift of every output is at
-most 2 (b - 1) (1 - a) / (b - a) = 0.4898.
+Example of 3.1: eps_l = eps_u = 0.5 gives a = 0.6065 and b = 1.6487, and the l1-lift of every output
+is at most 2 (b - 1) (1 - a) / (b - a) = 0.4898. Example of 4.1: an output of l1-lift 0.2 has no
+lift above 0.2 / (2 * 0.1) + 1 = 2 where the rarest s has P(s) = 0.1.
 
 `guarantee_table` lists all of them for one channel, each bound beside the value that the channel
-attains. Bounds are doubles, rounded outwards by the factor `OUTWARD`. No verdict rests on them.
+attains: from its budgets (`_from_budgets`), from its averages (`_from_averages`), and for the
+posterior of every set of sensitive symbols (`_worst_posterior`). Bounds are doubles, rounded
+outwards by the factor `OUTWARD`. No verdict rests on them.
 """
 
 from __future__ import annotations
@@ -63,6 +66,8 @@ def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
         chi2 = above * below
     # |1/l - 1| is largest at an end: 1/a - 1 or 1 - 1/b.
     farthest_inverse = max(math.expm1(eps_l), -math.expm1(-eps_u))
+    # Informations of S are means of log-lifts, or logarithms of power means of lifts, so none is
+    # above log b = eps_u: that is no operation, and needs no `OUTWARD`.
     return {
         "information": eps_u,
         "ldp": (eps_l + eps_u) * OUTWARD,
@@ -170,6 +175,7 @@ def weakest(lines: Sequence[Guarantee]) -> Guarantee:
     worst value attained, None where it is missing for one of them.
     """
     first = lines[0]
+    # Of upper bounds the largest says least, of lower bounds the smallest.
     worst = max if first.at_most else min
     bound = worst(line.bound for line in lines)
     values = [line.attained for line in lines if line.attained is not None]

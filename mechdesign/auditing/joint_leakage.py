@@ -7,15 +7,21 @@ With channels W1, .., Wk on columns of one table,
 so the releases are one channel whose outputs are tuples, and whose column for a tuple is the
 product of the columns. A row channel is one channel of the crossed columns, whose outputs are its
 leaves (`auditing.row_columns`). Decided exactly: exp(-eps_l) <= l(s, y1, .., yk) <= exp(eps_u) for
-all tuples. The steps:
+all tuples. The steps of `compose`:
 
-1. the columns of every channel over the useful symbols of one table, or of each of its strata where
-   all promises are relative to the same given columns (docs/explanation/rows-theory.md,
-   proposition 10);
-2. the products of the columns of all channels but the last, up to scale, in integers. Of more than
-   `FOLLOWED` the harmless ones are left out and bounded (`joint_pruning`);
+1. the columns of every channel over the useful symbols of one table (`_release_of`), or of each of
+   its strata where all promises are relative to the same given columns (`relative_columns`;
+   docs/explanation/rows-theory.md, proposition 10);
+2. the products of the columns of all channels but the last, up to scale, in integers
+   (`_all_but_last`). Of more than `FOLLOWED` the harmless ones are left out and bounded
+   (`joint_pruning`);
 3. the last channel, joined in floating point, which leaves few tuples (`joint_tuples.candidates`);
-4. the verdict on these, in integers.
+4. the verdict on these, in integers (`verdict.audit_columns`);
+5. of several strata the worst (`composition.worst_of_strata`).
+
+Example: s itself, two equally likely symbols, is released twice through the rows (3/4, 1/4) and
+(1/4, 3/4). One release has the lifts 1.5 and 0.5; the tuple of the first output twice has the
+column (9, 1) and the lifts 1.8 and 0.2.
 
 Two channels are judged exactly. With more, what was left out in step 2 may keep the proven limits
 above what a tuple attains.

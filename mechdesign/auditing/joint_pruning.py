@@ -1,13 +1,18 @@
-"""Directions of the first channels that are followed, where there are too many, and a bound on the
-rest.
+"""Which products of the first channels' columns are followed, and a proven bound on the others.
 
 With three channels and more, the products u of the columns of all channels but the last (the
-directions) may be millions. `prune_directions` bounds what each of them can still come to, follows
-those that can come to most, and returns the largest bound of the others.
+directions) may be millions. `prune_directions` goes three steps:
+
+1. `_limits` bounds eps_l, eps_u and eps_ldp of all tuples that a direction can still be completed
+   to by the remaining channels;
+2. the directions are ranked by each of the three bounds, and those with the best ranks on any of
+   them are followed;
+3. the largest bounds of the others are returned: what was left out cannot exceed them.
 
 The bound is proposition 2 of docs/how-to/many-releases.md. The columns of the remaining channels
-multiply the entries of u by factors f(x), up to scale between 1 and r (`_stretches`). With q(x) =
-P(x) u(x) and A(s, x) = P(s|x) / P(s) the lift of such a completion is
+multiply the entries of u by factors f(x), up to scale between 1 and r (`_stretches`): one channel
+with the rows (3/4, 1/4) and (1/4, 3/4) has r = 3. With q(x) = P(x) u(x) and A(s, x) = P(s|x) / P(s)
+the lift of such a completion is
 
     sum over x of A(s, x) q(x) f(x) / sum over x of q(x) f(x),
 
@@ -19,7 +24,8 @@ For example, two symbols have q = 1/2 each and the A(s, x) 1.5 and 0.5, so the l
 1. With r = 3 the largest lift of a completion is (3 * 1.5 + 0.5) / (3 + 1) = 1.25, and the smallest
 (1.5 + 3 * 0.5) / (1 + 3) = 0.75.
 
-All is in floating point; the bounds are rounded outwards far more than its error.
+All is in floating point, and the bounds are rounded outwards far more than its error. Where doubles
+may lose an entry (`_is_precise`), the bounds are infinite.
 """
 
 from __future__ import annotations
@@ -65,7 +71,8 @@ def prune_directions(
     limits = np.full((len(products), 3), math.inf)
     if _is_precise(table, products):
         limits = _limits(table, products, rest)
-    # The best rank of a direction on any side decides whether it is followed.
+    # The best rank of a direction on any side decides whether it is followed: each side has a bound
+    # of its own on what is left out, and all three are to be small.
     ranks = np.argsort(np.argsort(-limits, axis=0, kind="stable"), axis=0)
     order: NDArray[np.intp] = np.argsort(ranks.min(axis=1), kind="stable")
     first_ones: list[int] = sorted(order[:most].tolist())
@@ -88,7 +95,9 @@ def _limits(
 ) -> Array:
     """eps_l, eps_u and eps_ldp of all completions of each direction at most, in nats; (k, 3)."""
     columns = dense_columns([column for column, _ in products], len(table.useful))
-    least = np.exp(-_stretches(columns > 0.0, rest))[:, None]  # 1 / r
+    # 1 / r in place of r: r is infinite where a remaining channel excludes a symbol of the support,
+    # and the factors 1 and 0 still give the limit of the quotients.
+    least = np.exp(-_stretches(columns > 0.0, rest))[:, None]
     masses = columns * table.p_x
     # eps_l and eps_u of every direction: the largest over all secrets and sensitive symbols.
     bounds = np.zeros((len(columns), 2))

@@ -2,10 +2,18 @@
 
 Releases of rows have tens of thousands of leaves each, so their pairs and tuples may be too many
 for memory or time. `joint_leakage` asks `JointSize` before each step, which counts the step's work
-and refuses what is too much. The refusal has a bound that holds all the same: releases drawn from
-the true row tell no more than the true row itself (docs/explanation/rows-theory.md, proposition
-11), and its lifts are computed exactly by an audit of the channel that releases every symbol as it
-is.
+and refuses what is too much:
+
+    check_products     entries of all products of a direction and a column      `MOST_ENTRIES`
+    check_directions   directions times rows x, as an array of doubles          `MOST_DENSE`
+    check_last         directions times outputs times |X| times |S|             `MOST_PRODUCTS`
+
+For example 20,000 directions and 30,000 last leaves on |X| = 1,000 rows with |S| = 2 are 1.2e12
+products, six times the limit.
+
+The refusal has a bound that holds all the same: releases drawn from the true row tell no more than
+the true row itself (docs/explanation/rows-theory.md, proposition 11), and its lifts are computed
+exactly by an audit of the channel that releases every symbol as it is (`_true_rows`).
 """
 
 from __future__ import annotations

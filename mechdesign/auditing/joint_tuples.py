@@ -7,13 +7,16 @@ all of them in integers. So the first channels come as `followed` directions
 
     P(s, (direction i, y)) = sum over x of P(s, x) u_i(x) W(y|x),
 
-one matrix product for a block of directions. Sums of n non-negative terms have a proven relative
-error, so a tuple whose lift is smaller than another's by more than the errors of both is surely not
-extreme. Few tuples are left (`_Nearest`); they are formed again in integers, and the caller
-compares them exactly.
+one matrix product for a block of directions (`_log_lifts`). Sums of n non-negative terms have a
+proven relative error, so a tuple whose lift is smaller than another's by more than the errors of
+both is surely not extreme. `_Nearest` keeps the few others, for the largest lift, the smallest lift
+and their quotient each. They are formed again in integers, and the caller compares them exactly.
 
-Floating point only selects, with margins wider than its error. Where products could underflow,
-nothing is selected and all tuples are returned.
+Example: P(s, x) is 0.4, 0.1 for s and 0.1, 0.4 for t. The direction (1, 0.5) and the output (1,
+0.5) have the product (1, 0.25) and the masses 0.425 and 0.2, so the lifts are 1.36 and 0.64.
+
+Floating point only selects, with margins wider than its error. Where products could underflow
+(`_may_underflow`), all tuples are returned.
 """
 
 from __future__ import annotations
@@ -78,6 +81,7 @@ def candidates(
         largest.add(high, places)
         smallest.add(-low, places)
         quotients.add(high - low, places)
+    # One tuple may be extreme in several ways, and is formed in integers once.
     pairs: set[tuple[int, int]] = set()
     for nearest in (largest, smallest, quotients):
         for i, y in nearest.places.tolist():
@@ -112,6 +116,7 @@ def _may_underflow(
     entries += sum(len(inputs) for (inputs, _), _ in followed)
     if np.count_nonzero(first) + np.count_nonzero(last) < entries:
         return True
+    # No positive product P(s, x) u(x) W(y|x) is smaller than that of the smallest of each.
     smallest_product = 1.0
     for factors in (table.p, last, first):
         smallest_product *= float(factors[factors > 0.0].min())

@@ -6,6 +6,10 @@ balls of `BITS` bits. Each result is the double next to the value, or to its bal
 claims less privacy: up, and down for minima. What is reported is therefore a bound that surely
 holds. Averages over the outputs are in `average_measures`.
 
+Example: an output with the masses (3, 1), where P(s) = P(t) = 1/2, has the lifts 3/2 and 1/2. So
+max_log_lift is log(3/2), min_log_lift -log 2 and their difference log 3; l1_lift is 1/2, chi2_lift
+1/4, and the posterior (3/4, 1/4).
+
 `belief_ranges` gives the extreme P(s|y) of every sensitive symbol: how far a released value can
 move a belief.
 """

@@ -3,7 +3,8 @@
 Its rows have P(y|x) of every useful symbol x of a table. `outside` takes decimals and floats as the
 exact rationals that they are, divides each row by its exact sum, and brings the matrix to integers
 over one denominator, column by column. From there on the verdict is that of any channel
-(`verdict.audit_columns`).
+(`verdict.audit_columns`). `audit_matrix` does this for an array. `audit_file` does it for a file,
+and adds what the matrix promises for the population (`population_promise`).
 
 Example: the row 0.333, 0.667 is 333/1000, 667/1000, and 0.5, 0.5 is 1/2, 1/2. Over the common
 denominator 1000 the first column is (333, 500).

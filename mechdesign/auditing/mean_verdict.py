@@ -8,9 +8,13 @@ With the lift l = l(s, y) and means over P(s), the budget that an output uses on
     alpha     log of (mean of l^alpha)^(1/alpha)
     kl        mean of l log l
 
-and on its lower side the same of 1/l, for kl the mean of log(1/l). `budget_used` rounds it up to a
-double, as exactly as the logarithms of single lifts are (`extremes.log_upper`), and `mean_verdict`
-compares the largest of all outputs with the budget of the side.
+and on its lower side the same of 1/l, for kl the mean of log(1/l). Example: the lifts 3/2 and 1/2,
+with P(s) = 1/2 each, use log 1.5 = 0.405 for l1 and chi2, 0.1116 for alpha = 2 and 0.1308 for kl;
+on the lower side 1/l is 2/3 and 2, and l1 uses log(5/3) = 0.511.
+
+`budget_used` rounds it up to a double, as exactly as the logarithms of single lifts are
+(`extremes.log_upper`), and `mean_verdict` compares the largest of all outputs with the budget of
+the side. The symbol that messages name is found in floating point (`largest_term`).
 """
 
 from __future__ import annotations
@@ -67,6 +71,7 @@ def mean_verdict(
     for side in (upper, lower):
         for output in outputs:
             side.used.append(budget_used(output, limits.mean, inverse=side.inverse))
+    # A side without a budget is reported, but nothing on it can be violated.
     limited = [side for side in (upper, lower) if math.isfinite(side.budget)]
     satisfied = all(max(side.used) <= side.budget for side in limited)
     # The side with the largest share of its budget is the worst.

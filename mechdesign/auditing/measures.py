@@ -3,7 +3,8 @@
 `measure` puts together what other modules compute:
 
 - `utility`, here: H(X), I(X;Y) = H(X) - H(X|Y) and their quotient, in doubles with a proven error
-  and rounded so that they never claim too much;
+  and rounded so that they never claim too much (two equally likely symbols through the rows
+  (3/4, 1/4) and (1/4, 3/4): H(X) = 0.6931, I(X;Y) = 0.1308 nats, a share of 0.1887);
 - the leakage of every output (`leakages`), its worst output for each measure, and the averages over
   outputs (`average_measures`), all rounded outwards;
 - what bounds on the lift imply for these (`implied_bounds`).

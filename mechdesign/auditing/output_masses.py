@@ -14,6 +14,12 @@ The functions below are means of lifts over P(s), of one output:
 With `inverse` they are the same means of 1/l (of `divergence` that with P(S) and P(S|y)
 exchanged), and None where these are infinite: some lift is 0.
 
+Example: masses (3, 1) with sums (5, 5) have the lifts 3 * 10 / (5 * 4) = 3/2 and 1/2. Their
+distances are 1/2 for the power 1 and 1/4 for the power 2, and the divergence is 0.1308.
+
+`masses_by_output` forms the masses of each output from the columns of a channel and the counts of a
+table, and `information` sums what all outputs tell, I(S;Y).
+
 A ball is an Arb number of python-flint: a midpoint with a radius, which surely contains the value.
 Its type is `Any`, because python-flint has no complete types. Its precision is that of the caller,
 set by `core.balls.precision` or `core.balls.double_above`.

@@ -3,14 +3,17 @@ it.
 
 A channel may be designed with confidence: its promise is to hold for every population that the
 counts of the table do not contradict (`tables.confidence`). `audit` gives the verdict of any
-channel of one variable. It decides on the table first (`verdict`), then on the averages of the
-channel's record (`averages`), and last on the confidence set, where the channel was designed for
-one or the caller names one.
+channel of one variable. It decides
+
+1. on the table (`verdict.audit`);
+2. on the averages of the channel's record (`averages.average_verdicts`), on the table as well;
+3. on the confidence set (`audit_population`), where the caller names one or the channel was
+   designed for one (`set_behind`, which computes it from the counts).
 
 The verdict on a set is one on three quotients: the largest lift, the largest inverse of a lift and
 the largest quotient of two lifts, over all outputs and all populations of the set. They come from
 `population_extremes` as quotients of integers, and are held against the budgets as those of a table
-are (`extremes.Extreme`).
+are (`extremes.Extreme`): a largest lift of 3/2 keeps eps_u = 0.5, because log(3/2) = 0.4055.
 """
 
 from __future__ import annotations

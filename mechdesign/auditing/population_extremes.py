@@ -18,13 +18,14 @@ puts it where w is smallest (proposition 1). One sort of the column serves all s
 over P(S) are knapsacks alike.
 
 Example: P(.|s) between (0.2, 0.3) and (0.6, 0.9), column (1, 0.5). The mass left is 0.5. For the
-maximum 0.4 of it goes to the first symbol and 0.1 to the second, h_s = 0.6 + 0.4 * 0.5 = 0.8.
+maximum 0.4 of it goes to the first symbol and 0.1 to the second, h_s = 0.6 + 0.4 * 0.5 = 0.8; for
+the minimum all of it goes to the second, g_s = 0.2 + 0.8 * 0.5 = 0.6.
 
 All this in integers: the ends of the boxes are integers over 2^60, rounded outwards when the set
 was made. Nothing here is shared with the search that designs channels for such sets.
 
-A `Population` is made once for a set, and then asked for `extremes` of single outputs or for the
-`worst` of all.
+A `Population` is made once for a set. `output` computes h_s and g_s of one output, `extremes` its
+three extremes from them, and `worst` the largest of all outputs.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class SetExtremes(NamedTuple):
         ):
             if not math.isfinite(budget):
                 continue
+            # An infinite quotient uses more than any budget, and has no logarithm in doubles.
             if not bound.below:
                 return math.inf
             largest = max(largest, math.log(bound.above / bound.below) / budget)

@@ -5,6 +5,10 @@ product of the tree's integers along the path, which is W(leaf|x) times 2^(53 j)
 length j. Lifts of a leaf do not change when its column is multiplied by a constant, so every leaf
 keeps a unit of its own.
 
+Example with integers that sum to 4 in place of 2^53: two rows (a, c) and (b, c), a root that gives
+the output y with 3/4 for a and 1/4 for b, and a node below y that gives u with 2/4 for c. The leaf
+(y, u) has the column (3 * 2, 1 * 2).
+
 `leaf_columns` begins with one path for each row, from the root of its stratum, and makes all paths
 one level longer at a time: a path at a node with an input symbol continues to every output with a
 positive entry. A path that comes to a constant node has ended, and its product is an entry of the
@@ -89,6 +93,7 @@ def leaf_columns(channel: RowChannel, table: Joint, refuse: Refuse) -> LeafColum
             "the table has a combination of given symbols that the channel does not know"
         )
     tree = channel.tree
+    # Python integers: the product of two levels exceeds 64 bits.
     ones = np.empty(len(codes), dtype=object)
     ones[:] = 1
     paths = _Paths(
@@ -167,6 +172,7 @@ def _leaf_columns(
     columns: list[Entries] = []
     outputs: list[tuple[str, ...]] = []
     for prefix in sorted(entries_of_leaf):
+        # By row: `Entries` ascend.
         entries = sorted(entries_of_leaf[prefix])
         rows, weights = zip(*entries, strict=True)
         columns.append((rows, weights))

@@ -16,7 +16,12 @@ logarithms of quotients of integers,
     P(v) H(X_j | v)      = sum over x of P(v, x) log (P(v) / P(v, x)),
     P(v) H(X_j | v, Y_j) = sum over x, y of P(v, x, y) log (P(v, y) / P(v, x, y)),
 
-rounded so that I is never claimed to be larger than it is.
+rounded so that I is never claimed to be larger than it is. `row_utility` walks the tree once for
+them. The integers of one node, or of one node and output, are a `Group` of masses and their sum,
+and `measures.sum_of_logs` adds the terms of all groups of a level.
+
+`measure_rows` puts this together with the leakages of all leaves (`row_leaves.row_law`) and with
+the maximal leakage of the row itself (`_leakage_of_rows`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ the prefix, over the rows with the sensitive symbol s. Its lift is
 with the prior n(s) of the whole table (total promise) or of the stratum (relative one): the powers
 of 2^53 in N(s) and N are the same and cancel. Leaves are all that can be seen of a release, and a
 prefix is a mean of its leaves; so the largest and the smallest lift of all prefixes are those of
-the leaves (docs/explanation/rows-theory.md, proposition 2).
+the leaves (docs/explanation/rows-theory.md, proposition 2). For example N(s) = 9 and N(t) = 1, with
+the priors 3 and 1, are lifts of 9 * 4 / (3 * 10) = 1.2 and 1 * 4 / (1 * 10) = 0.4.
 
 `audit_rows` goes through three steps. `row_masses.PrefixMasses` walks the tree and yields N(s) of
 prefixes, level by level. `extremes.LargestQuotients`, one for each level and one for the given

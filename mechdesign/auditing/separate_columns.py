@@ -6,6 +6,10 @@ People give every column a channel of its own. With channels W1, .., Wk the rele
 
 with k the given columns, and its lifts may be far outside the budget of each column.
 
+Example: four rows, two fair bits x1 and x2 with s their exclusive or, and for each bit the channel
+(3, 1), (1, 3). Each released bit alone has all lifts 1. The released row (0, 0) has the masses
+3 * 3 + 1 * 1 = 10 for s = 0 and 3 * 1 + 1 * 3 = 6 for s = 1, so the lifts 1.25 and 0.75.
+
 `separate_law` does the sum for one column after the other, the last one first, over the distinct
 rows of the columns that are left: the table of all released rows is the only thing that is as large
 as the product of the numbers of outputs. Entries are integers (counts times entries of the
@@ -128,6 +132,7 @@ def _released(
     for symbol, row in enumerate(entries):
         # Keys are different, so those with one symbol have different rests.
         chosen = np.flatnonzero(keys[:, -1] == symbol)
+        # Products of Python integers are slow, so none is formed with a zero.
         outputs = np.flatnonzero(row)
         if len(chosen) and len(outputs):
             part = masses[chosen][:, None, :] * row[outputs][None, :, None]
