@@ -24,7 +24,7 @@ outwards by the factor `OUTWARD`. No verdict rests on them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import compress, product
@@ -50,7 +50,7 @@ def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
     free.
     """
     below = -math.expm1(-eps_l)  # 1 - a
-    above = math.expm1(eps_u)  # b - 1
+    above = _or_infinite(math.expm1, eps_u)  # b - 1
     # A variable of mean 1 on [a, b] is farthest from 1, in mean and in mean square, when it takes
     # the ends alone: 2 (b-1) (1-a) / (b-a) and (b-1) (1-a).
     if math.isinf(above):
@@ -65,7 +65,7 @@ def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
     if below:
         chi2 = above * below
     # |1/l - 1| is largest at an end: 1/a - 1 or 1 - 1/b.
-    farthest_inverse = max(math.expm1(eps_l), -math.expm1(-eps_u))
+    farthest_inverse = max(_or_infinite(math.expm1, eps_l), -math.expm1(-eps_u))
     # Informations of S are means of log-lifts, or logarithms of power means of lifts, so none is
     # above log b = eps_u: that is no operation, and needs no `OUTWARD`.
     return {
@@ -76,9 +76,17 @@ def guarantees(eps_l: float, eps_u: float) -> dict[str, float]:
         "chi2_lift": chi2 * OUTWARD,
         "l1_lift_inverse": farthest_inverse * OUTWARD,
         "chi2_lift_inverse": farthest_inverse * farthest_inverse * OUTWARD,
-        "alpha_lift": math.exp(eps_u) * OUTWARD,
-        "alpha_lift_inverse": math.exp(eps_l) * OUTWARD,
+        "alpha_lift": _or_infinite(math.exp, eps_u) * OUTWARD,
+        "alpha_lift_inverse": _or_infinite(math.exp, eps_l) * OUTWARD,
     }
+
+
+def _or_infinite(function: Callable[[float], float], budget: float) -> float:
+    """A growing function of a budget, infinite where no double is as large: it rounds upwards."""
+    try:
+        return function(budget)
+    except OverflowError:
+        return math.inf
 
 
 def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:

@@ -167,3 +167,13 @@ def test_a_property_of_exactly_the_prior_counts():
         if g.source == "Proposition A1"
     )
     assert line.attained == 1.0
+
+
+def test_bounds_beyond_the_largest_double_are_infinite():
+    """e^710 is no double; the sum of the budgets still is one."""
+    bounds = guarantees(710.0, 720.0)
+    assert bounds["information"] == 720.0
+    assert bounds["ldp"] == pytest.approx(1430.0)
+    assert bounds["l1_lift"] == pytest.approx(2.0)
+    for name in ("chi2_lift", "alpha_lift", "alpha_lift_inverse", "l1_lift_inverse"):
+        assert bounds[name] == math.inf
