@@ -3,6 +3,11 @@
 No order, compression or file format changes the hash of a record, which is that of its cells
 (`_rowhash.c`). It has a key: without the key nobody can test a guess of a record.
 
+The hash of a record takes two steps: the keyed hashes of its cells are added modulo 2**64, where a
+missing cell adds 0, and the sum is mixed under a second key (`RowHasher.mixed`). So a second
+reading of one column costs no second hash of the others: the difference of its hashes is added to
+the sums (`RowHasher.readings`).
+
 There are two readings of a record. Earlier versions took a moment in time by its text, and a
 float32 by the double that it is exactly. Ledgers hold such hashes, so `RowHasher.records` must
 never change. The second reading takes a moment by its value (`moments`), and a float32 by its
