@@ -1,8 +1,14 @@
 """The bytes of an input, whatever holds it: a path, a URL, a pipe, standard input or a file object.
 
-`OpenedFile` makes every input readable by path, as often as needed. `GuardedInput` also hashes it
-and makes sure that it does not change while it is read. `RawInput` recognises a data file by its
-first bytes.
+Three classes build on each other:
+
+- `OpenedFile` makes every input readable by path, as often as needed. A regular file is opened
+  where it is. What can be read only once, or has no path, is copied into a nameless file first.
+- `GuardedInput` also hashes it and makes sure that it does not change while it is read. It notes
+  device, inode, size and times of the file, then hashes the content. `check` compares them with
+  those at the end.
+- `RawInput` recognises a data file by its first bytes, whatever its name: ``50 41 52 31`` (PAR1)
+  is Parquet; ``1f 8b`` is gzip, whose content is looked at in the same way; anything else is text.
 """
 
 from __future__ import annotations
@@ -167,7 +173,8 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
             done += len(block)
             if progress is not None:
                 progress(done, self.size)
-            # Another program may append to the file for ever. `check` then refuses it.
+            # Another program may append to the file for ever. Its size has changed then, so that
+            # `check` refuses it.
             if done > self.size:
                 break
         return digest.hexdigest()
