@@ -114,6 +114,7 @@ def _pandas_notes(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
     Otherwise pandas would turn labels into integers, for example.
     """
     names = schema.names
+    # What becomes of every column of the source. One in neither set was left out.
     kept: set[str] = set()
     replacing: dict[str, WrittenColumn] = {}
     added: list[WrittenColumn] = []

@@ -176,6 +176,7 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         for name in (*encode, *read):
             require_column(name, self.header)
         names = self.header if whole else list(dict.fromkeys((*encode, *read)))
+        # Wide batches have fewer rows, so that their cells stay within `CELLS_PER_BATCH`.
         rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(names))))
         self.position = 0
         with (

@@ -109,6 +109,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
 
     def __exit__(self, *raised: object) -> None:
         if raised[0] is not None:
+            # Closing the writer below would otherwise end the half file as if it were whole.
             self._target.abandoned = True
             self._pending.clear()
         self.close()

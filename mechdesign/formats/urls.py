@@ -83,7 +83,10 @@ def place_of(path: PathLike) -> str:
 
 
 class Remote:
-    """A file at a URL."""
+    """A file at a URL.
+
+    Its `place` is one text for all spellings of the URL.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
