@@ -161,6 +161,8 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
             self.size = status.st_size
             self.sha256 = self._hashed(progress)
             # The state before the hash: a change while the file was hashed counts, too.
+            # It is that of the open file, and `check` looks at the path: a file that was put in its
+            # place counts as well.
             self._stamp = _stamp(status)
             self.check()
 

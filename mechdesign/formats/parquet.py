@@ -7,8 +7,8 @@ is an arrow batch of at most 65,536 rows and 2^20 cells. Text that repeats few v
 into its dictionary, as it is stored. `where` names a record in a message by its row.
 
 Every column that is read holds its dictionary, which in a very wide row group is too much memory.
-Then `_group_in_slices` reads slices of the columns one after the other into temporary files, and
-puts the batches together from these:
+Then, if all columns are wanted, `_group_in_slices` reads slices of them one after the other into
+temporary files, and puts the batches together from these:
 
     200 columns of 1 MB or more: at 40 MB a slice, 6 slices of 33 or 34 columns
     batch 1 = batch 1 of slice 1, of slice 2, .., side by side

@@ -85,7 +85,7 @@ def place_of(path: PathLike) -> str:
 class Remote:
     """A file at a URL.
 
-    Its `place` is one text for all spellings of the URL.
+    Its `place` is one text for every spelling of the URL that fsspec takes for the same file.
     """
 
     def __init__(self, url: str) -> None:
