@@ -1,6 +1,6 @@
 """The bytes of an input, whatever holds it: a path, a URL, a pipe, standard input or a file object.
 
-Three classes build on each other:
+The other two classes build on the first:
 
 - `OpenedFile` makes every input readable by path, as often as needed. A regular file is opened
   where it is. What can be read only once, or has no path, is copied into a nameless file first.
@@ -8,7 +8,7 @@ Three classes build on each other:
   device, inode, size and times of the file, then hashes the content. `check` compares them with
   those at the end.
 - `RawInput` recognises a data file by its first bytes, whatever its name: ``50 41 52 31`` (PAR1)
-  is Parquet; ``1f 8b`` is gzip, whose content is looked at in the same way; anything else is text.
+  is Parquet; ``1f 8b`` is gzip, whose content must be text; anything else is text or refused later.
 """
 
 from __future__ import annotations
@@ -175,8 +175,7 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
             done += len(block)
             if progress is not None:
                 progress(done, self.size)
-            # Another program may append to the file for ever. Its size has changed then, so that
-            # `check` refuses it.
+            # Another program may append to the file for ever. `check` refuses it by its size.
             if done > self.size:
                 break
         return digest.hexdigest()
