@@ -95,6 +95,10 @@ def _newton_end(
 ) -> tuple[int, bool]:
     """The end by a Newton step from the floating-point quantile, and whether it is proven.
 
+    With excess(p) = tail(p) - alpha - slope p and p = k / 2**60 at the quantile, the end is k plus
+    the floor of -2**60 excess(p) / excess'(p). It is proven where balls around the excess are at
+    most 0 at this multiple of 2**-60 and above 0 at the next one.
+
     Within t of p the density of the tail changes by a factor of at most e^(|t| c), where
     c = count / p + (total - count) / (1 - p) at the worst such point. So Taylor's remainder is at
     most c density t^2 while |t| c <= 1/2 (Cauchy's form).

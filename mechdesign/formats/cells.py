@@ -12,7 +12,10 @@ One rule serves every kind of frame, so that a channel designed on one works on 
 - any other single value is its `str`; bytes, lists and records are refused.
 
 `encode` makes codes into distinct texts of a column, so that each text is made once: the cells
-2.5, None, 1.0, 2.5 are the codes 0, -1, 1, 0 into the texts "2.5" and "1.0".
+2.5, None, 1.0, 2.5 are the codes 0, -1, 1, 0 into the texts "2.5" and "1.0". Columns that arrow can
+hold are encoded by it, and only their distinct values become texts (`_encode_arrow`). Lists and
+columns of objects are gone through value by value (`_encode_values`, `text_of`). Both have to write
+the same text for the same value.
 """
 
 from __future__ import annotations

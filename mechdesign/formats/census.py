@@ -4,10 +4,20 @@ A `Census` visits the hashes once and keeps three things:
 
 - the hash of their sequence, which is equal for the same records in the same order;
 - sums of the hashes, which are equal for the same records in any order;
-- the smallest hashes, a sample that depends on the records alone, from which the share of records
-  in another data set is estimated.
+- the smallest hashes up to some limit, a sample that depends on the records alone, from which
+  `Content.share_in` estimates the share of records in another data set.
 
-The hashes are those of `digests.RowHasher`.
+The hashes are those of `digests.RowHasher`. They are uniform, so the records with hashes up to any
+limit are a random sample, and both data sets sample the same records. For example, the sample has
+the limit 1000 and 100 records, 80 of which are unique. That of the other data set has the limit
+500:
+
+    unique hashes up to 500 here                            40
+    repeated records up to 500      (100 - 80) * 500 / 1000 = 10
+    of the 40, in the other sample                          30
+    estimated share                 30 / (40 + 10)          = 0.6
+
+A repeated record counts as not shared, because its equal may be another individual's.
 """
 
 from __future__ import annotations

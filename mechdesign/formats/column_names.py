@@ -1,4 +1,11 @@
-"""Names of columns: the check that a column exists, with a hint when it does not."""
+"""Names of columns: the check that a column exists, with a hint when it does not.
+
+`require_column` suggests the name that is most alike. If the header is one name with a delimiter in
+it, the file was read with the wrong one, and `separators` says so:
+
+    'rac' of age, race      did you mean 'race'?
+    'age' of "age;race"     its cells seem to be separated by semicolons
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
 """Gzip and zstd: recognising, reading and writing compressed files.
 
-The first bytes of a file tell its kind, whatever its name. `Decompressed` gives the content in
-pieces, and turns every fault of the library into one sentence about the file, also where the data
-end too soon.
+The first bytes of a file tell its kind, whatever its name (`compression_of`): ``1f 8b`` is gzip,
+``28 b5 2f fd`` is zstd. For an output its name decides (`compression_named`).
+
+`Decompressed` gives the content in pieces, and turns every fault of the library into one sentence
+about the file, also where the data end too soon. `compressed` writes. Closing it ends the data and
+leaves the target open (`LeftOpen`), and after a failure not even that end is written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,18 @@
 """Reading CSV files as batches of records.
 
 `csv_blocks` cuts the file into blocks of complete rows and finds where every cell begins and ends.
-A `CsvBatch` keeps the bytes and these places; texts are made only of the columns that are asked
-for. So a column that stays is copied as it was written, byte for byte.
+A `CsvBatch` keeps the bytes and these places; `column` and `texts` make texts only of the columns
+that are asked for. So a column that stays is copied as it was written, byte for byte. For example,
+a batch of two rows of the columns a and b:
+
+    text            1,x<LF>3,x<LF>
+    starts          [0, 4]              where the rows start
+    ends            [[1, 3], [5, 7]]    where the cells end
+    texts(1)        from ends[:, 0] + 1 = [2, 6] to ends[:, 1] = [3, 7]: "x", "x"
+    column("b")     the same, or the codes 0, 0 into ("x",) if `batches` was to encode b
+
+Every call of `batches` reads the file from its beginning. `where` reads it again to name the line
+of a record, unless the last block has it: a line number is needed only for an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,18 @@
 """A CSV file in blocks of complete rows, each as long as the header.
 
-A scanner in C finds the cells of as many complete rows as the text in memory has. What is left, the
-beginning of a row, goes before the next piece. A row with too many or too few cells, or bytes that
-are no text, end the reading with the number of the line.
+A scanner in C finds the cells of as many complete rows as the text in memory has (`_next`). What is
+left, the beginning of a row, goes before the next piece. A row with too many or too few cells, or
+bytes that are no text, end the reading with the number of the line. For example, behind the header
+``a,b`` the first piece ends within a row:
+
+    piece       1,22<LF>3,
+    block       starts [0], ends [[1, 4]], size 5, line 2, record 0
+    left over   3,
+    piece       4<LF>
+    block       text 3,4<LF>, starts [0], ends [[1, 3]], size 4, line 3, record 1
+
+Blank lines may end the file, and only the file. So the rows before them are given out, and the
+first one is remembered until further rows make it a fault (`_regular_rows`).
 """
 
 from __future__ import annotations

@@ -3,6 +3,16 @@
 No order, compression or file format changes the hash of a record, which is that of its cells
 (`_rowhash.c`). It has a key: without the key nobody can test a guess of a record.
 
+The hash of a record takes two steps: the keyed hashes of its cells are added modulo 2**64, where a
+missing cell adds 0, and the sum is mixed under a second key (`RowHasher.mixed`). So a second
+reading of one column costs no second hash of the others: the difference of its hashes is added to
+the sums (`RowHasher.readings`). With h the hash of a cell in the first reading and h' that in the
+second:
+
+    the record (1.0, 2024-01-31, missing)       hash = mix(h(1.0) + h("2024-01-31") + 0)
+    with the second cell read by its value      sum + (h' - h)("2024-01-31"), then mixed
+    without the second cell                     sum - h("2024-01-31"), then mixed
+
 There are two readings of a record. Earlier versions took a moment in time by its text, and a
 float32 by the double that it is exactly. Ledgers hold such hashes, so `RowHasher.records` must
 never change. The second reading takes a moment by its value (`moments`), and a float32 by its

@@ -1,8 +1,10 @@
 """The distinct combinations of cells in several columns, and numbers for them.
 
-The codes of all columns become one integer for each record, in mixed radix. The distinct integers
-number the combinations. Where the product of the sizes does not fit into 64 bits, whole rows are
-sorted in their place.
+The codes of all columns become one integer for each record, in mixed radix (`distinct_records`).
+The distinct integers number the combinations. They are found by counting where few are possible,
+otherwise by sorting (`distinct_numbers`). Where the product of the sizes does not fit into 64 bits,
+whole rows are sorted in their place. `Numbering` keeps the numbers of the combinations from one
+batch to the next.
 
 For example, the columns have the texts ("a", "b") and ("x", "y", "z"). With one more for a missing
 cell they have 3 and 4 possible cells. The record (b, x) has the codes 1 and 0, raised by one 2 and

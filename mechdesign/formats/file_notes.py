@@ -1,8 +1,18 @@
 """The notes (metadata) in a Parquet file and on its columns, kept true of an output.
 
-pandas' notes on the columns are kept true. Spark's are left out. Other notes may say anything of
-the records: they are left out, unless all columns are kept; then they stay, and the user gets their
-names.
+`metadata_of` makes the notes of an output from those of its source:
+
+- Arrow's own types are left out, because the sink writes them anew.
+- Spark's schema is left out, because Spark would trust it more than the file.
+- pandas' notes have an entry for each column, which goes, stays or is renewed with the column.
+- Other notes may say anything of the records. Where not all columns are kept, a sink leaves them
+  out (`column_notes_alone`, `plain_field`). Otherwise they stay, and the user gets their names
+  (`free_notes`).
+
+For example, a column of integers is replaced by one of labels:
+
+    before  {"name": "age", "field_name": "age", "pandas_type": "int64", "numpy_type": "int64"}
+    after   {"name": "age", "field_name": "age", "pandas_type": "unicode", "numpy_type": "object"}
 """
 
 from __future__ import annotations
@@ -104,6 +114,7 @@ def _pandas_notes(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
     Otherwise pandas would turn labels into integers, for example.
     """
     names = schema.names
+    # What becomes of every column of the source. One in neither set was left out.
     kept: set[str] = set()
     replacing: dict[str, WrittenColumn] = {}
     added: list[WrittenColumn] = []

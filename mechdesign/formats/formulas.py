@@ -1,4 +1,8 @@
-"""Cells that a spreadsheet would take for formulas, and their form as text."""
+"""Cells that a spreadsheet would take for formulas, and their form as text.
+
+The first character decides, except that numbers with a sign are no formulas: ``=1+2`` becomes
+``'=1+2`` and ``+49 30`` becomes ``'+49 30``, but ``-5`` and ``+1.5e3`` stay.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,14 @@
 """The bytes of an input, whatever holds it: a path, a URL, a pipe, standard input or a file object.
 
-`OpenedFile` makes every input readable by path, as often as needed. `GuardedInput` also hashes it
-and makes sure that it does not change while it is read. `RawInput` recognises a data file by its
-first bytes.
+The other two classes build on the first:
+
+- `OpenedFile` makes every input readable by path, as often as needed. A regular file is opened
+  where it is. What can be read only once, or has no path, is copied into a nameless file first.
+- `GuardedInput` also hashes it and makes sure that it does not change while it is read. It notes
+  device, inode, size and times of the file, then hashes the content. `check` compares them with
+  those at the end.
+- `RawInput` recognises a data file by its first bytes, whatever its name: ``50 41 52 31`` (PAR1)
+  is Parquet; ``1f 8b`` is gzip, whose content must be text; anything else is text or refused later.
 """
 
 from __future__ import annotations
@@ -155,6 +161,8 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
             self.size = status.st_size
             self.sha256 = self._hashed(progress)
             # The state before the hash: a change while the file was hashed counts, too.
+            # It is that of the open file, and `check` looks at the path: a file that was put in its
+            # place counts as well.
             self._stamp = _stamp(status)
             self.check()
 
@@ -167,7 +175,7 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
             done += len(block)
             if progress is not None:
                 progress(done, self.size)
-            # Another program may append to the file for ever. `check` then refuses it.
+            # Another program may append to the file for ever. `check` refuses it by its size.
             if done > self.size:
                 break
         return digest.hexdigest()

@@ -6,6 +6,10 @@ Every writer of CSV has a text of its own for a moment: ``2026-11-23 08:00:00+00
 moment is the seconds since 1970, the nanoseconds after them, and whether it has a zone (then the
 seconds are those of UTC). For example, ``1970-01-02 01:00:00.5+01:00`` is 86,400 seconds,
 500,000,000 nanoseconds, and a zone.
+
+`moments_of` takes the ticks of dates and timestamps as they are. Of texts, 64 spread over the
+column are matched with `PATTERN` first (`some_are_moments`). If one of them is a moment, all texts
+are matched, and the parts of those that fit are added up column by column (`_moments_in_texts`).
 """
 
 from __future__ import annotations
@@ -111,7 +115,10 @@ def probed_places(count: int) -> Integers:
 
 
 def some_are_moments(probe: Any) -> bool:
-    """Whether a moment is among the probed texts of a column; otherwise the column has none."""
+    """Whether a moment is among the probed texts of a column.
+
+    Otherwise the whole column is taken to have none.
+    """
     import pyarrow.compute
 
     # The stubs of pyarrow lack these functions.
@@ -144,7 +151,7 @@ def _moments_in_texts(texts: Any) -> Moments | None:
     try:
         days = integers_of(day.cast(pa.date32()).cast(pa.int32()))
     except pa.ArrowInvalid:
-        # The 31st of February: these texts are no dates.
+        # The 31st of February: then all texts of the column count as texts.
         return None
     offsets, zoned = _zones(zone)
     values = np.zeros(len(places), MOMENT)

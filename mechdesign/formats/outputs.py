@@ -1,7 +1,12 @@
 """The columns of an output: those of the source that are kept, and those that are written anew.
 
 A job says once what its output consists of, as a list of these. Each sink then writes it in its own
-way: a CSV by exchanging cells, Parquet by assembling columns.
+way: a CSV by exchanging cells, Parquet by assembling columns. For example, a source has the columns
+a, b and c. Its b is replaced, c is left out, and a column p is new:
+
+    outputs     KeptColumn(0), WrittenColumn("b", replaces=1), WrittenColumn("p")
+    written     [array for b, array for p]          of every batch, in the order of the outputs
+    output      a, b, p
 """
 
 from __future__ import annotations

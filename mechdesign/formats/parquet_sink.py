@@ -3,10 +3,18 @@
 A copy keeps the types, nulls, metadata, compression and row groups of its source. Encodings,
 statistics and the order that rows were sorted in are left to the writer.
 
+`ParquetSink.write` puts the kept and the written columns of a batch together, and lets them wait in
+memory (`_put`). Where the source ends a row group, or the waiting batches are too large, they
+become a row group of the output (`_flush`). The first columns decide the types, so the file is
+begun with them (`_begun`).
+
 Columns of repeated text travel as codes into a dictionary, which the writer puts into the file as
 it is. The dictionary of a source has its values in the order of the source, and may have values of
 records that are left out. So every row group gets dictionaries of its own
 (`released_dictionary`): the values that its records have, in the order of these records.
+
+    source      codes 2, 0, 2   into ("b", "a", "c")
+    output      codes 0, 1, 0   into ("c", "b")
 """
 
 from __future__ import annotations
@@ -101,6 +109,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
 
     def __exit__(self, *raised: object) -> None:
         if raised[0] is not None:
+            # Closing the writer below would otherwise end the half file as if it were whole.
             self._target.abandoned = True
             self._pending.clear()
         self.close()

@@ -1,8 +1,14 @@
 """The text of a file as UTF-8, whatever its encoding and compression.
 
-A byte-order mark decides the encoding, if there is one. UTF-8 is passed on as it is; anything else
-is decoded and encoded again piece by piece. Binary files are refused by their first bytes, because
-they would be read as text.
+The user names the encoding, which is UTF-8 otherwise. A byte-order mark is taken off the text, and
+gives the byte order of UTF-16 and UTF-32. UTF-8 is passed on as it is. Anything else is decoded
+and encoded again piece by piece (`_Recoded`), where half of a character at the end of a piece waits
+for the next one. Under UTF-8, binary files and UTF-16 are refused by their first bytes.
+
+For example, with the encoding utf-16 the bytes of "é," are read like this:
+
+    file    ff fe e9 00 2c 00       (mark; little-endian from here on)
+    read    c3 a9 2c
 """
 
 from __future__ import annotations

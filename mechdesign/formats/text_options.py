@@ -1,4 +1,9 @@
-"""The format of CSV text: delimiter, quote and encoding."""
+"""The format of CSV text: delimiter, quote and encoding.
+
+`TextOptions` refuses what the splitter could not read right. Delimiter and quote are single bytes
+for it, so ``;`` and a tab are possible, but not ``§``, ``||`` or a letter. An encoding must be one
+of text that gives the characters of `_SAMPLE` back: ``cp1252`` is possible, ``hex`` is not.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,14 @@
 """Writing a Parquet source as CSV text.
 
-Every column is cast to text as a whole, by the same rules by which the cells of Parquet become
-symbols. A null becomes an empty cell. Columns of lists or structures have no text, and are refused
-before anything is written.
+Every column is made text as a whole (`_cells`), by the rules by which the cells of Parquet become
+symbols (`cells`). A null becomes an empty cell. If asked, formulas get an apostrophe before them.
+Then the cells that need quotes get them. `write` joins the columns to lines, here of three columns
+with `escape`:
+
+    Parquet     1.0     null    =A1,A2
+    CSV         1.0,,"'=A1,A2"
+
+Columns of lists or structures have no text, and are refused before anything is written.
 """
 
 from __future__ import annotations
@@ -84,6 +90,7 @@ class TextSink(TextStream):
         if cells is None:
             cells = encode(column, "").expanded()
         cells = cells.fill_null("")
+        # Before the quotes: a spreadsheet sees the cell without them.
         if self._escape:
             cells = _escaped(cells)
         if pc.any(pc.match_substring(cells, "\0")).as_py():

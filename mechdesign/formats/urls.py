@@ -1,7 +1,18 @@
 """Files at URLs that fsspec can reach: they are read through a copy, and published whole.
 
-``file://`` and ``local://`` are plain paths. A copy can be read again and cannot change meanwhile.
-Output appears when the store commits it, all or nothing.
+``file://`` and ``local://`` URLs are plain paths (`local`); every other URL is a `Remote`:
+
+    file:///data/a.csv      the path /data/a.csv
+    memory://a.csv          a `Remote`
+    memory:///a.csv         the same file, so `place_of` gives one text for both
+
+*Reading.* `Remote.blocks` asks the store for the state of the file (its size, and mostly
+a time or a version), gives its bytes, and asks again: another state is a refusal. The reader copies
+the blocks to disk (`inputs.OpenedFile`). The copy can be read again and cannot change meanwhile.
+
+*Writing.* `Remote.check_free` refuses a target before any work. The output is made on disk, and
+`Remote.publish` uploads it in a transaction of fsspec. The file appears when the store commits it,
+all or nothing; its size is then compared with what was sent.
 """
 
 from __future__ import annotations
@@ -72,7 +83,10 @@ def place_of(path: PathLike) -> str:
 
 
 class Remote:
-    """A file at a URL."""
+    """A file at a URL.
+
+    Its `place` is one text for every spelling of the URL that fsspec takes for the same file.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
