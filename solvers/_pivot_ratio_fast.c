@@ -19,12 +19,16 @@
  * loop of their own (`pivot_leaving_row`).
  *
  * Codes in rates. Positive doubles have the order of their bits. So the lowest bits of a rate give
- * way to the code of what leaves, and the maximum of the rates carries the code along. The loops
- * then have no branches, and a rate errs by a few units in the last place.
+ * way to the code of what leaves (`_pivot.h`), and the maximum of the rates carries the code along.
+ * For example, with codes of six bits (`code_mask` is 63) the bits of the rate 1 end in 000101 if
+ * code 5 sets it, row 1 at its lower bound where k = 3. The loops then have no branches, and a rate
+ * errs by at most `code_mask` units in the last place.
  *
  * Zeros. At a degenerate vertex some quantities are zero, and stop at once every column that
- * shrinks them. Among them the push decides: their slopes in t take the place of q. Such rates are
- * multiplied by AT_ONCE, which puts them above all others.
+ * shrinks them. Among them the push of `_pivot.h` decides: every bound is moved outwards by t times
+ * a fixed number, with an infinitely small t, so a zero quantity is in truth t times its slope. Its
+ * slope takes the place of q in the rate. Such rates are multiplied by AT_ONCE, which puts them
+ * above all others.
  */
 
 #include "_pivot.h"

@@ -1,9 +1,20 @@
 """Interior point method for `Assignment` problems (Mehrotra 1992), made for their structure.
 
-Let B hold the distinct rows of the polytope and a row of ones, and let T make the one-sided rows
-T B q(., y) from them. The iterates have slacks w and multipliers lambda of these rows, prices u of
-the sums of the masses, f of the masses of the columns (where they are kept), and reduced costs z.
-At an optimum
+The problem (`solvers.assignment`) is to
+
+    minimise  sum_xy c(x, y) q(x, y)   over q >= 0 with  sum_y q(x, y) = p_x,
+
+where every column q(., y) is a multiple of a member of a polytope. Its bounds, written for any
+multiple, are one-sided rows T B q(., y) >= 0. B holds the distinct rows of the polytope and a row
+of ones, which gives the mass of the column. Each row of T is one bound. For example, the polytope
+v_0 <= 3/4, v_1 <= 3/4 has, up to the order of the rows,
+
+    B = ((1, 0), (0, 1), (1, 1)),   T = ((-1, 0, 3/4), (0, -1, 3/4)).
+
+A row that is bounded on both sides is twice in T, but only once in B.
+
+The iterates have slacks w and multipliers lambda of the one-sided rows, prices u of the sums of the
+masses, f of the masses of the columns (where they are kept), and reduced costs z. At an optimum
 
     sum_y q(x, y) = p_x,   T B q(., y) = w_y,   c(x, y) - (B' T' lambda_y)_x - f_y - u_x = z(x, y),
 
@@ -26,9 +37,10 @@ those of the columns follow one by one (`_NewtonSystem`). Only pairs (x, y) that
 variables: with w of them in a column and k rows of B a step takes n (w^2 k + w k^2) + n^3 / 3
 operations, where a general method would treat all n m rows at once.
 
-In the example of `solvers.assignment` the share of each mass in its own column is 0.591 after one
-step, and then 0.734, 0.7484, 0.74984; 3/4 is optimal. The bounds of the multipliers are 0.042,
-0.190, 0.2439 and 0.24939 on their way to 1/4.
+With this polytope, p = (1/2, 1/2), and a cost of 1 outside of a mass's own column (the example of
+`solvers.assignment`), the share of each mass in its own column is 0.591 after one step, and then
+0.734, 0.7484, 0.74984; 3/4 is optimal. The bounds of the multipliers are 0.042, 0.190, 0.2439 and
+0.24939 on their way to 1/4.
 """
 
 from __future__ import annotations
