@@ -2,11 +2,17 @@
 
     minimise  sum over x, y of P(x) W(y|x) d(x, y)
 
-over the channels W with one output for every symbol whose posteriors lie in the polytope of the
-notion, W(x|x) >= stay(x), W(y|x) = 0 for forbidden pairs, and, on request, P(y) = P(x = y)
-(docs/how-to/least-cost.md, 'The program'). For example, let P(x) = (1/2, 1/2), let every wrong
-symbol cost 1, and let the notion ask that no posterior exceeds 3/4. Then the optimum is W = ((3/4,
-1/4), (1/4, 3/4)), of cost 1/4.
+over the channels W that have one output y for every symbol (docs/how-to/least-cost.md, 'The
+program'), where
+
+- every posterior P(x|y) lies in the polytope of the notion;
+- W(x|x) >= stay(x), and W(y|x) = 0 for forbidden pairs (`ChannelLimits`);
+- on request, outputs are as frequent as the symbols of the same name, P(y) = P(x = y).
+
+For example, let P(x) = (1/2, 1/2), let every wrong symbol cost 1, and let the notion ask that no
+entry of a posterior exceeds 3/4. Then the optimum is W = ((3/4, 1/4), (1/4, 3/4)), of cost 1/4.
+
+How it is solved:
 
 1. `problem` is the program for a polytope that is smaller by a margin, so that integers near the
    solution are private, too. `solve` has its solution. The bound that comes with it is computed
