@@ -19,7 +19,9 @@ masses, f of the masses of the columns (where they are kept), and reduced costs 
     sum_y q(x, y) = p_x,   T B q(., y) = w_y,   c(x, y) - (B' T' lambda_y)_x - f_y - u_x = z(x, y),
 
 and q z = 0, w lambda = 0. Interior iterates have positive products instead; on the central path
-they are mu times fixed natural sizes (p_x p_y for a pair), and mu goes to 0. A step (`InteriorPoint._step`):
+they are mu times fixed natural sizes (p_x p_y for a pair), and mu goes to 0.
+
+A step (`InteriorPoint._step`):
 
 1. The predictor is Newton's direction towards products of 0. How far it can go shows how much of
    the gap is easy to remove.
@@ -27,15 +29,18 @@ they are mu times fixed natural sizes (p_x p_y for a pair), and mu goes to 0. A 
    predictor went, and makes up for what is not linear.
 3. Primal and dual variables go `STEP` of the way to the boundary, at most.
 
-Newton's equations couple the columns only through the n sums. With D_y = q(., y) / z(., y), and V_y
-the slacks over their multipliers, column y has the inverse Hessian
+Both directions solve Newton's equations with the same matrix (`_NewtonSystem`), which couples the
+columns only through the n sums. If the prices change by du, column y changes by N_y du and a constant. With the
+diagonal matrices D_y of q(., y) / z(., y), and V_y of w_y / lambda_y,
 
-    N_y = D_y - D_y B' T' (V_y + T B D_y B' T')^-1 T B D_y,
+    N_y = D_y - D_y B' T' (V_y + T B D_y B' T')^-1 T B D_y.
 
-so that one n x n matrix, the sum of all N_y, is factorised (`_Barrier`), and gives the change of u;
-those of the columns follow one by one (`_NewtonSystem`). Only pairs (x, y) that are allowed are
-variables: with w of them in a column and k rows of B a step takes n (w^2 k + w k^2) + n^3 / 3
-operations. A general method would treat the m one-sided rows of all n columns at once.
+The changes of all columns together must make the sums p_x. This is one n x n system for du, whose
+matrix is the sum of all N_y. `_Barrier` factorises it. Then the columns follow one by one.
+
+Only pairs (x, y) that are allowed are variables: with w of them in a column and k rows of B a step
+takes n (w^2 k + w k^2) + n^3 / 3 operations. A general method would treat the m one-sided rows of
+all n columns at once.
 
 With this polytope, p = (1/2, 1/2), and a cost of 1 outside of a mass's own column (the example of
 `solvers.assignment`), the share of each mass in its own column is 0.591 after one step, and then
