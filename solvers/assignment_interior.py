@@ -30,8 +30,8 @@ A step (`InteriorPoint._step`):
 3. Primal and dual variables go `STEP` of the way to the boundary, at most.
 
 Both directions solve Newton's equations with the same matrix (`_NewtonSystem`), which couples the
-columns only through the n sums. If the prices change by du, column y changes by N_y du and a constant. With the
-diagonal matrices D_y of q(., y) / z(., y), and V_y of w_y / lambda_y,
+columns only through the n sums. If the prices change by du, column y changes by N_y du and a
+constant. With the diagonal matrices D_y of q(., y) / z(., y), and V_y of w_y / lambda_y,
 
     N_y = D_y - D_y B' T' (V_y + T B D_y B' T')^-1 T B D_y.
 
