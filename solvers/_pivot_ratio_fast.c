@@ -5,14 +5,15 @@
  * The set is {v >= 0, sum v = 1, lower <= A v <= upper}, and the letters are those of `_pivot.h`. A
  * basis is a support T of k columns and k - 1 tight rows R. These rows and sum v = 1 are k
  * equations for the k entries of the vertex, and H is the inverse of their matrix. The basic
- * quantities are these entries, and what every other row is away from its lower and from its upper bound. For
- * example, T = {0, 1} and the tight row v_0 - v_1 <= 0 have the vertex (1/2, 1/2, 0). If column 2
- * enters with the value x, both entries shrink to 1/2 - x / 2.
+ * quantities are these entries, and what every other row is away from its lower and from its
+ * upper bound. For example, T = {0, 1} and the tight row v_0 - v_1 <= 0 have the vertex
+ * (1/2, 1/2, 0). If column 2 enters with the value x, both entries shrink to 1/2 - x / 2.
  *
  * Let a column enter with the value x. Each basic quantity q > 0 changes linearly, to q - s x. The
  * first one at zero leaves the basis: the one of least step q / s, or of largest rate s / q. Rates
  * need no special case, for what does not shrink has none above zero. For example, quantities of
- * 0.2 and 0.5 that shrink at the speeds 0.1 and 0.5 have the rates 0.5 and 1: the second one leaves.
+ * 0.2 and 0.5 that shrink at the speeds 0.1 and 0.5 have the rates 0.5 and 1: the second one
+ * leaves.
  *
  * Steps. (1) `pivot_ratio_fast` goes from quantity to quantity (`stop_by_entry`, `stop_by_row`).
  * (2) A sum of rows gives the speeds of one quantity for all columns (`pivot_combine`). (3) Its
