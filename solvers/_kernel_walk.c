@@ -1,9 +1,15 @@
 /* Local search from vertex to vertex: all neighbours of a vertex are priced, and the cheapest is
  * next.
  *
+ * The function is f(v) = sum_j [phi(v_j) - y_j v_j] of `_tree.h`, on the polytope of the program's
+ * rows. A vertex is a basis of the program (`_program.h`): every variable outside of the basis, a
+ * nonbasic one, stands at one of its ends, and the rows give the values of the basic ones. The
+ * neighbours of a vertex are reached along its edges, on each of which one nonbasic variable moves.
+ *
  * Successive linearisation (`_tree_descent.c`) ends at a vertex from which no step leads downhill
  * at first. Its neighbours may be cheaper all the same, for between two vertices a concave
- * function rises first.
+ * function may rise first and then fall. For example, with n = 2 and no prices, -x log x - (1 - x)
+ * log(1 - x) rises from x = 0.1 and is 0.325 there, but at the other vertex, x = 0.95, it is 0.199.
  *
  * Each round of `walk`: (1) every nonbasic variable moves from its end until a basic one reaches
  * an end, or it reaches its own other end (`longest_step`); (2) f is evaluated at the vertex

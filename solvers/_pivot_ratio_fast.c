@@ -2,14 +2,18 @@
  * whose first and second candidate are clearly apart are decided here; the others are left to
  * `pivot_ratio_exact`.
  *
- * The letters are those of `_pivot.h`: a basis is a support T of k columns and k - 1 tight rows R,
- * and H is the inverse of its matrix. Its basic quantities are the k entries of the vertex, and
- * what every other row is away from its lower and from its upper bound.
+ * The set is {v >= 0, sum v = 1, lower <= A v <= upper}, and the letters are those of `_pivot.h`. A
+ * basis is a support T of k columns and k - 1 tight rows R. These rows and sum v = 1 are k
+ * equations for the k entries of the vertex, and H is the inverse of their matrix. The basic
+ * quantities are these entries, and what every other row is away from its lower and from its
+ * upper bound. For example, T = {0, 1} and the tight row v_0 - v_1 <= 0 have the vertex
+ * (1/2, 1/2, 0). If column 2 enters with the value x, both entries shrink to 1/2 - x / 2.
  *
- * Let a column enter with the value x. Each quantity q > 0 changes linearly, to q - s x. The first
- * one at zero leaves the basis: the one of least step q / s, or of largest rate s / q. Rates need
- * no special case, for what does not shrink has none above zero. For example, quantities of 0.2
- * and 0.5 that shrink at the speeds 0.1 and 0.5 have the rates 0.5 and 1: the second one leaves.
+ * Let a column enter with the value x. Each basic quantity q > 0 changes linearly, to q - s x. The
+ * first one at zero leaves the basis: the one of least step q / s, or of largest rate s / q. Rates
+ * need no special case, for what does not shrink has none above zero. For example, quantities of
+ * 0.2 and 0.5 that shrink at the speeds 0.1 and 0.5 have the rates 0.5 and 1: the second one
+ * leaves.
  *
  * Steps. (1) `pivot_ratio_fast` goes from quantity to quantity (`stop_by_entry`, `stop_by_row`).
  * (2) A sum of rows gives the speeds of one quantity for all columns (`pivot_combine`). (3) Its
@@ -19,12 +23,16 @@
  * loop of their own (`pivot_leaving_row`).
  *
  * Codes in rates. Positive doubles have the order of their bits. So the lowest bits of a rate give
- * way to the code of what leaves, and the maximum of the rates carries the code along. The loops
- * then have no branches, and a rate errs by a few units in the last place.
+ * way to the code of what leaves (`_pivot.h`), and the maximum of the rates carries the code along.
+ * For example, with codes of six bits (`code_mask` is 63) the bits of the rate 1 end in 000101 if
+ * code 5 sets it, row 1 at its lower bound where k = 3. The loops then have no branches, and a rate
+ * errs by at most `code_mask` units in the last place.
  *
  * Zeros. At a degenerate vertex some quantities are zero, and stop at once every column that
- * shrinks them. Among them the push decides: their slopes in t take the place of q. Such rates are
- * multiplied by AT_ONCE, which puts them above all others.
+ * shrinks them. Among them the push of `_pivot.h` decides: every bound is moved outwards by t times
+ * a fixed number, with an infinitely small t, so a zero quantity is in truth t times its slope. Its
+ * slope takes the place of q in the rate. Such rates are multiplied by AT_ONCE, which puts them
+ * above all others.
  */
 
 #include "_pivot.h"

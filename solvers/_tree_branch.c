@@ -1,6 +1,10 @@
 /* One step of branch and bound: bounding a node by its chords, tightening its box, and splitting
  * it; and the first nodes of a tree.
  *
+ * The problem (`_tree.h`): the least f(v) = sum_j [phi(v_j) - y_j v_j], phi(x) = -x log x, over the
+ * probability vectors v that satisfy some linear rows. The prices y are fixed. Points of a cost
+ * above the *cutoff* are of no interest, so a box whose bound exceeds it is dropped.
+ *
  * `process_node` takes a node, a box [l, u] of the coordinates, through these steps:
  *
  *     1. `open_node`    makes the box the one at hand, with its parent's rows and basis.
@@ -8,15 +12,17 @@
  *                       (`bound_box`), shrinks the box by reduced costs (`tighten_by_cost`), and
  *                       repeats this as long as the box shrinks enough. A node whose bound exceeds
  *                       the cutoff ends here.
- *     3. `split_node`   cuts the coordinate whose chord errs most at the program's point v. If f(v)
- *                       is within `leaf` of the bound there is nothing to gain: the node is closed,
- *                       and its bound goes into `search->closed`.
+ *     3. `split_node`   cuts the coordinate whose chord errs most at v, the point where the sum of
+ *                       the chords is least. If f(v) is within `search->leaf` of the bound there is
+ *                       nothing to gain: the node is closed, and its bound goes into
+ *                       `search->closed`.
  *     4. `descend`      starts a local search from v, whose end may lower the cutoff.
  *
  * The bound. A term phi(x) - y_j x is concave, so on [l_j, u_j] it lies above its chord. For
  * example, on [0, 1/2] the chord of phi(x) = -x log x is x log 2: exact at both ends, and 0.173
- * where phi(1/4) is 0.347. The sum of the chords is linear (`set_chords`), and the Lagrangian of
- * its program is the bound of the node.
+ * where phi(1/4) is 0.347. The sum of the chords is linear (`set_chords`), so its least value over
+ * the box and the rows is a linear program. The bound of the node is the Lagrangian of this
+ * program. It is valid for any multipliers, however well the program was solved.
  *
  * The split. `split_in_two` makes the children [l_k, c] and [c, u_k]. At sparse points, where a
  * cut of one coordinate from zero only moves what it forbids to the next one, `split_by_first`

@@ -1,6 +1,11 @@
 """Methods for `Assignment` problems: the simplex method, or an interior point method and then it.
 
-The variables are the pairs (x, y): what of the mass x goes to column y. `assign` chooses:
+The problem (`solvers.assignment`) is the linear program
+
+    minimise  sum_xy c(x, y) q(x, y)   over q >= 0 with  sum_y q(x, y) = p_x,
+
+where every column q(., y) is a multiple of a member of a polytope. So n masses have n^2 variables,
+the *pairs* (x, y): what of the mass p_x goes to column y. `assign` chooses the method:
 
 1. Up to `SMALL` pairs the simplex method finds an optimal vertex at once (`assignment_simplex`).
 2. Beyond, the interior point method shows which pairs matter (`_PairGeneration`). Up to `DENSE`
@@ -11,8 +16,9 @@ The variables are the pairs (x, y): what of the mass x goes to column y. `assign
 3. The simplex method finds a vertex among the pairs to which the last solution gives mass. It has
    fewer positive entries, and no error of an interior point.
 
-For example, 1,000 masses have 1,000,000 pairs; the first solve has some 40,000 of them and ends at
-a gap of a tenth of the spread, for only its multipliers are used.
+For example, 1,000 masses have 1,000,000 pairs. The first solve has some 40,000 of them. It ends at
+a gap of a tenth of the spread (the cost of the trivial solution, `Assignment.spread`), because only
+its multipliers are used.
 """
 
 from __future__ import annotations

@@ -1,14 +1,27 @@
 """Interior point method for `Assignment` problems (Mehrotra 1992), made for their structure.
 
-Let B hold the distinct rows of the polytope and a row of ones, and let T make the one-sided rows
-T B q(., y) from them. The iterates have slacks w and multipliers lambda of these rows, prices u of
-the sums of the masses, f of the masses of the columns (where they are kept), and reduced costs z.
-At an optimum
+The problem (`solvers.assignment`) is to
+
+    minimise  sum_xy c(x, y) q(x, y)   over q >= 0 with  sum_y q(x, y) = p_x,
+
+where every column q(., y) is a multiple of a member of a polytope. Its bounds, written for any
+multiple, are one-sided rows T B q(., y) >= 0. B holds the distinct rows of the polytope and a row
+of ones, which gives the mass of the column. Each row of T is one bound. For example, the polytope
+v_0 <= 3/4, v_1 <= 3/4 has, up to the order of the rows,
+
+    B = ((1, 0), (0, 1), (1, 1)),   T = ((-1, 0, 3/4), (0, -1, 3/4)).
+
+A row that is bounded on both sides is twice in T, but only once in B.
+
+The iterates have slacks w and multipliers lambda of the one-sided rows, prices u of the sums of the
+masses, f of the masses of the columns (where they are kept), and reduced costs z. At an optimum
 
     sum_y q(x, y) = p_x,   T B q(., y) = w_y,   c(x, y) - (B' T' lambda_y)_x - f_y - u_x = z(x, y),
 
 and q z = 0, w lambda = 0. Interior iterates have positive products instead; on the central path
-they are mu times fixed natural sizes, and mu goes to 0. A step (`InteriorPoint._step`):
+they are mu times fixed natural sizes (p_x p_y for a pair), and mu goes to 0.
+
+A step (`InteriorPoint._step`):
 
 1. The predictor is Newton's direction towards products of 0. How far it can go shows how much of
    the gap is easy to remove.
@@ -16,19 +29,23 @@ they are mu times fixed natural sizes, and mu goes to 0. A step (`InteriorPoint.
    predictor went, and makes up for what is not linear.
 3. Primal and dual variables go `STEP` of the way to the boundary, at most.
 
-Newton's equations couple the columns only through the n sums. With D_y = q(., y) / z(., y), and V_y
-the slacks over their multipliers, column y has the inverse Hessian
+Both directions solve Newton's equations with the same matrix (`_NewtonSystem`), which couples the
+columns only through the n sums. If the prices change by du, column y changes by N_y du and a
+constant. With the diagonal matrices D_y of q(., y) / z(., y), and V_y of w_y / lambda_y,
 
-    N_y = D_y - D_y B' T' (V_y + T B D_y B' T')^-1 T B D_y,
+    N_y = D_y - D_y B' T' (V_y + T B D_y B' T')^-1 T B D_y.
 
-so that one n x n matrix, the sum of all N_y, is factorised (`_Barrier`), and gives the change of u;
-those of the columns follow one by one (`_NewtonSystem`). Only pairs (x, y) that are allowed are
-variables: with w of them in a column and k rows of B a step takes n (w^2 k + w k^2) + n^3 / 3
-operations, where a general method would treat all n m rows at once.
+The changes of all columns together must make the sums p_x. This is one n x n system for du, whose
+matrix is the sum of all N_y. `_Barrier` factorises it. Then the columns follow one by one.
 
-In the example of `solvers.assignment` the share of each mass in its own column is 0.591 after one
-step, and then 0.734, 0.7484, 0.74984; 3/4 is optimal. The bounds of the multipliers are 0.042,
-0.190, 0.2439 and 0.24939 on their way to 1/4.
+Only pairs (x, y) that are allowed are variables: with w of them in a column and k rows of B a step
+takes n (w^2 k + w k^2) + n^3 / 3 operations. A general method would treat the m one-sided rows of
+all n columns at once.
+
+With this polytope, p = (1/2, 1/2), and a cost of 1 outside of a mass's own column (the example of
+`solvers.assignment`), the share of each mass in its own column is 0.591 after one step, and then
+0.734, 0.7484, 0.74984; 3/4 is optimal. The bounds of the multipliers are 0.042, 0.190, 0.2439 and
+0.24939 on their way to 1/4.
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
 """The polygon of a polytope whose rows see a point v of the simplex through two numbers only.
 
+It is made for pricing (`solvers.plane`): among the v of the polytope one is wanted that costs least
+at given prices. The best points found become columns of a master program, and a lower bound of the
+cost of all points is proven. On a polygon only few kinds of mixtures can be best.
+
 Symbol x is a point of the plane, and v stands for the mixture of these points with weights v. Every
 row of the polytope is an affine function of the mixture, so it is a half-plane, and all rows
 together are a polygon. A *line* here is an affine function of the plane, given by its values at the
@@ -13,12 +17,14 @@ line (-3/2, 3/2, -3/2, -1/2). Half of the second symbol and half of the third ar
 
 1. Two rows that span the others are the coordinates of the symbols (`_leading_rows`).
 2. Every row is written as offset + slope.z at the points z, up to an error (`line.affine_fit`).
-3. Every finite end of a row becomes a line (`_lines`): an inner one, moved inwards by that error,
-   for columns, and an outer one, moved outwards, for the bound.
+3. Every finite end of a row becomes a line (`_lines`), for two polytopes. The inner lines are those
+   of the polytope, moved inwards by that error, so mixtures within them are surely members and may
+   become columns. The outer lines are those of its relaxation, moved outwards, so no member lies
+   beyond them. The bound is for all mixtures within the outer lines.
 4. Pairs of outer lines that meet within the polygon are its corners (`_corners`).
 
-Wherever doubles could not tell a corner or a weight sharply, there is no polygon, and branch and
-bound prices instead.
+Wherever doubles could not tell a corner or a weight sharply, `polygon_of` returns None, and branch
+and bound does the pricing instead.
 """
 
 from __future__ import annotations

@@ -1,10 +1,21 @@
-"""Which rare sensitive values a promise takes together, as one value, by what a slice shows.
+"""Which rare sensitive values a promise takes together, as one value.
 
-A rare value has wide intervals, which limit what every channel may keep
-(docs/explanation/population.md, Proposition 6). Values that are promised together are one value of
-S with the sum of their records: 200, 30, 12 and 5 expected records with `rare` 20 become the groups
-200, 30 and 12 + 5, and as these are fewer than 20, at last 200 and 30 + 12 + 5. All that is used of
-the records is the slice.
+The frequency of a rare value is known only within a wide confidence interval, and this limits what
+every channel may keep (docs/explanation/population.md, Proposition 6). Values that are promised
+together are one value of S with the sum of their records.
+
+The groups are chosen on the *slice*, a random part of the records that is set aside for such
+choices (`box_design`). The intervals come from the other records, and hold whatever was chosen.
+`expected` is what the slice suggests for these others: how many records each value will have.
+
+There are two ways to choose, and in both the rarest values join first:
+
+- `together_of` joins all values with fewer than `rare` records. Of 200, 30, 12 and 5 with `rare` 20
+  these are 12 and 5. Their sum, 17, is still below 20, so 30 joins them: 200 and 30 + 12 + 5.
+- `nested_groups` lists all groupings from the finest to two groups, for a caller that tries them in
+  turn (`box_plan`).
+
+A group is a tuple of positions in `expected`. In the example the result is ((0,), (1, 2, 3)).
 """
 
 from __future__ import annotations
@@ -21,7 +32,7 @@ from mechdesign.tables.variable import Variable
 def together_of(
     expected: NDArray[np.float64], rare: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Sensitive values that are promised together: those with fewer than `rare` expected records.
+    """The groups where values with fewer than `rare` expected records are promised together.
 
     Where they are still too few together, the rarest other value joins them. Values that the slice
     does not have at all always count as rare. All others are groups of their own.
@@ -43,8 +54,8 @@ def together_of(
 def nested_groups(
     expected: NDArray[np.float64],
 ) -> list[tuple[tuple[int, ...], ...]]:
-    """Groupings of sensitive values: first that of `together_of` without a number of records, then
-    the next rarest value joins, until two groups are left.
+    """Groupings of sensitive values from the finest on: in each the next rarest value joins, until
+    two groups are left.
 
     Of 200, 30, 12 and 5 expected records these are all four apart; then 12 + 5; then 30 + 12 + 5.
     """

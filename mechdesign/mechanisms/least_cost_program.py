@@ -2,20 +2,32 @@
 
     minimise  sum over x, y of P(x) W(y|x) d(x, y)
 
-over the channels W with one output for every symbol whose posteriors lie in the polytope of the
-notion, W(x|x) >= stay(x), W(y|x) = 0 for forbidden pairs, and, on request, P(y) = P(x = y)
-(docs/how-to/least-cost.md, 'The program').
+over the channels W that have one output y for every symbol (docs/how-to/least-cost.md, 'The
+program'), where
+
+- every posterior P(x|y) lies in the polytope of the notion;
+- W(x|x) >= stay(x), and W(y|x) = 0 for forbidden pairs (`ChannelLimits`);
+- on request, outputs are as frequent as the symbols of the same name, P(y) = P(x = y).
+
+For example, let P(x) = (1/2, 1/2), let every wrong symbol cost 1, and let the notion ask that no
+entry of a posterior exceeds 3/4. Then the optimum is W = ((3/4, 1/4), (1/4, 3/4)), of cost 1/4.
+
+How it is solved:
 
 1. `problem` is the program for a polytope that is smaller by a margin, so that integers near the
-   solution are private, too. `solve` has its solution, with a bound for the polytope itself.
+   solution are private, too. `solve` has its solution. The bound that comes with it is computed
+   without the margin, so no private channel that keeps the limits costs less.
 2. The solution is rounded in several ways (`least_cost_rounding`), and the first channel that
    passes the exact audit is the answer (`verified_channel`).
 3. If none passes, the margin grows, from 1e-12 to 1e-6. Then the *reach* shrinks, from 20 nats:
-   larger budgets are reduced to it, because the zeros of a solver are wrong by more than
-   exp(-budget) of a large budget.
+   larger budgets are reduced to it. A budget of 30 nats asks for lifts of at least exp(-30), about
+   1e-13. A solver whose zeros err by 1e-9 cannot tell these from 0, but it can tell exp(-20), which
+   is 2e-9.
 
-The program is over classes of symbols where neither the notion, nor the costs, nor the limits tell
-their members apart.
+Three things change the program. It is over classes of symbols where neither the notion, nor the
+costs, nor the limits tell their members apart. Where the notion must hold for a confidence set of
+tables (`PopulationRules`), the rows of the polytope are too many to list, and `assign_uncertain`
+finds those that matter. Costs or constraints that are functions of W go to cvxpy (`convex`).
 
 Invariant: whatever reach and margin were used, the bound holds for the budgets as they are.
 """

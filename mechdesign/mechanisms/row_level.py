@@ -1,5 +1,10 @@
 """The nodes of one level of a row channel while its tree grows, and the flat table they become.
 
+A row channel releases the columns of a row one after the other, each at one *level* of a tree
+(`core.row_tree`). A node stands for what has been released so far, its *prefix*. It has a small
+channel from the symbols of its level's column (the inputs) to outputs. Each pair of a node and one
+of its outputs is a *slot*, which leads to a node of the next level.
+
 A tree grows with the heaviest prefix first, so neither the order nor the number of the nodes of a
 level is known before its end. `GrowingLevel` therefore collects them as they come. `row_growth`
 makes one for each level and calls
@@ -12,6 +17,13 @@ makes one for each level and calls
 In the finished table constant nodes come after all others. Until the number of the others is
 settled, the k-th constant node has the number `END` - 1 - k, that is -2, -3, ..; `settled` gives
 its final one. For example, with three other nodes on the level, -2 becomes 3 and -3 becomes 4.
+
+A level with one node, of two inputs and two outputs, grows in these calls ::
+
+    level.add_node([0, 1], [0, 1], channel)    # (0, 0): node 0, whose slots are 0 and 1
+    level.children[0] = 0                      # output 0 leads to node 0 of the next level,
+    level.children[1] = -2                     # output 1 to the first constant node there
+    level.table(size=2, nodes_below=1)         # slot_children is (0, 1)
 """
 
 from __future__ import annotations
@@ -72,7 +84,7 @@ class GrowingLevel:
         return number, first_slot
 
     def add_constant(self, output: int, child: int) -> int:
-        """The number so far of the constant node with this output and this node below.
+        """The number, until it is settled, of the constant node with this output and child.
 
         Nothing below a constant node depends on the row, so all prefixes that end alike share it.
         """

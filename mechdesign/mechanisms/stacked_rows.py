@@ -1,8 +1,12 @@
 """The rows that a promise about several tables puts on a posterior, and the polytope that they are.
 
-There are several tables where several secrets are protected, or after earlier releases: one for
-each direction u of the outputs of these (`auditing.demands`). Given u, an output with posterior v
-has the lift (L_s v) / (C v), with
+There are several tables in two cases (`auditing.demands`). Where several secrets are protected,
+there is one for each of them. Where the same record was released before, by channels W1, .., Wk
+with the outputs y1, .., yk, there is one for each vector u(x) = W1(y1|x) .. Wk(yk|x), up to a
+factor. Its counts are what u leaves of those of P(s, x), and P(. | u) is their law. Without earlier
+releases u is 1.
+
+Given u, an output with posterior v has the lift (L_s v) / (C v), with
 
     L_s(x) = P(s, x | u) / (P(s) P(x)),   C(x) = P(x | u) / P(x).
 
@@ -61,7 +65,8 @@ class StackedRows:
         differing: list[bool] = []
         for demand in demands:
             # Products of integers, each quotient rounded once: a quotient of equal numbers is
-            # exactly 1. With N records, P(x | u) = sums[x] / whole and P(x) = count / N.
+            # exactly 1. With N records and n(s, x) the counts of the demand, P(x | u) =
+            # sums[x] / whole and P(x) = count / N, where sums[x] is the sum of n(s, x) over s.
             sums = [sum(column) for column in zip(*demand.counts, strict=True)]
             whole = sum(sums)
             base = [whole * count for count in joint.useful_counts]
@@ -90,7 +95,7 @@ class StackedRows:
         return bool(self.differing.any()) or math.isfinite(self.ratio)
 
     def polytope(self, margin: float, reach: float = math.inf) -> Polytope:
-        """{v : all rows}; `reach` as in `posteriors`.
+        """{v : all rows}, smaller by `margin`; budgets beyond `reach` as in `posteriors.low_bound`.
 
         Under rows with C other than 1 an output may have no mass: their margin is a factor.
         """

@@ -1,11 +1,12 @@
 """Subset response: a random response within each set of subset merging (Zarrabian et al. 2023,
 Algorithm 2).
 
-Subset merging releases a set T of risky symbols as one output. Within T more can be kept: the
-problem of the optimal channel is solved for the posteriors that have mass on T only, at the point
-P(X | T), and the channels of all sets are put together. For example, of the outputs a and {b, c, d}
-the second becomes several outputs, such as {b, c} and {c, d}, each drawn with some probability for
-b, c or d.
+Subset merging releases a set T of risky symbols as one output, whose posterior is P(X | T). Within
+T more can be kept, if this output is split into several ones that are private, too. Their
+posteriors have mass on T only, and their mixture is P(X | T). The best split is a problem of the
+optimal channel, for the symbols of T alone. The channels of all sets are put together. For example,
+of the outputs a and {b, c, d} the second becomes several outputs, such as {b, c} and {c, d}, each
+drawn with some probability for b, c or d.
 
 1. The sets come from subset merging with its repair (`merged_release`).
 2. `set_response.respond` solves every set; the whole is rounded and audited.
