@@ -341,7 +341,7 @@ def _together(channel: md.BoxChannel) -> tuple[str, ...]:
 
 
 def _given(stratum: str) -> str:
-    """The given values of a part, or nothing: of "sex F: " it is "sex F"."""
+    """The given values of a part, or nothing: of 'sex F: ' it is 'sex F'."""
     from mechdesign.report import wording as w
 
     values = stratum.rstrip(": ")

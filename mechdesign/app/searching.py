@@ -5,8 +5,8 @@
 1. `joint_of` counts the protected and the released columns. `progress_to` turns each step of the
    search into a line of the page.
 2. `belief_rows` tells what any released value can do to the probability of a protected one. It is
-   P(s) times the two ends of the lifts: at P(s) = 10 % and factors of 0.5 to 2 the row is "10.0 %,
-   5.0 %, 20.0 %". A lift is P(s|y) / P(s).
+   P(s) times the two ends of the lifts P(s|y) / P(s): with P(s) = 10 % and eps_l = eps_u = 0.68
+   the row is "10.0 %, 5.0 %, 19.8 %".
 3. `behind_text` tells which true values are behind a released one, by P(x|y): "nurse 61.0 %; clerk
    20.5 %; 4 others". `factors` and `verdict_text` put the audit into words.
 4. `channel_files` are the downloads of the result, and `recipe_files` those that repeat the search.
