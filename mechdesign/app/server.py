@@ -6,7 +6,8 @@ or send to, any other place, and to keep anything on disk.
 
 `LocalServer` makes a token and serves `application`, whose addresses are methods of `_Pages`:
 
-- ``/`` is the page (`rendered`); ``/assets/app.css`` and ``/assets/app.js`` are its style and script.
+- ``/`` is the page (`rendered`); ``/assets/app.css`` and ``/assets/app.js`` are its style and its
+  script.
 - ``/upload`` takes the bytes of a table, and ``/act`` the form of a button. Both change the
   session, and lead the browser back to the page.
 - ``/progress`` is asked again and again while a task runs: ``{"running": true, "text": "Writing the
