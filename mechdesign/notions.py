@@ -16,8 +16,8 @@ The last four bound the same of 1/l by eps_l. All but `KL` are defined in Zarrab
 
 A notion is a frozen class with its budgets in nats as fields. Its `limits` are its demands on every
 output; designers, the exact auditor, files, the command line, comparisons and reports work from
-them and from the class alone. ``ALIP(0.5, 0.7).limits`` is ``LiftLimits(lower=0.5, upper=0.7)``, and
-files have ``{"name": "alip", "eps_l": 0.5, "eps_u": 0.7}`` (`to_record`).
+them and from the class alone. For example, ``ALIP(0.5, 0.7).limits`` is ``LiftLimits(lower=0.5,
+upper=0.7)``, and files have ``{"name": "alip", "eps_l": 0.5, "eps_u": 0.7}`` (`to_record`).
 
 A new notion is one class here with the decorator `register`. Only a new kind of mean also needs its
 enclosure in `auditing.mean_verdict` and its cuts in `mechanisms.convex_means`.
@@ -83,6 +83,7 @@ def check_lam(lam: float) -> float:
 
 def split(epsilon: float, lam: float) -> tuple[float, float]:
     """(eps_l, eps_u) = (lam * epsilon, (1 - lam) * epsilon), in double arithmetic, both checked."""
+    # Not infinite: an infinite part is a free side, which `eps_l` or `eps_u` says for itself.
     epsilon = check_budget("epsilon", epsilon, allow_infinite=False)
     lam = check_lam(lam)
     return lam * epsilon, (1.0 - lam) * epsilon
@@ -91,6 +92,7 @@ def split(epsilon: float, lam: float) -> tuple[float, float]:
 def check_alpha(alpha: float) -> float:
     """Return `alpha` as a float if it is above 1 (inf included), else raise InputError."""
     value = number("alpha", alpha, "above 1, or inf")
+    # Written so that NaN is refused, too.
     if not value > 1.0:
         raise InputError(f"alpha ({value:g}) must be above 1 (inf is the largest lift)")
     return value
@@ -182,6 +184,7 @@ class Notion:
 
         ``ALIP.at(1.0, 0.3)`` is ``ALIP(0.3, 0.7)``, and ``LIP.at(1.0)`` is ``LIP(1.0)``.
         """
+        # With one budget lam has nothing to split, and is passed over.
         sides: tuple[float, ...] = (epsilon,)
         if cls.takes_lam():
             if lam is None:
@@ -369,7 +372,10 @@ class LDP(Notion):
 @register
 @dataclass(frozen=True)
 class MaxLift(Notion):
-    """The upper side of ALIP alone; eps_u is the pointwise maximal leakage of S."""
+    """The upper side of ALIP alone, ``l(s, y) <= exp(eps_u)``.
+
+    eps_u is the pointwise maximal leakage of S.
+    """
 
     name: ClassVar[str] = "max-lift"
     eps_u: float

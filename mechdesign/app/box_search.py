@@ -79,7 +79,8 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     joint = joint_of(table, choice)
     say("Learning boxes on a tenth of the records")
     design = searched_boxes(table, joint, choice, say)
-    # Whoever repeats this design draws the same slice.
+    # Whoever repeats this design draws the same slice. The page's own choice has no seed, so that
+    # its next design draws a new one.
     seed = design.channel.provenance["slice_seed"]
     repeated = replace(choice, slice_seed=seed)
     say("Writing the reports")

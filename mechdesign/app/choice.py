@@ -103,7 +103,7 @@ class Choice:
         Column to its bins, as ``--bin`` takes them, for released and given columns.
     factor : str
         No protected value becomes more than `factor` times, or less than 1/`factor` times, as
-        probable.
+        probable. A number as it was typed, as are `level` and `time_limit`.
     level : str
         Confidence of the promise for the population; empty for a promise about the table.
     merge_rare : str

@@ -4,7 +4,8 @@ The form has a list and a text for each column, numbered by its place, because t
 may be any text: ::
 
     role-0=release  bins-0=        role-1=protect  bins-1=
-    factor=2  objective=information  promise=total  missing=refuse  level=  time_limit=30
+    factor=2  objective=information  promise=total  missing=refuse  level=  merge_rare=
+    time_limit=30  action=design
 
 `choice_of_form` makes a `Choice` of these. What a list sends is checked here (`_one_of`), because
 whoever has the address may send anything. Numbers are checked by `Choice.check_numbers`, which has

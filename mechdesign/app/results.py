@@ -1,7 +1,8 @@
 """What the buttons of the page lead to, as plain texts and numbers, which the page shows.
 
 Each button has its result: an `Assessed`, the points of a curve (`CurvePoint`), or a `Designed`,
-which the three searches fill alike. Figures are texts that are rounded already, bounds outwards: ::
+which the three searches fill alike. All figures but those of the curve are texts, rounded already,
+and bounds outwards: ::
 
     BeliefRow(symbol="flu", before="10.0 %", lowest="5.0 %", highest="19.8 %")
     Meaning(group="", released="clerk", share="33.3 %", behind="clerk 80.0 %; nurse 20.0 %")
