@@ -6,7 +6,7 @@
    search into a line of the page.
 2. `belief_rows` tells what any released value can do to the probability of a protected one. It is
    P(s) times the two ends of the lifts P(s|y) / P(s): with P(s) = 10 % and eps_l = eps_u = 0.68
-   the row is "10.0 %, 5.0 %, 19.8 %".
+   the row is "10.0 %, 5.0 %, 19.8 %". A column takes these bounds from its report instead.
 3. `behind_text` tells which true values are behind a released one, by P(x|y): "nurse 61.0 %; clerk
    20.5 %; 4 others". `factors` and `verdict_text` put the audit into words.
 4. `channel_files` are the downloads of the result, and `recipe_files` those that repeat the search.
@@ -50,9 +50,7 @@ OUTWARDS = 1e-12
 
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
-    """The counts N(s, x) of the protected and the released columns, each side crossed to one
-    variable.
-    """
+    """The counts N(s, x), where s has the protected columns crossed, and x the released ones."""
     # Without the given ones: the promise in nats and the priors do not depend on them.
     return md.Joint.from_table(
         table.frame,
