@@ -1,10 +1,26 @@
 """Privacy notions: the one place where each of them is defined.
 
-A notion is a frozen class with its budgets (natural logarithms, nats) as fields. Its `limits` are
-its demands on every output; designers, the exact auditor, files, the command line, comparisons
-and reports work from them and from the class alone. A new notion is one class here with the
-decorator `register`; only a new kind of mean also needs its enclosure in `auditing.verdict`.
-Definitions are those of Zarrabian et al. 2023.
+A notion bounds the lifts l(s, y) = P(s|y) / P(s) of every output y, or a mean of them over s: ::
+
+    alip       exp(-eps_l) <= l <= exp(eps_u)              `ALIP`
+    lip        the same with eps_l = eps_u = epsilon       `LIP`
+    max-lift   the upper side alone                        `MaxLift`
+    min-lift   the lower side alone                        `MinLift`
+    ldp        l(s, y) <= exp(epsilon) l(s', y)            `LDP`
+    l1         sum P(s) |l - 1| <= exp(eps_u) - 1          `L1Lift`
+    chi2       sum P(s) (l - 1)^2 <= (exp(eps_u) - 1)^2    `Chi2Lift`
+    alpha      (sum P(s) l^alpha)^(1/alpha) <= exp(eps_u)  `AlphaLift`
+    kl         sum P(s) l log l <= eps_u                   `KL`
+
+The last four bound the same of 1/l by eps_l. All but `KL` are defined in Zarrabian et al. 2023.
+
+A notion is a frozen class with its budgets in nats as fields. Its `limits` are its demands on every
+output; designers, the exact auditor, files, the command line, comparisons and reports work from
+them and from the class alone. For example, ``ALIP(0.5, 0.7).limits`` is ``LiftLimits(lower=0.5,
+upper=0.7)``, and files have ``{"name": "alip", "eps_l": 0.5, "eps_u": 0.7}`` (`to_record`).
+
+A new notion is one class here with the decorator `register`. Only a new kind of mean also needs its
+enclosure in `auditing.mean_verdict` and its cuts in `mechanisms.convex_means`.
 """
 
 from __future__ import annotations
@@ -67,6 +83,7 @@ def check_lam(lam: float) -> float:
 
 def split(epsilon: float, lam: float) -> tuple[float, float]:
     """(eps_l, eps_u) = (lam * epsilon, (1 - lam) * epsilon), in double arithmetic, both checked."""
+    # Not infinite: an infinite part is a free side, which `eps_l` or `eps_u` says for itself.
     epsilon = check_budget("epsilon", epsilon, allow_infinite=False)
     lam = check_lam(lam)
     return lam * epsilon, (1.0 - lam) * epsilon
@@ -75,6 +92,7 @@ def split(epsilon: float, lam: float) -> tuple[float, float]:
 def check_alpha(alpha: float) -> float:
     """Return `alpha` as a float if it is above 1 (inf included), else raise InputError."""
     value = number("alpha", alpha, "above 1, or inf")
+    # Written so that NaN is refused, too.
     if not value > 1.0:
         raise InputError(f"alpha ({value:g}) must be above 1 (inf is the largest lift)")
     return value
@@ -85,8 +103,8 @@ class Notion:
     """A promise with its budgets.
 
     A subclass is a frozen dataclass. Its budgets are the fields `epsilon`, `eps_l` and `eps_u`, as
-    far as it has them. The only other fields may be `alpha`, an order, and `symbol_budgets`, the
-    budgets of single symbols.
+    far as it has them. The only other fields may be `alpha`, an
+    order, and `symbol_budgets`, the budgets of single symbols.
     """
 
     name: ClassVar[str]
@@ -108,7 +126,9 @@ class Notion:
             object.__setattr__(self, "symbol_budgets", self._checked_symbol_budgets())
 
     def _checked_symbol_budgets(self) -> tuple[SymbolBudget, ...]:
+        """The budgets of single symbols as floats, if the notion bounds lifts and each protects."""
         limits = self.limits
+        # A mean has no symbol of its own, and a ratio has two.
         if not isinstance(limits, LiftLimits) or math.isfinite(limits.ratio):
             raise InputError(
                 f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, "
@@ -129,6 +149,8 @@ class Notion:
     @property
     def limits(self) -> Limits:
         """The demands on every output: bounds on every lift, unless a subclass overrides them."""
+        # A notion has epsilon for both sides, or eps_l and eps_u, or one of these; what it lacks is
+        # free.
         both = getattr(self, "epsilon", math.inf)
         return LiftLimits(
             getattr(self, "eps_l", both),
@@ -158,7 +180,11 @@ class Notion:
 
     @classmethod
     def at(cls, epsilon: float, lam: float | None = None, **order: float) -> Self:
-        """The notion at a budget, split by `lam` where it has two."""
+        """The notion at a budget, split by `lam` where it has two.
+
+        ``ALIP.at(1.0, 0.3)`` is ``ALIP(0.3, 0.7)``, and ``LIP.at(1.0)`` is ``LIP(1.0)``.
+        """
+        # With one budget lam has nothing to split, and is passed over.
         sides: tuple[float, ...] = (epsilon,)
         if cls.takes_lam():
             if lam is None:
@@ -202,6 +228,7 @@ class Notion:
         """The name, with the order where there is one: `alpha:2`."""
         if not self.has_order():
             return self.name
+        # 17 digits give every double back.
         return f"{self.name}:{self.values()['alpha']:.17g}"
 
     @property
@@ -211,6 +238,7 @@ class Notion:
         Both are None where only the ratio of lifts is bounded.
         """
         limits = self.limits
+        # No notion leaves everything free, so without both sides its bound is that of the ratio.
         if math.isinf(limits.lower) and math.isinf(limits.upper):
             return None, None
         return limits.lower, limits.upper
@@ -328,7 +356,8 @@ class LIP(Notion):
 class LDP(Notion):
     """Local differential privacy with respect to S (Zarrabian et al. 2023, Definition 2).
 
-    ``P(y | s) <= exp(epsilon) P(y | s')`` for all s, s' and y.
+    ``P(y | s) <= exp(epsilon) P(y | s')`` for all s, s' and y. As P(y|s) = P(y) l(s, y), this is a
+    bound on the ratio of two lifts of an output, and does not depend on P(s).
     """
 
     name: ClassVar[str] = "ldp"
@@ -336,14 +365,17 @@ class LDP(Notion):
 
     @property
     def limits(self) -> LiftLimits:
-        """Bounds on the lift of every output."""
+        """A bound on the ratio of the largest lift of every output to its smallest one."""
         return LiftLimits(ratio=self.epsilon)
 
 
 @register
 @dataclass(frozen=True)
 class MaxLift(Notion):
-    """The upper side of ALIP alone; eps_u is the pointwise maximal leakage of S."""
+    """The upper side of ALIP alone, ``l(s, y) <= exp(eps_u)``.
+
+    eps_u is the pointwise maximal leakage of S.
+    """
 
     name: ClassVar[str] = "max-lift"
     eps_u: float
@@ -444,11 +476,13 @@ def from_record(record: Mapping[str, object]) -> Notion:
     kind = NOTIONS[name]
     expected = kind.parameters()
     values: dict[str, Any] = {key: record[key] for key in record if key != "name"}
+    # Exactly: a budget that is not understood must not be passed over.
     if sorted(values) != sorted(expected):
         raise InputError(
             f"notion {name} needs exactly {' and '.join(expected)}, not "
             f"{', '.join(values) or 'nothing'}"
         )
+    # JSON has no infinity, so files write it as a text; no other text is a number.
     for key, value in values.items():
         if value == "inf":
             values[key] = math.inf

@@ -1,7 +1,9 @@
 """The button that assesses the columns: what each one discloses about the protected one.
 
-`md.assess` measures them, and each becomes a sentence beside its column on the page: "Holds 2.1 %
-of the protected information; one value makes a protected value 3.1 times as probable."
+`md.assess` measures every column by the share of H(S) that its values tell about a record left out,
+and by its largest lift (`leaks.disclosure`). `_disclosure_text` makes of both a sentence beside the
+column on the page: "Holds 2.1 % of the protected information; one value makes a protected value 3.1
+times as probable." A column that identifies records gets the advice to leave it out instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,21 @@
 """The channel of boxes, whose promise holds for the population: rows, or a column whose rare values
-are merged. Boxes are learned on a slice of the records.
+are merged.
 
-`designed_boxes` searches for the channel, writes its report, and turns both into the texts of the
-page. The slice is drawn at random, so the recipes repeat the design with the seed of this one.
+A box is a set of rows or values that are released alike, such as 'hours 40-49, education Bachelors
+or Masters'. The boxes are learned on a tenth of the records, the slice, and the promise is proven
+on the others (`mechanisms.box_design`). `designed_boxes` does it for the page:
+
+1. `searched_boxes` searches: by `md.design_rows` for rows, by `_merged` for one column.
+2. The seed of the slice goes into the recipes. The slice is drawn at random, and another one would
+   lead to other boxes.
+3. `box_report` computes the ranges of lifts from the counts in the channel; `_box_files` writes it.
+4. `_facts` are the sentences at the top. The lists below are `_beliefs` (before and after for each
+   protected value), `_meanings` (true boxes behind a label), `_worst_factors`, `_box_texts` (rows
+   of a box) and `_together` (protected values that are promised as one).
+
+A channel has a part for each stratum of the given columns; without given columns it is one. With
+filling, values are drawn inside of the released box. The receiver sees no label then, so the lists
+of labels are empty.
 """
 
 from __future__ import annotations
@@ -66,7 +79,8 @@ def designed_boxes(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     joint = joint_of(table, choice)
     say("Learning boxes on a tenth of the records")
     design = searched_boxes(table, joint, choice, say)
-    # Whoever repeats this design draws the same slice.
+    # Whoever repeats this design draws the same slice. The page's own choice has no seed, so that
+    # its next design draws a new one.
     seed = design.channel.provenance["slice_seed"]
     repeated = replace(choice, slice_seed=seed)
     say("Writing the reports")
@@ -140,6 +154,7 @@ def searched_boxes(
             slice_seed=choice.slice_seed,
             progress=progress_to(say),
         )
+        # `md.design_rows` returns whole rows without a confidence, and boxes with one.
         if not isinstance(design, md.BoxDesign):
             raise TypeError("a design with a level has boxes")
         return design
@@ -152,6 +167,7 @@ def _merged(joint: md.Joint, choice: Choice, say: Say) -> md.BoxDesign:
     from mechdesign.mechanisms.box_request import BoxRequest
     from mechdesign.tables.records import Records
 
+    # Bins first: what is rare is decided by the records of a bin, not of a single number.
     if choice.used_bins:
         joint = joint.binned(choice.used_bins)
     request = BoxRequest(
@@ -171,6 +187,7 @@ def _facts(design: md.BoxDesign, choice: Choice) -> tuple[tuple[str, str], ...]:
 
     # The promise for the population first: it is the one that was asked for.
     channel = design.channel
+    # Boxes depend on the slice alone, so only the other records may count as draws of the proof.
     secret = w.title(choice.sensitive)
     span = factors(design.achieved.eps_l, design.achieved.eps_u)
     level = percent_of(channel.level)
@@ -230,7 +247,9 @@ def _beliefs(
 
 
 def _unchanged(channel: md.BoxChannel) -> tuple[tuple[str, str], ...]:
-    """The expected share of the cells of every column that stay as they are."""
+    """The expected share of the cells of every column that stay as they are; empty where it is not
+    defined.
+    """
     from mechdesign.analysis.box_truth import box_truth
     from mechdesign.report import wording as w
 
@@ -252,6 +271,7 @@ def _worst_factors(report: BoxReport) -> tuple[OutputFactors, ...]:
     notion = report.audit.notion
     if notion is None or report.channel.fills:
         return ()
+    # By ln of the largest lift over the smallest one: the only measure that counts both sides.
     worst = sorted(report.outputs, key=lambda row: -row.achieved.eps_ldp)
     rows: list[OutputFactors] = []
     for row in worst[:MOST_FACTORS]:
@@ -273,14 +293,17 @@ def _meanings(channel: md.BoxChannel) -> tuple[Meaning, ...]:
     if channel.fills:
         return ()
     rows: list[Meaning] = []
+    # The record of the file has the stratum in words; the part has it as numbers of symbols.
     parts = channel.to_record()["parts"]
     for part, texts in zip(channel.parts, parts, strict=True):
         part_channel = part.channel
+        # Some strata release the given columns alone, and have nothing to look behind.
         if part_channel is None or part_channel.joint is None:
             continue
         codebook = part_channel.codebook()
         masses = part_channel.output_masses.tolist()
         shown = part_channel.outputs[:MOST_MEANINGS]
+        # Not strict: `shown` may be cut, the masses are not.
         for output, share in zip(shown, masses, strict=False):
             rows.append(
                 Meaning(
@@ -319,7 +342,7 @@ def _together(channel: md.BoxChannel) -> tuple[str, ...]:
 
 
 def _given(stratum: str) -> str:
-    """The given values of a part, or nothing."""
+    """The given values of a part, or nothing: of 'sex F: ' it is 'sex F'."""
     from mechdesign.report import wording as w
 
     values = stratum.rstrip(": ")

@@ -1,9 +1,19 @@
 """What the user of the page has chosen, as one frozen value.
 
 Everything that the page computes, and the script, the command and the job file that compute the
-same, come from a `Choice`; so they cannot differ in what they ask for. `form.choice_of_form` makes
-it, `check` refuses what cannot be designed, and three properties decide which search designs it:
-`is_boxes`, then `is_rows`, else one column.
+same, come from a `Choice`; so they cannot differ in what they ask for. For example: ::
+
+    Choice(roles={"job": "release", "age": "leave out", "health": "protect"}, factor="3")
+
+protects health, releases job, and lets no value of health become more than 3 times, or less than
+0.3334 times, as probable.
+
+1. `form.choice_of_form` makes it from texts. Numbers stay texts, so that the page shows again what
+   was typed, and recipes have the very digits.
+2. `check_numbers` refuses numbers out of range, and `check` also roles and options that do not fit
+   together.
+3. `is_boxes` and `is_rows` decide which search designs it: boxes, else rows, else one column.
+4. `notion` is the promise in nats: here eps_u = ln 3 = 1.0986 and eps_l = -ln 0.3334 = 1.0984.
 """
 
 from __future__ import annotations
@@ -93,7 +103,7 @@ class Choice:
         Column to its bins, as ``--bin`` takes them, for released and given columns.
     factor : str
         No protected value becomes more than `factor` times, or less than 1/`factor` times, as
-        probable.
+        probable. A number as it was typed, as are `level` and `time_limit`.
     level : str
         Confidence of the promise for the population; empty for a promise about the table.
     merge_rare : str
@@ -143,6 +153,7 @@ class Choice:
     @property
     def is_rows(self) -> bool:
         """Whether whole rows are released: several columns, or one beside given ones."""
+        # Given columns are part of a released row, so one column beside them makes a row, too.
         return len(self.released) > 1 or bool(self.given)
 
     @property
@@ -208,6 +219,7 @@ class Choice:
 
     def check(self) -> None:
         """Refuse a choice from which no channel can be designed."""
+        # Numbers first: what follows reads them.
         self.check_numbers()
         self.check_secret()
         if not self.released:
@@ -270,6 +282,7 @@ class Choice:
             raise InputError(
                 "The time limit must be a number of seconds from 1 to 86400."
             )
+        # `isdigit` alone also takes digits of other scripts.
         is_number = self.merge_rare.isascii() and self.merge_rare.isdigit()
         if self.merge_rare not in MERGES and not is_number:
             raise InputError(
@@ -279,7 +292,7 @@ class Choice:
             raise InputError("The level must be a number from 0.5 to 0.9999.")
 
     def notion(self, joint: Joint) -> Notion:
-        """The promise in nats."""
+        """The promise in nats: that no lift leaves the two factors."""
         import mechdesign as md
 
         return md.budget_for(
@@ -295,4 +308,5 @@ def _is_within(text: str, low: float, high: float) -> bool:
         number = float(text)
     except ValueError:
         return False
+    # `float` also reads "nan" and "inf".
     return math.isfinite(number) and low <= number <= high

@@ -1,8 +1,17 @@
 """The channel of one released column: its search, and the result in words and files.
 
-`designed_column` counts the table, searches for the channel, and writes its report. The lists of
-the page (beliefs, meanings, worst values) are taken from that report, so page and files agree.
-Every function below it turns one part of the design or the report into texts of `app.results`.
+`designed_column` does it for the page:
+
+1. It counts the table and searches (`_searched`, by `md.design`).
+2. It computes the internal report, from which the page takes its lists, so that page and files
+   agree: `_beliefs` (before and after for each protected value), `_meanings` (P(x|y) of each
+   released value), `_moves` (the values that change a probability most).
+3. `_column_facts` writes the sentences at the top, with the audit of the channel: "A released value
+   makes any value of health 0.51 to 1.9 times as probable (verified exactly)."
+4. `_column_files` writes the channel and its reports, each for insiders and for everybody.
+
+With a level the promise is about the population, and so is the worst value; without one it is about
+the table, and the population is only described.
 """
 
 from __future__ import annotations
@@ -52,7 +61,7 @@ def designed_column(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     say("Reading the table")
     joint = joint_of(table, choice)
     result = _searched(joint, choice, say)
-    # The channel's own table is the one with bins.
+    # The channel's own table is the one with bins: its symbols are those that are released.
     binned = result.channel.joint or joint
     say("Writing the reports")
     report = attributed(internal_report(result, binned), result.channel, ())
@@ -136,6 +145,7 @@ def _column_facts(
         ("Promise for the population", _population_text(result)),
         ("Kept", _kept_text(result)),
     ]
+    # Most cells unchanged is a search for least cost, where an untrue record costs 1.
     if result.least is not None:
         cost = (
             f"{result.least.cost:.6g}; no channel with this promise costs less than "
@@ -209,6 +219,7 @@ def _moves(report: Report) -> tuple[Move, ...]:
         return ()
     # The lifts of the report have a row for each protected value and a column for each output.
     moves: list[tuple[float, Move]] = []
+    # In each column, the protected value whose lift is furthest from 1, up or down.
     for place, output in enumerate(after.columns):
         lifts = [line[place] for line in after.values]
         most = max(range(len(lifts)), key=lambda s: distance(lifts[s]))
@@ -221,6 +232,7 @@ def _moves(report: Report) -> tuple[Move, ...]:
             after=w.percent(min(1.0, belief.before * lifts[most]), step=TENTHS),
         )
         moves.append((distance(lifts[most]), move))
+    # The sort is stable: of equal distances the order of the report stays.
     moves.sort(key=lambda entry: -entry[0])
     return tuple(move for _, move in moves[:MOST_WORST])
 

@@ -1,7 +1,12 @@
 """The button that designs: one column, whole rows, or boxes of them.
 
 The choice decides which of three searches runs; each returns a `Designed`, which the page shows
-without knowing the kind.
+without knowing the kind: ::
+
+    released          for this table      for the population
+    one column        designed_column     designed_column, or designed_boxes if values are merged
+    several, or       designed_rows       designed_boxes
+      beside given
 """
 
 from __future__ import annotations

@@ -1,8 +1,15 @@
 """The choice that a form of the page sends.
 
-Lists are checked here, because whoever has the address may send anything; numbers are checked by
-`Choice.check_numbers`, which has the limits. The column in place 3 has the fields ``role-3`` and
-``bins-3``.
+The form has a list and a text for each column, numbered by its place, because the name of a column
+may be any text: ::
+
+    role-0=release  bins-0=        role-1=protect  bins-1=
+    factor=2  objective=information  promise=total  missing=refuse  level=  merge_rare=
+    time_limit=30  action=design
+
+`choice_of_form` makes a `Choice` of these. What a list sends is checked here (`_one_of`), because
+whoever has the address may send anything. Numbers are checked by `Choice.check_numbers`, which has
+the limits. A field that is not sent has the default of the page.
 """
 
 from __future__ import annotations
@@ -25,10 +32,7 @@ from mechdesign.core.wording import quoted
 
 
 def choice_of_form(columns: tuple[str, ...], form: Mapping[str, str]) -> Choice:
-    """The choice that a form of the page sends.
-
-    Columns are numbered in the form, because their names may be any text.
-    """
+    """The choice of a form for a table with these columns, in the order of the file."""
     roles: dict[str, str] = {}
     bins: dict[str, str] = {}
     for number, name in enumerate(columns):

@@ -1,8 +1,14 @@
 """The table of the page: read once, kept in memory, every cell as text.
 
-A file of the command line and an upload end in the same `MemoryTable`: a pyarrow table whose cells
-are texts, or what Parquet has stored. The bytes are never written anywhere, so nothing is left when
-the page ends.
+A file of the command line (`read_path`) and an upload end in `read_content`:
+
+1. Bytes that begin with PAR1 are Parquet (`_parquet`), whose cells stay as they are stored.
+2. Others are CSV (`_csv`). The delimiter is the one of `DELIMITERS` that the header has most often:
+   "job;age" is read with semicolons. The header also has the names, by which pyarrow is told that
+   every column is text, so that a code 01234 keeps its zero.
+3. `_check` refuses a table without records, with one column, or with unclear names.
+
+The bytes are never written anywhere, so nothing is left when the page ends.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
 """The page as HTML, from its template; every text is escaped.
 
-One template draws the whole page from the state of the session. It gets texts and numbers alone, so
-what the page shows can be read off `rendered`. The page is drawn anew after every action; only its
-progress is fetched by script.
+`rendered` draws the whole page from the state of the session, by the template ``app.html.jinja``.
+The template gets the state, the lists of options (`choice`) and the places of the curve
+(`pictures`), and computes nothing but formats and heights. The page is drawn anew after every
+action; only its progress is fetched by script.
+
+A form may send a level or a limit of rare values that is in no list. `_levels` and `_merges` add it
+to its list, so that the page shows what is chosen.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from mechdesign.app.session import Session
 
 def rendered(session: Session) -> str:
     """The whole page for the state of the session."""
+    # First, because asking whether a task runs takes its answer into the state.
     running = session.running
     assessed: dict[str, str] = {}
     if session.assessed is not None:
@@ -68,7 +73,9 @@ def _template() -> Any:
 
     environment = Environment(
         loader=PackageLoader("mechdesign.app", "."),
+        # A name that is misspelt in the template is an error, and not an empty place on the page.
         undefined=StrictUndefined,
+        # Names and cells of the table may hold HTML.
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -78,5 +85,5 @@ def _template() -> Any:
 
 @cache
 def resource(name: str) -> bytes:
-    """A file of this package that the page needs."""
+    """A file of this package that the page needs; the server checks the name."""
     return (files("mechdesign.app") / name).read_bytes()

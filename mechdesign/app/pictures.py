@@ -1,8 +1,18 @@
 """Bars of the values of a column, and the points of the trade-off curve, as numbers to draw.
 
 A `Bar` has the width of its picture in per cent of the longest bar, so the template needs no
-arithmetic. Rare values share one bar. The curve is drawn on a logarithmic axis of factors, because
-a factor of 2 up is as far as one of 1/2 down.
+arithmetic. With 60 nurses, 30 clerks, 3 pilots and 2 actors `_bars` gives: ::
+
+    nurse                                    60   width 100
+    clerk                                    30   width  50
+    2 values in fewer than 10 records each    5   width   8.3   is_rare
+
+`pictures_of` draws every column as it is in the file, `binned_bars` its bins, and `merged_bars` a
+released column whose rare values are merged.
+
+The curve has factors from 1.05 to 20 to the right and the share that is kept upwards. The axis of
+factors is logarithmic, because a budget in nats is the logarithm of a factor: `curve_place` sends
+1.05 to 0, 2 to 70, and 20 to 320, the whole width. `curve_line` is the text of an SVG polyline.
 """
 
 from __future__ import annotations
@@ -42,7 +52,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class ColumnPicture:
-    """A column at a glance."""
+    """A column at a glance.
+
+    `values` are different ones, and `rare` those in fewer than `RARE` records; `missing` are
+    records.
+    """
 
     name: str
     values: int
@@ -77,6 +91,7 @@ def _picture(name: str, column: Any) -> ColumnPicture:
     rare = sum(records < RARE for _, records in entries)
     # The most frequent first, and those of equal frequency by name, so that a page stays the same.
     entries.sort(key=lambda entry: (-entry[1], entry[0]))
+    # The cells of a CSV are text, so whether a column has numbers is read off them.
     is_number = bool(entries) and all(_is_number(text) for text, _ in entries)
     return ColumnPicture(
         name=name,
@@ -94,6 +109,7 @@ def _bars(
     """The most frequent values, one bar for the others, and one for those of fewer than `least`
     records together.
     """
+    # The entries come sorted by frequency, so `shown` are the most frequent.
     common = [entry for entry in entries if entry[1] >= least]
     rare = [entry for entry in entries if entry[1] < least]
     shown = common[:most]
@@ -114,6 +130,7 @@ def _bars(
 
 def _scaled(entries: Sequence[tuple[str, int]]) -> tuple[Bar, ...]:
     """Labels with their records as bars, the longest of 100 per cent."""
+    # The bar of all the others or of the rare ones may be the longest.
     largest = max((records for _, records in entries), default=1)
     bars: list[Bar] = []
     for label, records in entries:
@@ -127,6 +144,7 @@ def merged_bars(table: MemoryTable, choice: Choice) -> tuple[Bar, ...]:
     The search decides on a tenth of the records, so a value near the limit may go either way.
     """
     joint = joint_of(table, choice)
+    # In the order of the search: what is rare is decided by the records of a bin.
     if choice.used_bins:
         joint = joint.binned(choice.used_bins)
     entries = list(zip(joint.useful.names, joint.useful_counts, strict=True))
@@ -138,6 +156,8 @@ def binned_bars(table: MemoryTable, choice: Choice, name: str) -> tuple[Bar, ...
     """The bins of a column in their order, with their records."""
     import mechdesign as md
 
+    # The joint of this column alone; its records depend on the protected columns only where empty
+    # cells of these are dropped.
     joint = md.Joint.from_table(
         table.frame,
         sensitive=list(choice.sensitive),
@@ -182,6 +202,7 @@ def curve_line(points: Sequence[CurvePoint]) -> str:
     """The corners of the curve, 100 % at the top."""
     corners: list[str] = []
     for point in points:
+        # In SVG y grows downwards.
         y = HEIGHT * (1.0 - point.kept)
         corners.append(f"{curve_place(point.factor):.1f},{y:.1f}")
     return " ".join(corners)

@@ -1,9 +1,16 @@
 """The script, the command and the job file that design the same channel as the page.
 
-They say the same choice in three languages, so each option of the page has one place here for each:
-`_option_words` for a shell, `_option_keys` for a job file, and the calls of a script. A factor of 2
-is ``--at-most-times 2 --at-least-times 0.5``, ``at-most-times = "2"``, and
-``md.budget_for(joint, at_most_times='2', ..)``. Tests run all three and compare the channels.
+They say the same choice in three languages. With health protected, job released and the factor 3:
+
+- `command_of`: ``mechdesign design staff.csv --sensitive health --useful job --at-most-times 3
+  --at-least-times 0.3334 ..``
+- `job_of`: the same options as keys of ``[design]`` in TOML, ``at-most-times = "3"``
+- `script_of`: lines that read the table (`_reading`), make the joint and the notion, and call the
+  function of one of three searches (`_column_design`, `_row_design`, `_merged_design`).
+
+So each option of the page has one place here for each language: `_option_words` for a shell,
+`_option_keys` for a job file, and the calls of a script. Texts of the user are quoted by the rules
+of their language: `shlex.join`, `_toml`, `repr`. Tests run all three and compare the channels.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ from mechdesign.app.choice import Choice
 from mechdesign.app.memory_table import MemoryTable
 
 CHANNEL = "channel.json"
+"""The channel file, as a download of the page and as the output of every recipe."""
 
 
 def command_of(choice: Choice, table: MemoryTable) -> str:
@@ -27,6 +35,7 @@ def command_of(choice: Choice, table: MemoryTable) -> str:
     if table.delimiter not in (",", None):
         words += ["--delimiter", _delimiter(table)]
     words += ["--sensitive", _names(choice.sensitive)]
+    # Rows are other options than a column; `Choice.check` has refused commas in their names.
     if choice.is_rows:
         words += ["--release", ",".join(choice.released)]
         if choice.given:
@@ -75,6 +84,7 @@ def job_of(choice: Choice, table: MemoryTable) -> str:
             keys["promise"] = choice.promise
     else:
         keys["useful"] = _names(choice.released)
+    # Numbers stay texts: the job file takes them as the command line does, with the same digits.
     keys["at-most-times"] = choice.at_most_times
     keys["at-least-times"] = choice.at_least_times
     keys["missing"] = choice.missing
@@ -142,6 +152,7 @@ def script_of(choice: Choice, table: MemoryTable) -> str:
         lines += _merged_design(choice)
     else:
         lines += _column_design(choice)
+    # All three designs have a summary and a channel that is saved alike.
     lines += [
         "print(design.summary())",
         f"design.channel.save({CHANNEL!r})",
@@ -152,6 +163,8 @@ def script_of(choice: Choice, table: MemoryTable) -> str:
 
 def _reading(choice: Choice, table: MemoryTable) -> list[str]:
     """Lines that read the columns as the page does."""
+    # Only a CSV of the page has a delimiter. Its cells must be read as text here, too: a code 01234
+    # that is read as a number would be another symbol.
     columns = _literal(choice.used)
     if table.delimiter is None:
         return [
@@ -193,6 +206,7 @@ def _imports(choice: Choice) -> list[str]:
 
 def _merged_design(choice: Choice) -> list[str]:
     """Lines that design the channel of one column with merged values."""
+    # As `box_search._merged` does it: `md.design` has no boxes of a single column.
     lines: list[str] = []
     if choice.used_bins:
         lines.append(f"joint = joint.binned({choice.used_bins!r})")
@@ -269,13 +283,14 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _delimiter(table: MemoryTable) -> str:
-    """The delimiter as ``--delimiter`` takes it."""
+    """The delimiter as ``--delimiter`` takes it, which has a word for the tab."""
     if table.delimiter == "\t":
         return "tab"
     return table.delimiter or ","
 
 
 def _toml(value: str | list[str] | bool) -> str:
+    """A value as TOML writes it."""
     # A JSON string with ASCII alone is a basic string of TOML, once DEL is escaped too. JSON writes
     # characters beyond the first plane as two surrogates, which TOML refuses: they stay themselves.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,7 +1,16 @@
 """What the buttons of the page lead to, as plain texts and numbers, which the page shows.
 
-These classes travel from the process of a search to the session, and from there into the template.
-They hold no objects of the mathematics, so the page can neither change nor recompute a figure.
+Each button has its result: an `Assessed`, the points of a curve (`CurvePoint`), or a `Designed`,
+which the three searches fill alike. All figures but those of the curve are texts, rounded already,
+and bounds outwards: ::
+
+    BeliefRow(symbol="flu", before="10.0 %", lowest="5.0 %", highest="19.8 %")
+    Meaning(group="", released="clerk", share="33.3 %", behind="clerk 80.0 %; nurse 20.0 %")
+    Move(released="clerk", symbol="flu", before="10.0 %", after="17.2 %")
+
+These classes travel from the process of a search to the session (`work`), and from there into the
+template. They hold no objects of the mathematics, so the page can neither change nor recompute a
+figure, and the pipe carries no arrays.
 """
 
 from __future__ import annotations
@@ -35,7 +44,11 @@ class Assessed:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A budget and what the best channel keeps."""
+    """A budget, as the factor K of lifts from 1/K to K, and what the best channel keeps.
+
+    `kept` and `bound` are shares of the information, from 0 to 1; no channel keeps more than
+    `bound`, and it is None where none was proven.
+    """
 
     factor: float
     kept: float
@@ -67,7 +80,10 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Move:
-    """A released value or row, and the protected value whose probability it changes most."""
+    """A released value or row, and the protected value whose probability it changes most.
+
+    `before` is P(s), or P(s|given) in a stratum, and `after` is P(s|y).
+    """
 
     released: str
     symbol: str
@@ -79,7 +95,8 @@ class Move:
 class OutputFactors:
     """A released label of boxes, and how many times as probable it makes a protected value.
 
-    `group` is the given values of its records, or empty.
+    `group` is the given values of its records, or empty. `table` is the range of factors in this
+    table, and `population` the wider one that the promise bounds.
     """
 
     group: str

@@ -1,8 +1,18 @@
 """The channel of whole rows: its search, and the result in words and files.
 
-`designed_rows` counts the table, searches for the channel, and writes its report. The worst rows of
-the page are taken from that report; the beliefs follow from the exact factors of the whole channel.
-Every function below it turns one part of the design or the report into texts of `app.results`.
+A row is released column after column, each by a channel that knows what is released already (a
+level). The promise is about the whole row, for this table alone. `designed_rows` does it for the
+page:
+
+1. It counts the table and searches (`searched_rows`, by `md.design_rows`).
+2. `_row_facts` writes the sentences at the top, from the exact audit.
+3. `_row_beliefs` are bounds on P(s|row) that follow from the factors which the channel achieves:
+   P(s) times exp(-eps_l) and times exp(eps_u).
+4. `_meanings` reads the joint P(x_j, y_j) of each level: the true values behind a released one.
+   `_row_moves` takes the worst rows of the report.
+5. `_row_files` writes the channel and its reports, each for insiders and for everybody.
+
+`trade_off` calls `searched_rows` alone, once for each budget.
 """
 
 from __future__ import annotations
@@ -95,12 +105,13 @@ def searched_rows(
             progress=progress_to(say),
         )
     except md.NotPrivate as error:
-        # Its advice is about options, which the page does not have.
+        # Its advice is about options, which the page does not have; the reason before it stays.
         reason, _, _ = str(error).partition(" release them as levels")
         raise md.InputError(
             f"{reason[:1].upper()}{reason[1:].rstrip(';:')}. Give them the role 'release', or "
             "choose in step 3 that the given columns are known."
         ) from None
+    # Without a confidence `md.design_rows` returns whole rows; the type says either.
     if not isinstance(result, md.RowDesign):
         raise TypeError("only a design with a level has boxes")
     return result
@@ -191,6 +202,7 @@ def _meanings(channel: md.RowChannel) -> tuple[Meaning, ...]:
         shares = joint.sum(axis=0)
         order = np.argsort(-shares, kind="stable")
         for output in order[:MOST_MEANINGS].tolist():
+            # What is never released has no posterior.
             if shares[output] <= 0.0:
                 continue
             posterior = (joint[:, output] / shares[output]).tolist()
@@ -199,6 +211,7 @@ def _meanings(channel: md.RowChannel) -> tuple[Meaning, ...]:
                 Meaning(
                     group=w.title(variable.columns),
                     released=w.label(channel.labels[level][output]),
+                    # A sum of rounded probabilities may exceed 1 by the rounding.
                     share=w.percent(min(1.0, float(shares[output])), step=TENTHS),
                     behind=behind_text([entry for entry in named if entry[1] > 0.0]),
                 )

@@ -1,13 +1,17 @@
-"""What the searches for channels of every kind share: the table, progress, words, downloads.
+"""What the searches for channels of every kind share: counts, progress, words, downloads.
 
-`column_search`, `row_search` and `box_search` are alike in four things. They are here, in the order
-of a search:
+`column_search`, `row_search` and `box_search` call these in the order of a search:
 
-- the counts of the chosen columns (`joint_of`), and the way of a progress to the page;
-- the downloads: the channel and its reports, and the recipes that repeat the search;
-- what a released value tells of the true one (`behind_text`), and of a person (`belief_rows`);
-- lifts and the verdict in words. A lift is the factor by which a released value changes the
-  probability of a protected one: "0.5 to 2 times".
+1. `joint_of` counts the protected and the released columns. `progress_to` turns each step of the
+   search into a line of the page.
+2. `belief_rows` tells what any released value can do to the probability of a protected one. It is
+   P(s) times the two ends of the lifts P(s|y) / P(s): with P(s) = 10 % and eps_l = eps_u = 0.68
+   the row is "10.0 %, 5.0 %, 19.8 %". A column takes these bounds from its report instead.
+3. `behind_text` tells which true values are behind a released one, by P(x|y): "nurse 61.0 %; clerk
+   20.5 %; 4 others". `factors` and `verdict_text` put the audit into words.
+4. `channel_files` are the downloads of the result, and `recipe_files` those that repeat the search.
+
+Every figure of a promise is rounded outwards: the page never says less than what may happen.
 """
 
 from __future__ import annotations
@@ -46,7 +50,7 @@ OUTWARDS = 1e-12
 
 
 def joint_of(table: MemoryTable, choice: Choice) -> md.Joint:
-    """The counts of the protected and the released columns."""
+    """The counts N(s, x), where s has the protected columns crossed, and x the released ones."""
     # Without the given ones: the promise in nats and the priors do not depend on them.
     return md.Joint.from_table(
         table.frame,
@@ -119,6 +123,8 @@ def belief_rows(
     """
     from mechdesign.report import wording as w
 
+    # From P(s|y) = P(s) l(s, y) and exp(-eps_l) <= l(s, y) <= exp(eps_u). The bound need not be
+    # reached for every s, since the budgets are those of the worst one.
     lower = math.exp(-achieved.eps_l) * (1.0 - OUTWARDS)
     upper = math.exp(achieved.eps_u) * (1.0 + OUTWARDS)
     rows: list[BeliefRow] = []
@@ -128,6 +134,7 @@ def belief_rows(
                 symbol=w.label(name),
                 before=w.percent(share, step=TENTHS),
                 lowest=w.percent_at_least(share * lower, step=TENTHS),
+                # A frequent value times the largest factor may exceed 1, which no probability does.
                 highest=w.percent_at_most(min(1.0, share * upper), step=TENTHS),
             )
         )
@@ -136,13 +143,17 @@ def belief_rows(
 
 def distance(lift: float) -> float:
     """How far a lift is from 1, up or down: halving is as far as doubling."""
+    # A value that is ruled out is the furthest of all.
     if lift == 0.0:
         return math.inf
     return abs(math.log(lift))
 
 
 def factors(lower: float, upper: float) -> str:
-    """Log-lifts as factors, rounded outwards."""
+    """The budgets `lower` = eps_l and `upper` = eps_u (nats) as factors, rounded outwards.
+
+    ln 2 and ln 2 are "0.5 to 2 times".
+    """
     from mechdesign.report import wording as w
 
     low = w.short_factor(lower, upper=False)

@@ -4,9 +4,15 @@ Three walls stand around the data. The server listens on 127.0.0.1 alone. Every 
 a random token, without which nothing is answered. And the headers forbid the browser to load from,
 or send to, any other place, and to keep anything on disk.
 
-`LocalServer` makes a token and serves `application`, whose addresses are methods of `_Pages`. A
-button posts the form of the page to ``/act``, which passes it to the session and sends the browser
-back to the page. While a task runs the page asks ``/progress`` again and again.
+`LocalServer` makes a token and serves `application`, whose addresses are methods of `_Pages`:
+
+- ``/`` is the page (`rendered`); ``/assets/app.css`` and ``/assets/app.js`` are its style and its
+  script.
+- ``/upload`` takes the bytes of a table, and ``/act`` the form of a button. Both change the
+  session, and lead the browser back to the page.
+- ``/progress`` is asked again and again while a task runs: ``{"running": true, "text": "Writing the
+  reports", "place": "progress"}``. ``/cancel`` ends the task.
+- ``/files/report.html`` is a download of the last design. ``/forget`` drops the table.
 """
 
 from __future__ import annotations
@@ -118,7 +124,7 @@ def application(session: Session, token: str) -> Starlette:
 
 
 class _Pages:
-    """The answers; a lock keeps two requests from changing the state at once."""
+    """The answers to each address; a lock keeps two requests from changing the state at once."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -226,6 +232,7 @@ class _Pages:
 
 async def _body(request: Request, largest: int) -> bytes | None:
     """The bytes of a request, or None if they are too many."""
+    # Counted as they come, because the length that a header states may be wrong.
     content = bytearray()
     async for part in request.stream():
         content += part

@@ -1,10 +1,18 @@
 """The state of the page: one user, one table, one choice, at most one task.
 
-The server calls `open_path` or `open_upload` once, and then `act` for every button. `act` reads the
-choice from the form, drops the results that belong to another choice, and starts the task of the
-button in a process of its own (`Work`). The page asks again and again whether the session is
-`running`; the first time that it is not, the answer of the task becomes part of the state. The page
-is drawn from this state alone.
+The page is drawn from this state alone (`page.rendered`). The server changes it, a button a time:
+
+1. `open_path` or `open_upload` takes a table, and drops whatever belonged to another one.
+2. `act` takes the choice from the form and drops the results of another choice (`_change`), so that
+   no figure stands beside a choice that it does not belong to. Then it does what the button says.
+3. ``bins`` counts at once (`_show_bins`). The buttons of `TASKS` take long, so each starts its
+   function in a process of its own (`Work`).
+4. The page asks again and again whether the session is `running`. The first time that it is not,
+   `_answer` puts the answer of the task into the state: an `Assessed`, the points of the curve, or
+   a `Designed`.
+
+A refusal is a sentence in `error`. The choice is then still the one that was typed, unless a field
+of it cannot be used.
 """
 
 from __future__ import annotations
@@ -74,7 +82,7 @@ class Session:
         self.place = "file"
 
     def _drop_results(self) -> None:
-        """Drop what was computed from the table."""
+        """Drop what tasks computed from the table."""
         self.assessed: Assessed | None = None
         self.curve: tuple[CurvePoint, ...] = ()
         self.designed: Designed | None = None
@@ -116,7 +124,7 @@ class Session:
         try:
             choice = choice_of_form(self.table.columns, form)
             choice.check_numbers()
-            # Before the button is looked at: what was typed stays on the page, even if refused.
+            # Before the button is looked at: what was typed stays, even if the button is refused.
             self._change(choice)
             if action == BINS:
                 self._show_bins()
@@ -132,7 +140,8 @@ class Session:
             return
         title, task = TASKS[action]
         table = self.table
-        # An assessment looks at all columns; the other tasks get no more than they need.
+        # An assessment looks at all columns; the other tasks get no more than they need, because
+        # the table goes through a pipe to the process.
         if action != "assess":
             table = table.with_columns(choice.used)
         self.work = Work(title, task, table, choice)
@@ -142,11 +151,12 @@ class Session:
         """Take a choice; results of another one are dropped, so that none stands beside a choice
         that it does not belong to.
         """
+        # An assessment depends on the protected columns alone.
         if choice.sensitive != self.choice.sensitive:
             self.assessed = None
         if choice != self.choice:
             self.designed = None
-            # The curve has its own budgets, so another factor leaves it as it is.
+            # The curve has its own budgets, so another factor leaves it as it is; so do the counts.
             if replace(choice, factor=self.choice.factor) != self.choice:
                 self.curve = ()
                 self.binned = {}
@@ -166,6 +176,8 @@ class Session:
         merged: dict[str, tuple[Bar, ...]] = {}
         if self.choice.merge_rare:
             self.choice.check()
+            # `check` lets values be merged for one released column alone. Where it has bins, too,
+            # the merged ones are shown: they are made of the bins.
             (name,) = self.choice.released
             binned.pop(name, None)
             merged[name] = merged_bars(table, self.choice)
@@ -186,6 +198,7 @@ class Session:
             return False
         if work.running:
             return True
+        # Forgotten first, so that an answer is taken once.
         self.work = None
         self._answer(work)
         return False
@@ -219,7 +232,7 @@ class Session:
             _ = self.running
 
     def download(self, name: str) -> Download | None:
-        """A file of the design."""
+        """The file of the design with this name; None if there is none."""
         if self.designed is None:
             return None
         for file in self.designed.files:

@@ -119,7 +119,9 @@ class Work(Generic[Answer]):
 
 
 def _run(task: Task[Any], table: MemoryTable, choice: Choice, sender: Any) -> None:
-    """The process: its only output is what it sends."""
+    """What the process does. All its output is what it sends: lines of progress, then one answer or
+    refusal.
+    """
     # Ctrl-C reaches the whole group; the server ends this process itself, without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

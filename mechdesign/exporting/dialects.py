@@ -1,9 +1,16 @@
 """The parts of SQL that differ between three databases.
 
 They are literals, hashes of text, integers from hexadecimal digits, refusals, and temporary tables.
-`Dialect` is that of DuckDB, and the other two override what differs; `statements` puts the parts
-together. All must give the same integer of a text: the first 53 bits of its SHA-256, read from 14
-hexadecimal digits (56 bits) and shifted right by 3. So "00000000000008.." is the draw 1.
+`Dialect` is that of DuckDB, and `Postgres` and `Spark` override what differs; `statements` puts the
+parts together. The same draw of a text t is: ::
+
+    duckdb     CAST('0x' || substr(sha256(t), 1, 14) AS BIGINT) >> 3
+    postgres   CAST(CAST('x' || lpad(substr(.., 1, 14), 16, '0') AS bit(64)) AS bigint) >> 3
+    spark      shiftright(CAST(conv(substr(sha2(t, 256), 1, 14), 16, 10) AS BIGINT), 3)
+
+All must give the same integer: the first 53 bits of the SHA-256 of t, read from 14 hexadecimal
+digits (56 bits) and shifted right by 3. The hash of 'abc' begins with ba7816bf8f01cf, so its draw
+is 6560798095827001, which is 0.728 * 2^53.
 """
 
 from __future__ import annotations
@@ -55,6 +62,7 @@ class Dialect:
 
     def literal(self, text: str) -> str:
         """A constant text."""
+        # In standard SQL a quote is the only sign that could end the text.
         return "'" + text.replace("'", "''") + "'"
 
     def sha256(self, text: str) -> str:
@@ -113,10 +121,12 @@ class Postgres(Dialect):
         """PostgreSQL has no function that raises, but its error about a text as an integer quotes
         it.
         """
+        # The outer cast makes the type that of a cell; it is never reached.
         return f"CAST(CAST({problem} AS integer) AS text)"
 
     def values(self, name: str, columns: Sequence[str], rows: Sequence[str]) -> str:
-        """PostgreSQL does not replace tables."""
+        """PostgreSQL does not replace tables: a second run in one session is an error."""
+        # Once, at the head of the statement: the constants below may hold the same words.
         statement = super().values(name, columns, rows)
         return statement.replace("OR REPLACE ", "", 1)
 
@@ -154,11 +164,12 @@ class Spark(Dialect):
         return f"shiftright(CAST(conv({digits}, 16, 10) AS BIGINT), {SURPLUS})"
 
     def refusal(self, problem: str) -> str:
-        """The function has a type of its own."""
+        """The function has a type of its own, so a cast makes it that of a cell."""
         return f"CAST(raise_error({problem}) AS STRING)"
 
     def values(self, name: str, columns: Sequence[str], rows: Sequence[str]) -> str:
         """A temporary view: tables need a warehouse."""
+        # Once, for the same reason as in `Postgres.values`.
         statement = super().values(name, columns, rows)
         return statement.replace("TEMPORARY TABLE", "TEMPORARY VIEW", 1)
 

@@ -1,9 +1,15 @@
 """Write a channel for a database, for R, or as a plain lookup table.
 
-`export_channel` makes the lookup table (`lookup`): for every input the intervals of integers below
-2^53 that lead to each output. As CSV this is all. SQL (`statements`, `dialects`) and R (`rscript`)
-add a script around it, which hashes a secret key and the identifier of a record to such an integer
-and looks up the interval that has it.
+`export_channel` has two steps:
+
+1. `lookup_of` makes the lookup table: for every input the intervals of integers below 2^53 that
+   lead to each output. With W(a|x) = 3/4 and W(b|x) = 1/4 the input x has [0, 3 * 2^51) for a and
+   [3 * 2^51, 2^53) for b. As CSV this is all.
+2. SQL (`_sql`, with `statements` and `dialects`) and R (`rscript`) add a script around it. The
+   script hashes a secret key and the identifier of a record to an integer below 2^53, and looks up
+   the interval that has it: 6560798095827001 is in the first one, so the record gets a.
+
+A uniform integer is in the interval of an output with exactly its probability W(y|x).
 """
 
 from __future__ import annotations

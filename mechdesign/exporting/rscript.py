@@ -1,8 +1,13 @@
 """The R script that draws from a lookup table; its text is ``draw.r.jinja``.
 
-The script reads the table from a CSV of its own (`lookup.Lookup.csv_text`) and holds nothing but
-the names of columns, the first node, and the texts that are hashed between key and identifier. It
-draws as the SQL does: level after level, the interval that has the first 53 bits of the hash.
+The script reads the table from a CSV of its own (`lookup.Lookup.csv_text`). It holds nothing of it
+but the names of columns, the first node (`start`), and for each level its *purpose*: the text that
+is hashed between key and identifier, ``"<digest of the channel> level 1 "``. `script` fills these
+into the template, each as a constant of R (`r_text`).
+
+It draws as the SQL does. Level after level it takes the first 53 bits of SHA-256 over key, purpose
+and identifier, finds the interval [low, high) that has this integer at the record's node and
+symbols, and goes on to the interval's child. Last it sorts the released records by another hash.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ def r_text(text: str) -> str:
         if ord(character) > 0xFFFF:
             parts.append(f"\\U{ord(character):08x}")
         else:
+            # Without the quotes that JSON puts around it.
             parts.append(json.dumps(character)[1:-1])
     return '"' + "".join(parts) + '"'
 
@@ -42,6 +48,7 @@ def script(lookup: Lookup, identity: str, notes: Sequence[str]) -> str:
     environment.filters["text"] = r_text
     purposes: list[str] = []
     for level in lookup.levels:
+        # Given columns are released as they are, without a draw and so without a hash.
         purpose = ""
         if level.number != GIVEN:
             purpose = purpose_of(lookup.digest, f"level {level.number}")
