@@ -102,7 +102,7 @@ def check_release(
         The files' name of a column of the channel where it has another one there.
     released_columns : sequence of str, optional
         Names of the released columns where they were added under other names.
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
     policy : Policy, optional
         The job's policy for missing and unknown symbols.
     level : float

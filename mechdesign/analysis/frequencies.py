@@ -139,7 +139,7 @@ def identifiability(channel: Channel, *, form: str = "label") -> Identification:
     Parameters
     ----------
     channel : Channel
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
 
     Raises
     ------
@@ -184,7 +184,7 @@ def estimate_frequencies(
         mappings.
     unidentified : 'groups' or 'refuse'
         Where the channel cannot tell symbols apart: estimate the sums of such groups, or refuse.
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
         The form of the released column.
 
     Raises

@@ -59,7 +59,7 @@ def posterior_table(
     prior : mapping of symbol to probability, or |X| probabilities, optional
         P(x) among the records of interest, for instance estimated by maximum likelihood; that of
         the channel's table by default.
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
 
     Raises
     ------
@@ -99,7 +99,7 @@ def record_weights(
     kind : 'unbiased' or 'posterior'
     prior : optional
         For 'posterior', as in `posterior_table`.
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
 
     Raises
     ------
