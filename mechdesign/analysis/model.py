@@ -61,8 +61,8 @@ class ReleaseModel:
     @cached_property
     def reference(self) -> Array:
         """P(label) under the table's frequencies, or uniform ones without a table; positive."""
-        # They choose among unbiased weights (`linear.coefficients`). Any positive masses do; with the
-        # true ones the variance is least.
+        # They choose among unbiased weights (`linear.coefficients`). Any positive masses do; the
+        # variance is least with the true ones.
         prior = self.prior
         if prior is None:
             size = len(self.symbols)
@@ -107,8 +107,7 @@ def prior_of(model: ReleaseModel, prior: Any, purpose: str) -> Array:
             )
         return model.prior
     if isinstance(prior, Mapping):
-        # A misspelt symbol would get no mass, and one that is absent may have been forgotten: even a
-        # zero has to be given.
+        # A misspelt symbol would get no mass, and an absent one may have been forgotten.
         by_symbol = cast("Mapping[str, Any]", prior)
         unknown = [str(name) for name in by_symbol if name not in model.position]
         if unknown:
