@@ -180,6 +180,7 @@ def check_pairs(
     together = 2.0 * fisher(pieces)
     adjusted = holm([2.0 * part.p_value for part in parts])
     overall = min(1.0, together, *adjusted)
+    # What has probability zero is no matter of a level.
     if impossible:
         overall = 0.0
     suspects: list[Suspect] = []

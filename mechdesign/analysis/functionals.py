@@ -68,6 +68,7 @@ def choose_cells(
         )
     if functionals is not None:
         return _users_cells(model, identification, functionals)
+    # One functional for each symbol: its own indicator.
     size = len(model.symbols)
     if identification.identified:
         return Cells(model.symbols, np.eye(size), disjoint=True)

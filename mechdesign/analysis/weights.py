@@ -54,6 +54,7 @@ class PosteriorTable:
         table: dict[str, dict[str, float]] = {}
         for label, row in zip(self.labels, self.matrix.tolist(), strict=True):
             chances = zip(self.symbols, row, strict=True)
+            # NaN differs from 0 and stays: a label without posterior is not an empty entry.
             table[label] = {x: p for x, p in chances if p != 0.0}
         return table
 
