@@ -2,7 +2,7 @@
 
 `check_release` first makes the law of the labels (`_LabelLaw`): a row W(. | x) of probabilities for
 each symbol, and one more each for missing and unknown symbols, by the policy of the job. The file
-is then read once, in one of three ways:
+is then read, and its labels are tested, in one of three ways:
 
 - Beside its original (`_check_beside`). The records of both files are counted by symbol and label
   (`counting.count_pairs`). A label without mass in the row of its symbol is a finding; the counts

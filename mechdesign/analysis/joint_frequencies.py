@@ -12,9 +12,9 @@ the reverse, and four records are (a, u), (b, u), (a, v), (a, v):
     a    (3/2 - 1/2) / 4 = 0.25    (3/2 + 3/2) / 4 = 0.75
     b    (3/2 - 1/2) / 4 = 0.25    -(1/2 + 1/2) / 4 = -0.25, reported as 0
 
-`estimate_joint` crosses the two columns (`crossed_counts`), fits every cell (`_Fitted`),
-and makes errors and intervals of the mean squares of the fit. Arrays have a row for each symbol and
-a column for each value z.
+`estimate_joint` crosses the two columns (`crossed_counts`), fits every cell (`_Fitted`), and makes
+errors and intervals of the mean squares of the fit. Arrays have a row for each symbol and a column
+for each value z.
 """
 
 from __future__ import annotations

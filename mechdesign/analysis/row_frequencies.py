@@ -4,9 +4,11 @@ At a node the level's channel is a matrix W(y|x). Weights b over the node's outp
 turn an output into an unbiased score of c(x), because E[b(y) | x, node] = c(x). With c the
 indicator of a symbol, the mean of the scores estimates its frequency: with the rows (0.8, 0.2) and
 (0.3, 0.7) of W, the first symbol has b = (1.4, -0.6), and half of the records with the first output
-make it 0.5 * 1.4 - 0.5 * 0.6 = 0.4. Levels draw independently
-given what is released before, so the product of the scores of two levels is an unbiased score of
-the pair: E[b_i b_j | x] = E[b_i E[b_j | prefix, x] | x] = c_i(x_i) c_j(x_j).
+make it 0.5 * 1.4 - 0.5 * 0.6 = 0.4.
+
+Levels draw independently given what is released before, so the product of the scores of two levels
+is an unbiased score of the pair: E[b_i b_j | x] = E[b_i E[b_j | prefix, x] | x] = c_i(x_i)
+c_j(x_j).
 
 Where a node merges symbols that c tells apart, no such weights exist. A pair of linear programs
 then finds weights with ``W l <= c <= W h``, so that E[l(y) | x] <= c(x) <= E[h(y) | x]; at nodes of
