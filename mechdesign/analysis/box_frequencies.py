@@ -161,6 +161,7 @@ class BoxQuestion:
         variance = np.maximum(variance, 0.0)
         variance += share_variance @ np.maximum(shares, 0.0) ** 2
         errors = np.sqrt(variance)
+        # Each side of the interval fails with half of the probability.
         half = NormalDist().inv_cdf((1.0 + frequencies.level) / 2.0) * errors
         estimates = np.clip(unbiased, 0.0, 1.0)
         return RowFrequencies(
@@ -196,6 +197,7 @@ class BoxQuestion:
             records=frequencies.records,
             level=frequencies.level,
             unresolved=np.maximum(most.values - least.values, 0.0),
+            # Estimated shares can sum to more than 1.
             unidentified=float(min(shares[mixed].sum(), 1.0)),
         )
 
@@ -249,6 +251,7 @@ def box_question(channel: BoxChannel, name: str) -> BoxQuestion:
     number = {text: x for x, text in enumerate(symbols)}
     symbol_of_code = [number[text] for text in texts]
 
+    # Boxes that the channel cannot tell apart are one here, which may hold what any of them holds.
     groups = identifiability(single).group_names
     boxes = {box_name(box): box for box in range(len(part.boxes))}
     members = channel.members(part)

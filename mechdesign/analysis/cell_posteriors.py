@@ -173,6 +173,7 @@ def _rows_of(table: Records) -> tuple[Integers, Array]:
 
 def _portions(released: int, rows: int) -> Iterator[slice]:
     """Slices of the released rows, each within `CELLS_AT_ONCE`."""
+    # At least one at a time, however large the table is.
     step = max(1, CELLS_AT_ONCE // rows)
     for start in range(0, released, step):
         yield slice(start, start + step)

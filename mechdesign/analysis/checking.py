@@ -170,6 +170,7 @@ def check_pairs(
             impossible = True
         # A row with one possible label leaves nothing to chance.
         if of_symbol[possible].any() and possible.sum() > 1:
+            # The entries of a row may miss 1 by the rounding of doubles.
             chances = row[possible] / row[possible].sum()
             names.append(name)
             records.append(int(of_symbol.sum()))
@@ -179,6 +180,7 @@ def check_pairs(
     together = 2.0 * fisher(pieces)
     adjusted = holm([2.0 * part.p_value for part in parts])
     overall = min(1.0, together, *adjusted)
+    # What has probability zero is no matter of a level.
     if impossible:
         overall = 0.0
     suspects: list[Suspect] = []
@@ -218,6 +220,7 @@ def check_any_data(
     """
     divergence = 0.0
     if counts.any():
+        # The mixture of largest likelihood is the one of least relative entropy.
         fit = maximum_likelihood(matrix, counts)
         nearest = _divergence(counts, fit.frequencies @ matrix)
         divergence = max(0.0, nearest - fit.deficit)
@@ -260,6 +263,7 @@ def _divergence(counts: Counts, expected: Array) -> float:
     """N times the relative entropy of the shares of `counts` to `expected`, in nats."""
     from scipy.special import rel_entr
 
+    # It is never negative, but a sum of rounded terms can be.
     return max(0.0, float(rel_entr(counts, counts.sum() * expected).sum()))
 
 

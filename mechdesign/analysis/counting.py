@@ -93,6 +93,7 @@ def count_pairs(
     policy : Policy
         What the release did with missing and unknown symbols.
     """
+    # The release normalised the symbols before it looked them up, so the original's are, too.
     useful = replace(normalised(useful, policy.normalise), columns=file.useful)
     with (
         open_source(file.path, file.text) as after,
@@ -209,6 +210,7 @@ def _note_impossible_pairs(
 
     A label with a negative position is unknown, and was noted when it was read.
     """
+    # A negative position reads the last column of `possible`, which the first condition discards.
     wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
     if not wrong.size:
         return

@@ -2,8 +2,15 @@
 
 A cell is a functional sum_x P(x) c(x) to estimate. A record with the label y counts as the weight
 b(y) for it, with ``W b = c``, and the mean weight of the records is the estimate. `Estimator.of`
-chooses the cells and finds out what the channel identifies; the weights follow when they are asked
-for.
+chooses the cells (`choose_cells`) and finds out what the channel identifies (`identify`); the
+weights follow when they are asked for.
+
+For example, W has the rows (0.8, 0.2) and (0.3, 0.7), and the cell is the first symbol, c = (1, 0).
+Then b = (1.4, -0.6): 0.8 * 1.4 - 0.2 * 0.6 = 1 and 0.3 * 1.4 - 0.7 * 0.6 = 0. If half of the
+records have the first label, the estimate is 0.5 * 1.4 - 0.5 * 0.6 = 0.4.
+
+For the frequencies among the records themselves the variance of an estimate is (the mean of b(y)^2
+minus sum_x P(x) c(x)^2) / N. `products` estimates that second sum, from the labels as well.
 """
 
 from __future__ import annotations
@@ -65,6 +72,7 @@ class Estimator:
             # Indicators: squares are themselves, and products of two are zero.
             return np.diag(estimate), True
         identified = self.identification.identifies(self.outer)
+        # A product c_i c_j is a functional, too, with weights of its own.
         values = self.weights_for(self.outer).T @ frequencies
         values = np.where(identified, values, np.outer(estimate, estimate).ravel())
         return values.reshape(c.shape[1], c.shape[1]), bool(identified.all())

@@ -1,10 +1,24 @@
 """Checks of released files against their channel.
 
-`check_release` reads a release once, alone or beside its original (`counting`). Labels that the
-channel cannot have written, or not for their symbols, are findings. The counts of the others are
-tested for their frequencies (`checking`): beside the original symbol by symbol, alone against what
-the channel's table predicts or, for data of another origin, against what the channel could give for
-any data. Files of whole rows go to `row_checking`.
+`check_release` first makes the law of the labels (`_LabelLaw`): a row W(. | x) of probabilities for
+each symbol, and one more each for missing and unknown symbols, by the policy of the job. The file
+is then read, and its labels are tested, in one of three ways:
+
+- Beside its original (`_check_beside`). The records of both files are counted by symbol and label
+  (`counting.count_pairs`). A label without mass in the row of its symbol is a finding; the counts
+  of each symbol are tested against its row (`checking.check_pairs`).
+- Alone (`_check_alone`). The labels are counted, and their shares are tested against the P(y) that
+  the channel's table predicts (`check_table`). For data of another origin they are tested against
+  all mixtures of the rows (`check_any_data`).
+- With an original whose records the release has in random order, by its manifest. Records cannot be
+  paired then, so the file is checked alone, as of any data.
+
+For example, the row of a is (1, 0) and that of b is (0.2, 0.8), for the labels A and B. A record of
+a with the label B is a finding. If 400 of 1,000 records of b have the label A, their frequency is
+implausible beside the original. Alone, for any data, it is plausible: a share of 0.25 of a among
+the records would explain it.
+
+Files of whole rows go to `row_checking`.
 """
 
 from __future__ import annotations
@@ -88,7 +102,7 @@ def check_release(
         The files' name of a column of the channel where it has another one there.
     released_columns : sequence of str, optional
         Names of the released columns where they were added under other names.
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
     policy : Policy, optional
         The job's policy for missing and unknown symbols.
     level : float
@@ -139,6 +153,7 @@ def check_release(
         return _check_released_rows(channel, released, original, level, any_data, text)
     if policy is None:
         policy = counting.STRICT
+    # With None no column is private, not even a sensitive one; `()` keeps those of the channel.
     hidden: Sequence[str] | None = correlated
     if keep_sensitive:
         hidden = None
@@ -157,6 +172,7 @@ def check_release(
     )
     law = _LabelLaw.of(channel, form, policy)
     check = _check_labels(file, law, level, original, channel.useful, any_data)
+    # A notice and no finding: the release may be faultless, only this cannot be seen from here.
     if channel.sensitive is None:
         check = replace(check, notices=(_NO_SENSITIVE, *check.notices))
     return check
@@ -178,6 +194,7 @@ def _is_shuffled(released: PathLike) -> bool:
     A manifest that is missing or unreadable, or of another file, says nothing.
     """
     with suppress(InputError):
+        # The digest ties the manifest to this very file: a stale one must not change the check.
         manifest = read_manifest(f"{os.fspath(released)}.manifest.json", "public")
         return manifest.shuffled and has_sha256(released, manifest.output)
     return False
@@ -244,10 +261,12 @@ def _check_beside(
     useful: Variable,
 ) -> checking.ReleaseCheck:
     """The check of a release against its original, record by record."""
+    # Masses are integers over a denominator, so what the channel never gives is exactly zero.
     possible = law.rows > 0.0
     counted = counting.count_pairs(file, original, useful, possible, law.policy)
     test = checking.check_pairs(law.symbols, law.rows, counted.counts, level)
     notices: tuple[str, ...] = ()
+    # Such a file has all of its counts set to zero, and the test of nothing is passed.
     if any(finding.kind == "rows" for finding in counted.findings):
         notices = (_NOT_PAIRED,)
     return checking.ReleaseCheck(counted.records, counted.findings, test, None, notices)
@@ -258,6 +277,7 @@ def _check_alone(
 ) -> checking.ReleaseCheck:
     """The check of a release without its original."""
     counted = counting.count_release(file)
+    # Without symbols there is one row of counts.
     test, also, notices = _tested_labels(law, counted.counts[0], level, any_data)
     return checking.ReleaseCheck(
         counted.records, counted.findings, test, also, tuple(notices)
@@ -278,6 +298,8 @@ def _tested_labels(
         return any_test, None, [_ANY_DATA]
     if model.prior is None:
         return any_test, None, [checking.PUBLIC_NOTICE, _ANY_DATA]
+    # Nobody knows how many records are missing or unknown, so nobody knows how much a fixed label
+    # is raised. Labels from the marginal P(y) leave the frequencies of the table as they are.
     if law.has_fixed_label:
         return any_test, None, [_FIXED, _ANY_DATA]
     table_test = checking.check_table(model.labels, model.reference, counts, level)
@@ -324,6 +346,7 @@ def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
     """Probabilities of the labels for a missing or unknown symbol; zeros where it is refused."""
     row = np.zeros(len(channel.outputs))
     if rule != REFUSE:
+        # Integers in proportion to the probabilities, so that the release draws from them exactly.
         masses = policy_row(channel, rule, name)
         total = sum(masses)
         row = np.array([mass / total for mass in masses])

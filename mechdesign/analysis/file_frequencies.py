@@ -2,8 +2,9 @@
 
 The labels of the file are counted in one pass; counts are all that the estimators need.
 `estimate_file` hands them to `frequencies` or, crossed with a column that was kept, to
-`joint_frequencies`. A label that the channel cannot give is an error here: no estimate would be
-right then.
+`joint_frequencies`. For example, 60 records with the label A and 40 with B are the counts {"A": 60,
+"B": 40}; crossed they are {("A", "yes"): 25, ("A", "no"): 35, ("B", "yes"): 40}. A label that the
+channel cannot give is an error here: no estimate would be right then.
 """
 
 from __future__ import annotations

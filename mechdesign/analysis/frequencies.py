@@ -139,7 +139,7 @@ def identifiability(channel: Channel, *, form: str = "label") -> Identification:
     Parameters
     ----------
     channel : Channel
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
 
     Raises
     ------
@@ -184,7 +184,7 @@ def estimate_frequencies(
         mappings.
     unidentified : 'groups' or 'refuse'
         Where the channel cannot tell symbols apart: estimate the sums of such groups, or refuse.
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
         The form of the released column.
 
     Raises
@@ -221,6 +221,8 @@ def estimate_frequencies(
         names=cells.names,
         estimates=estimates,
         unbiased=unbiased,
+        # Among the records themselves a variance is the difference of two estimates, and can be
+        # negative by chance.
         standard_errors=np.sqrt(np.maximum(np.diag(fitted.covariance), 0.0)),
         lower=np.clip(lower, *cells.bounds),
         upper=np.clip(upper, *cells.bounds),
@@ -244,6 +246,7 @@ def check_estimate(method: str, level: float, target: str) -> dict[str, Any]:
 def record_count(counts: NDArray[np.int64]) -> int:
     """The number of records; InputError if it is below two."""
     records = int(counts.sum())
+    # The variance of a sample divides by one record less.
     if records < 2:
         raise InputError(f"estimates need at least two released records, not {records}")
     return records
@@ -324,6 +327,7 @@ def _kept_frequencies_notice(channel: Channel, records: int) -> tuple[str, ...]:
     # indicator.
     variances = channel.matrix * (1.0 - channel.matrix)
     if channel.joint is None:
+        # A public channel has no frequencies to average over: the largest variance of any symbol.
         by_label = variances.max(axis=0)
     else:
         by_label = channel.joint.p_x @ variances

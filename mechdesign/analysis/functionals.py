@@ -1,8 +1,17 @@
 """The linear functionals of P_X to estimate: single symbols, groups of them, or the user's own.
 
-A functional is sum_x P(x) c(x): with c = 1 at one symbol it is the frequency of that symbol. The
-released labels identify it only if c lies in the row space of the channel. Where that fails for
-single symbols, `choose_cells` joins those that no label tells apart into groups.
+A functional is sum_x P(x) c(x), one column c of a matrix with a row for each symbol. With the
+symbols a, b and c the columns are, for instance:
+
+    asked for                                      a     b     c
+    {"a": "a"}, the frequency of a                 1     0     0
+    {"b or c": ["b", "c"]}, their sum              0     1     1
+    {"age": {"a": 20, "b": 30, "c": 50}}, a mean  20    30    50
+
+The released labels identify a functional only if ``W b = c`` has a solution b (`analysis.linear`).
+`choose_cells` takes the user's functionals (`_users_cells`), and refuses those that are not
+identified. Without any it takes every symbol; where single symbols are not identified, it joins
+those that no label tells apart into groups.
 """
 
 from __future__ import annotations
@@ -59,6 +68,7 @@ def choose_cells(
         )
     if functionals is not None:
         return _users_cells(model, identification, functionals)
+    # One functional for each symbol: its own indicator.
     size = len(model.symbols)
     if identification.identified:
         return Cells(model.symbols, np.eye(size), disjoint=True)
@@ -127,6 +137,7 @@ def _functional(model: ReleaseModel, name: Any, value: Any) -> Array:
             raise InputError(
                 f"the coefficient of {quoted(symbol)} in {quoted(name)} must be a number"
             ) from None
+    # A functional of zeros is 0 whatever the data: it is asked for by mistake.
     if not np.isfinite(c).all() or not c.any():
         raise InputError(
             f"the functional {quoted(name)} must have finite coefficients, not all zero"
@@ -137,6 +148,7 @@ def _functional(model: ReleaseModel, name: Any, value: Any) -> Array:
 def _own_name(group: Sequence[str], model: ReleaseModel) -> str:
     """A name that no symbol has, for a group of several."""
     name = group_name(group)
+    # A symbol may be called "{a, b}" itself; results are looked up by name.
     while len(group) > 1 and name in model.position:
         name += "+"
     return name

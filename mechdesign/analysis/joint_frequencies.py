@@ -5,9 +5,16 @@ depend on the other column. A channel that was applied to X alone guarantees tha
 
 The share of a cell (x, z) is the mean over records of b(label) where the other column has z, and of
 0 elsewhere: an unbiased estimate with the weights b of `frequencies`, and with their score
-intervals. `estimate_joint` crosses the two columns (`crossed_counts`), fits every cell (`_Fitted`),
-and makes errors and intervals of the mean squares of the fit. Arrays have a row for each symbol and
-a column for each value z.
+intervals. For example, a label a has the weights 3/2 for the symbol a and -1/2 for b, a label b
+the reverse, and four records are (a, u), (b, u), (a, v), (a, v):
+
+         u                         v
+    a    (3/2 - 1/2) / 4 = 0.25    (3/2 + 3/2) / 4 = 0.75
+    b    (3/2 - 1/2) / 4 = 0.25    -(1/2 + 1/2) / 4 = -0.25, reported as 0
+
+`estimate_joint` crosses the two columns (`crossed_counts`), fits every cell (`_Fitted`), and makes
+errors and intervals of the mean squares of the fit. Arrays have a row for each symbol and a column
+for each value z.
 """
 
 from __future__ import annotations
@@ -94,6 +101,7 @@ def estimate_joint(
     else:
         fitted = _unbiased_joint(estimator, counts / records)
     if target == "records":
+        # The symbols are given: only the channel's draws vary.
         variances = (fitted.second - fitted.products) / records
     else:
         variances = (fitted.second - fitted.estimates**2) / (records - 1)
@@ -146,6 +154,7 @@ def _joint_interval(
         squares=(square, square, at_most),
         fixed=fixed,
     )
+    # A record of another value weighs 0, so this is one of the weights that a record can have.
     smallest, largest = _with_zero(
         estimator.weights.min(axis=0), estimator.weights.max(axis=0)
     )

@@ -1,9 +1,17 @@
 """Counts of the labels in a released column, alone or together with another column.
 
 Every entry of the column becomes the position of its label (`label_codes`), or of the bin that it
-lies in; the positions are then counted. With the labels (a, b, c), the column b, a, b has the codes
-1, 0, 1 and the counts (1, 2, 0). Counts that somebody has made already are taken as a mapping, as
-{"b": 2, "a": 1}: its keys are a column of labels, and its values say how often each occurs.
+lies in; the positions are then counted (`label_counts`). With the labels (a, b, c), the column b,
+a, b has the codes 1, 0, 1 and the counts (1, 2, 0). Beside a kept column with the values u, v, u,
+`crossed_counts` gives a row for each label and a column for each value:
+
+         u   v
+    a    0   1
+    b    2   0
+    c    0   0
+
+Counts that somebody has made already are taken as a mapping, as {"b": 2, "a": 1} or {("b", "u"): 2,
+("a", "v"): 1}: its keys are a column of labels, and its values say how often each occurs.
 """
 
 from __future__ import annotations
@@ -62,7 +70,7 @@ def crossed_counts(
             f"the two columns have {len(codes)} and {len(value_codes)} records; they must be of "
             "one file"
         )
-    # One number for each pair of a label and a value.
+    # One number for each pair of a label and a value: the table of pairs, row after row.
     pairs = codes * len(values) + value_codes
     counts = np.bincount(pairs, times, len(labels) * len(values))
     return counts.reshape(len(labels), len(values)).astype(np.int64), values
@@ -85,6 +93,7 @@ def label_codes(
         return codes
     entry = int(wrong[0])
     code = int(cells.codes[entry])
+    # The first wrong entry is either empty or a text without a label: two different mistakes.
     if code < 0:
         raise InputError(
             f"entry {entry} of the released column is missing; a channel never releases that"
@@ -97,6 +106,7 @@ def label_codes(
 
 def _record_count(label: object, value: Any) -> int:
     """A count as an integer that a double holds exactly; InputError on anything else."""
+    # 3.0 is a count, as pandas has it; 2.5 and "3" are none.
     try:
         number = int(value)
         whole = number == value

@@ -77,6 +77,7 @@ class Identification:
 
         It has one if the coefficients are orthogonal to the left null space of W.
         """
+        # Relative to the largest coefficient: a functional in other units is identified as well.
         c = np.asarray(coefficients, dtype=np.float64)
         scale = np.abs(c).max(axis=0)
         return (np.abs(self.null @ c) <= SUPPORT_TOLERANCE * scale).all(axis=0)

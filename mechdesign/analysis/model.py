@@ -1,8 +1,16 @@
 """The model of a released column: the probability of each label given the symbol, and the prior.
 
-`release_model` takes both from a channel. A release as labels has the channel itself as its matrix;
-draws from posteriors have the channel followed by the draw. `prior_of` is the prior that a user
-gives instead of the table's, checked.
+`release_model` takes both from a channel W(y | x). A release of the outputs themselves has the
+matrix W. In every other form a value v is published for the output y, with the probability Q(v | y)
+(`by_output`), so the labels are these values and the matrix is W Q:
+
+    P(v | x) = sum over y of W(y | x) Q(v | y).
+
+For example, let W have the rows (0.8, 0.2) and (0.2, 0.8), and the two symbols be equally frequent.
+Then the posteriors Q have the same rows, and draws from them the rows (0.68, 0.32) and (0.32,
+0.68): they say less of the symbol than the labels do.
+
+`prior_of` checks the prior P(x) that a user gives instead of the table's.
 """
 
 from __future__ import annotations
@@ -53,6 +61,8 @@ class ReleaseModel:
     @cached_property
     def reference(self) -> Array:
         """P(label) under the table's frequencies, or uniform ones without a table; positive."""
+        # They choose among unbiased weights (`linear.coefficients`). Any positive masses do; the
+        # variance is least with the true ones.
         prior = self.prior
         if prior is None:
             size = len(self.symbols)
@@ -70,6 +80,7 @@ def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
         raise InputError(
             f"the form of the release ({quoted(form)}) must be one of {listed(FORMS)}"
         )
+    # A public channel has no joint distribution of its table.
     prior: Array | None = None
     if channel.joint is not None:
         prior = channel.joint.p_x
@@ -96,6 +107,7 @@ def prior_of(model: ReleaseModel, prior: Any, purpose: str) -> Array:
             )
         return model.prior
     if isinstance(prior, Mapping):
+        # A misspelt symbol would get no mass, and an absent one may have been forgotten.
         by_symbol = cast("Mapping[str, Any]", prior)
         unknown = [str(name) for name in by_symbol if name not in model.position]
         if unknown:
@@ -122,4 +134,5 @@ def prior_of(model: ReleaseModel, prior: Any, purpose: str) -> Array:
             "the prior must be probabilities that sum to 1; unbiased estimates can be negative: "
             "use those of method='ml'"
         )
+    # Within the tolerance the sum is off by rounded figures alone.
     return values / values.sum()

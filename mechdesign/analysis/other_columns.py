@@ -1,8 +1,13 @@
 """The columns of a released file besides the released ones: left as they are, or left out.
 
 A release changes nothing in other columns, adds none, and has no private column. Each of these has
-a function: `first_difference` compares the cells, `header_changes` the names, order and types, and
-`private_columns` looks for columns that should have been left out.
+a function:
+
+- `first_difference` compares the cells of a batch column by column, and returns the first record
+  that differs: ``Difference(position=4, column="age", original="30", released="31")``.
+- `header_changes` compares the names, the order and, between two Parquet files, the types.
+- `private_columns` looks for columns that should have been left out, by their names and by names
+  that look like theirs (`lookalikes`).
 """
 
 from __future__ import annotations
@@ -63,6 +68,7 @@ def _first_unequal(before: Any, after: Any, name: str, loose: bool) -> int | Non
     if before.type == after.type and before.equals(after):
         return None
     pairs = zip(before.to_pylist(), after.to_pylist(), strict=True)
+    # Only now cell by cell: unequal types may still hold equal values, and NaN differs from itself.
     for i, (one, other) in enumerate(pairs):
         if one != other and not _same_value(one, other, loose):
             return i
@@ -73,8 +79,10 @@ def _comparable(column: Any, name: str, loose: bool) -> Any:
     """The column as texts, or without a dictionary."""
     import pyarrow as pa
 
+    # A CSV has no null: a missing value is the empty text there.
     if loose:
         return encode(column, name).expanded().fill_null("")
+    # Equal values may have different codes in the dictionaries of two files.
     if pa.types.is_dictionary(column.type):
         return column.dictionary_decode()
     return column
@@ -82,6 +90,7 @@ def _comparable(column: Any, name: str, loose: bool) -> Any:
 
 def _same_value(one: Any, other: Any, loose: bool) -> bool:
     """Whether two unequal cells are the same value: NaN, or texts of one number."""
+    # Of values with types only NaN is unequal to itself and yet has the same text.
     if not loose:
         return repr(one) == repr(other)
     try:
@@ -92,6 +101,7 @@ def _same_value(one: Any, other: Any, loose: bool) -> bool:
 
 def private_columns(table: Source, file: Released) -> list[Finding]:
     """Columns that a release must not have: sensitive, useful, or like a sensitive one."""
+    # Released labels may stand under the name of the useful column that they replace.
     allowed = {*file.columns, *file.ignored}
     problems: list[str] = []
     for role, names in (("sensitive", file.private), ("useful", file.useful)):
@@ -116,6 +126,7 @@ def header_changes(
 
     Columns that are missing are no finding: a release has those alone that were asked for.
     """
+    # These may come, go or move: the release replaces them, or `private_columns` reports them.
     special = {*file.useful, *file.columns, *file.private, *file.ignored}
     old = [name for name in before.header if name not in special]
     new = [name for name in after.header if name not in special]

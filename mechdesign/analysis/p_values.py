@@ -4,8 +4,18 @@ Every p-value is valid whatever the sample size: under the hypothesis the probab
 most a is at most a, for every a (up to double rounding). Chi-square approximations are not: at the
 small levels that a multiple test needs, their tails are too light where expected counts are small.
 
-`multinomial_test` is for counts with known probabilities, `share_p_value` and `divergence_p_value`
-are for records that differ from each other. `fisher` and `holm` combine p-values.
+`multinomial_test` is for counts with known probabilities, in one of two ways:
+
+- Few possible outcomes are enumerated (`enumerated_test`), and the p-value is the probability of
+  all that are at least as extreme as the observed one. The counts (1, 3) with the probabilities
+  (1/2, 1/2) have the p-value 10/16: only (2, 2) is less extreme.
+- Else the multinomial is split into binomials (`tree_p_values`), each given those above it. With
+  the probabilities (1/2, 1/4, 1/4) the first count is Binomial(N, 1/2), and the second is
+  Binomial(N - n_1, 1/2) given the first. `fisher` joins their p-values.
+
+`share_p_value` (one label) and `divergence_p_value` (all labels) are bounds for records that differ
+from each other, of which only the mean law is known. `fisher` joins independent p-values, and
+`holm` corrects several for their number.
 """
 
 from __future__ import annotations
@@ -59,6 +69,7 @@ def multinomial_test(counts: Counts, probabilities: Array) -> Part:
     k = len(counts)
     if n == 0 or k == 1:
         return Part(1.0, np.empty(0), "exact multinomial")
+    # The number of ways to write n as an ordered sum of k counts.
     if math.comb(n + k - 1, k - 1) <= MOST_OUTCOMES:
         p = enumerated_test(counts, probabilities)
         return Part(p, np.array([p]), "exact multinomial")
@@ -130,8 +141,10 @@ def binomial_p_values(counts: Counts, trials: Counts, probabilities: Array) -> A
     """Exact two-sided p-values of binomial counts: twice the smaller tail, at most 1."""
     from scipy.stats import binom
 
+    # Quotients of sums of probabilities can leave [0, 1] by rounding.
     p = np.clip(probabilities, 0.0, 1.0)
     lower = binom.cdf(counts, trials, p)
+    # sf is the mass strictly above, but the observed count belongs to both tails.
     upper = binom.sf(counts - 1, trials, p)
     return np.minimum(1.0, 2.0 * np.minimum(lower, upper))
 
@@ -142,6 +155,8 @@ def fisher(pieces: Array) -> float:
 
     if not pieces.size:
         return 1.0
+    # For uniform p-values this is chi-square with two degrees of freedom for each. Those of counts
+    # are stochastically larger, so the result is too large rather than too small.
     statistic = float(-2.0 * np.log(np.maximum(pieces, SMALLEST)).sum())
     return float(chdtrc(2 * len(pieces), statistic))
 
@@ -156,6 +171,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     # The smallest value is multiplied by the number of tests, the next by one less, and so on.
     factors = np.arange(len(values), 0, -1)
     adjusted = np.empty(len(values))
+    # A hypothesis is rejected only after all with smaller p-values: none is adjusted below theirs.
     adjusted[order] = np.maximum.accumulate(np.minimum(1.0, factors * values[order]))
     return adjusted.tolist()
 
@@ -169,12 +185,14 @@ def share_p_value(count: int, records: int, low: float, high: float) -> float:
     """
     from scipy.stats import binom
 
+    # Of all shares in [low, high] the nearest to the count makes it the least extreme.
     if count >= records * high + 1.0:
         tail = float(binom.sf(count - 1, records, min(high, 1.0)))
     elif count <= records * low - 1.0:
         tail = float(binom.cdf(count, records, max(low, 0.0)))
     else:
         return 1.0
+    # Doubled, for the count may lie on either side.
     return min(1.0, 2.0 * tail)
 
 
@@ -188,8 +206,10 @@ def divergence_p_value(divergence: float, labels: int) -> float:
     lowers the expectation of ``exp(sum_y h_y(count_y))``.
     """
     shape = labels - 1
+    # The bound has its maximum of 1 at d = shape, and is not valid below.
     if shape == 0 or divergence <= shape:
         return 1.0
+    # A label without any expected share occurred.
     if math.isinf(divergence):
         return SMALLEST
     log_bound = -divergence + shape * (1.0 + math.log(divergence / shape))

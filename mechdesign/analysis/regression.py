@@ -93,7 +93,7 @@ def corrected_regression(
     covariates : mapping of name to (n,) numbers, optional
         Kept columns.
     level : float
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
 
     Raises
     ------

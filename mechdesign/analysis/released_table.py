@@ -2,8 +2,16 @@
 
 What a file must look like follows from its channel: which columns it has, and which labels each can
 hold. `released_file` derives this from the channel and the names in the file, and a `Released`
-states it, also where formulas were escaped. `slices` then gives the records batch by batch, without
-those of other columns.
+states it. For example, a channel releases the columns job and age together, and its sensitive
+column is illness:
+
+    form              columns       labels                          private
+    label             "job,age"     (A,), (B,)                      illness
+    posterior-draw    job, age      (nurse, 30), (clerk, 50), ..    illness
+
+Where formulas were escaped, `Released.written` has the labels as the file holds them. `slices` then
+gives the records batch by batch, without the columns that nobody asks for, and `cells_of` gives
+their cells as text.
 """
 
 from __future__ import annotations
@@ -72,6 +80,7 @@ class Released:
         """The labels as the file has them, escaped if it is."""
         if not self.escaped:
             return self.labels
+        # Only the writer of CSV files escapes: spreadsheets do not run texts of Parquet files.
         if table.kind != "CSV":
             raise InputError(
                 f"{table.name}: a Parquet file has no escaped formulas (--escape-formulas)"
@@ -107,6 +116,7 @@ def released_file(
         sensitive = channel.sensitive.columns
     columns = [*channel.useful.columns, *sensitive]
     unknown = [name for name in names_in_file if name not in columns]
+    # A misspelt name would leave a column unchecked.
     if unknown:
         raise InputError(
             f"the channel has no column {listed(unknown)} to rename (it has {listed(columns)})"
@@ -116,6 +126,7 @@ def released_file(
     if form == LABEL:
         # One label for the whole symbol, under the joined names.
         published = (",".join(useful),)
+    # Other names for the columns do not change how many there are.
     size = len(published)
     if released_columns is not None:
         published = tuple(released_columns)
@@ -139,9 +150,11 @@ def slices(
     with errors_naming(table.name):
         for name in (*symbols, *read):
             require_column(name, table.header)
+    # A column that is asked for twice, as a compared one and an identifier, comes once.
     names = list(dict.fromkeys((*symbols, *read)))
     others = [name for name in read if name not in symbols]
     for batch in table.batches(encode=symbols, read=others, whole=False):
+        # An empty batch is false as an object, and `counting.pairs` would take it for the end.
         if batch.num_rows:
             columns = [batch.column(name) for name in names]
             yield pa.RecordBatch.from_arrays(columns, names)

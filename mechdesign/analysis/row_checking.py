@@ -12,7 +12,9 @@ P(leaf). So any fixed map from rows to cells gives counts for which two bounds h
 each cell alone, and that on the relative entropy for all together (`checking.check_table`). The
 maps are every group of released columns by itself, every pair of groups, and the whole row, with
 rare cells pooled. They depend on the channel, its table and the number of records, never on the
-released values; Bonferroni's correction over them keeps the level.
+released values; Bonferroni's correction over them keeps the level. For a channel of job and age the
+maps are job, age, and job x age. With 1,000 records (nurse, 30) of the share 0.05 is a cell of the
+last, with 50 expected records, and (clerk, 80) of the share 0.01 is pooled with other rare ones.
 
 `check_rows` follows the released rows through the tree (`row_paths`) and notes the impossible ones.
 With the original it then pairs the records, else it counts cells (`_table_tests`).
@@ -88,6 +90,8 @@ def check_rows(
                 len(impossible),
             )
         )
+    # Impossible records are findings already. The tests leave them out, for the law gives them no
+    # mass.
     notices: list[str] = []
     if original is not None:
         paired = paired_rows(paths, original)
@@ -134,6 +138,8 @@ def _table_tests(
     maps = [*combinations(everything, 1), *combinations(everything, 2)]
     if len(groups) > 2:
         maps.append(tuple(everything))
+    # The law and the number of records alone decide which cells a map has (`_pooled`), never what
+    # was observed: the bounds hold for fixed maps.
     tests: list[NamedTest] = []
     for places in maps:
         columns = list(places)
@@ -147,6 +153,7 @@ def _group_codes(paths: RowPaths) -> Integers:
     """(records, groups) codes of the given symbols and of the outputs of the levels."""
     columns = list(paths.given)
     for table, slots in zip(paths.channel.tree.levels, paths.slots, strict=True):
+        # Impossible records get some output here; the caller leaves them out.
         columns.append(table.slot_outputs[np.maximum(slots, 0)])
     return np.column_stack(columns)
 
@@ -164,6 +171,7 @@ def _pooled(codes: Integers, shares: NDArray[np.float64], records: int) -> _Cell
     """A cell for every combination with enough expected records, and one for all others."""
     different, place = np.unique(codes, axis=0, return_inverse=True)
     masses = np.bincount(place.ravel(), weights=shares, minlength=len(different))
+    # The common cells are numbered from 1 on, and 0 is the pool of the rare ones.
     is_common = masses * records >= LEAST_EXPECTED
     cells = np.where(is_common, np.cumsum(is_common), 0)
     pooled = np.bincount(cells, weights=masses)

@@ -2,9 +2,13 @@
 
 At a node the level's channel is a matrix W(y|x). Weights b over the node's outputs with ``W b = c``
 turn an output into an unbiased score of c(x), because E[b(y) | x, node] = c(x). With c the
-indicator of a symbol, the mean of the scores estimates its frequency. Levels draw independently
-given what is released before, so the product of the scores of two levels is an unbiased score of
-the pair: E[b_i b_j | x] = E[b_i E[b_j | prefix, x] | x] = c_i(x_i) c_j(x_j).
+indicator of a symbol, the mean of the scores estimates its frequency: with the rows (0.8, 0.2) and
+(0.3, 0.7) of W, the first symbol has b = (1.4, -0.6), and half of the records with the first output
+make it 0.5 * 1.4 - 0.5 * 0.6 = 0.4.
+
+Levels draw independently given what is released before, so the product of the scores of two levels
+is an unbiased score of the pair: E[b_i b_j | x] = E[b_i E[b_j | prefix, x] | x] = c_i(x_i)
+c_j(x_j).
 
 Where a node merges symbols that c tells apart, no such weights exist. A pair of linear programs
 then finds weights with ``W l <= c <= W h``, so that E[l(y) | x] <= c(x) <= E[h(y) | x]; at nodes of
@@ -221,6 +225,7 @@ def _level_factor(paths: RowPaths, level: int, place: int | None) -> Factor:
         upper[slots, identified] = scores[:, identified]
         for text in np.flatnonzero(~identified).tolist():
             if programs < MOST_PROGRAMS:
+                # One for either end.
                 programs += 2
                 low, high = _enclosing(matrix, targets[:, text])
                 lower[slots, text] = low
@@ -230,6 +235,7 @@ def _level_factor(paths: RowPaths, level: int, place: int | None) -> Factor:
 
 def _node_matrix(table: LevelTable, node: int) -> tuple[Array, Integers, int]:
     """W (inputs x outputs) of a node, its inputs, and its first slot."""
+    # Pairs and slots are numbered node by node, so those of one node are consecutive.
     first_pair, end_pair = np.searchsorted(table.pair_nodes, [node, node + 1])
     first_slot, end_slot = np.searchsorted(table.slot_nodes, [node, node + 1])
     inputs = table.pair_inputs[first_pair:end_pair]
@@ -249,6 +255,7 @@ def _scores(matrix: Array, targets: Array) -> tuple[Array, NDArray[np.bool_]]:
     matrix : (inputs, outputs) array
     targets : (inputs, symbols) array
     """
+    # Of all solutions the one of least norm has the least mean square for uniform outputs.
     weights: Array = np.asarray(
         np.linalg.lstsq(matrix, targets, rcond=None)[0], np.float64
     )
@@ -265,6 +272,7 @@ def _enclosing(matrix: Array, target: Array) -> tuple[Array, Array]:
     from scipy.optimize import linprog
 
     outputs = matrix.shape[1]
+    # The mean of W l over the inputs is linear in l: the largest below c, the smallest above it.
     mean = matrix.mean(axis=0)
     bounds = (-LARGEST_SCORE, LARGEST_SCORE)
     below = linprog(-mean, A_ub=matrix, b_ub=target, bounds=bounds)
@@ -312,6 +320,7 @@ def _combined(
     step = (upper.max(axis=0) - lower.min(axis=0)) / (2 * records)
     low_end = np.clip(low_mean - spread * low_error - step, 0.0, 1.0)
     high_end = np.clip(high_mean + spread * high_error + step, 0.0, 1.0)
+    # Exact scores have equal ends, so any width comes from symbols that are not told apart.
     ambiguous = (upper - lower).max(axis=1) > 0.0
     return RowFrequencies(
         columns=names,
@@ -334,6 +343,7 @@ def _products(
     """Bounds of products of intervals, symbol by symbol: (keys, symbols) and (keys, others) to
     (keys, both).
     """
+    # The product of two intervals has its ends at products of theirs, whatever the signs.
     corners: list[Array] = []
     for left in (low, high):
         for right in (other_low, other_high):
@@ -345,5 +355,6 @@ def _products(
 
 def _standard_error(scores: Array, means: Array, weights: Array, records: int) -> Array:
     """Of the mean of the scores of independent records."""
+    # One record less makes the variance of the sample unbiased; a single record has none.
     variance = weights @ (scores - means) ** 2
     return np.asarray(np.sqrt(variance / max(records - 1, 1)), dtype=np.float64)

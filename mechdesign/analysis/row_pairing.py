@@ -110,6 +110,7 @@ def paired_rows(paths: RowPaths, original: Columns) -> PairedRows:
         return PairedRows(paths, nothing, nothing, (Finding("rows", text),))
     codes = _original_codes(channel, cells)
     findings: list[Finding] = []
+    # Given columns are not randomised: they lead to the stratum, and are released as they are.
     differ = _given_differ(paths, codes[:, : len(channel.given)])
     if differ.any():
         first = int(np.flatnonzero(differ)[0])
@@ -184,4 +185,5 @@ def _has_mass(table: LevelTable, pairs: Integers, slots: Integers) -> NDArray[np
     keys = table.rows.row_of * width + table.rows.indices
     wanted = pairs * width + slots
     places = places_in(keys, wanted)
+    # NOWHERE reads some other value, which the first condition discards.
     return (places != NOWHERE) & (table.rows.values[places] > 0)

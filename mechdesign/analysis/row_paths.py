@@ -96,6 +96,7 @@ def paths_of(channel: RowChannel, columns: Columns) -> RowPaths:
         possible = possible & (slot != NO_SLOT)
         nodes.append(node)
         slots.append(np.where(possible, slot, IMPOSSIBLE))
+        # For NO_SLOT this reads the child of another slot, but the record stays impossible.
         node = np.maximum(table.slot_children[slot], 0)
     return RowPaths(channel, tuple(given), tuple(nodes), tuple(slots))
 
@@ -103,6 +104,7 @@ def paths_of(channel: RowChannel, columns: Columns) -> RowPaths:
 def _given_symbols(channel: RowChannel, cells: Sequence[Encoded]) -> list[Integers]:
     """The code of every record in each given column; -1 for a missing or an unknown symbol."""
     symbols: list[Integers] = []
+    # A crossed variable takes as many cells of a record as columns were crossed.
     start = 0
     for variable in channel.given:
         end = start + len(variable.columns)
@@ -117,6 +119,7 @@ def _strata(channel: RowChannel, given: Sequence[Integers], records: int) -> Int
     codes = np.zeros((records, len(given)), dtype=np.int64)
     for k, symbols in enumerate(given):
         codes[:, k] = symbols
+    # Records with an unknown symbol are looked up with another one, and overwritten below.
     strata = channel.strata_of(np.maximum(codes, 0))
     return np.where((codes < 0).any(axis=1), -1, strata)
 
@@ -126,6 +129,7 @@ def _outputs(channel: RowChannel, level: int, cells: Sequence[Encoded]) -> Integ
     codes: dict[tuple[str, ...], int] = {}
     for output in range(len(channel.labels[level])):
         codes[channel.texts_of(level, output)] = output
+    # Each distinct text is looked up once, however many records have it.
     numbering = Numbering()
     numbers = numbering.number(cells)
     code_of_number = [codes.get(texts, -1) for texts in numbering.texts]

@@ -10,6 +10,10 @@ change that one record can make, as in the continuity correction for a binomial 
 at the end of the possible values has an estimated error of zero and yet gets an interval; no
 interval is a point.
 
+For example, if none of 100 records has the label a, and labels were not randomised, the share of a
+has the interval [0, 0.046]. If either of two labels is kept with 3/4, 25 labels a among the 100
+give the same estimate of 0, but weights differ by 2 rather than 1: the interval is [0, 0.197].
+
 Invariant: both ends are possible values, and the estimate, moved to the nearest possible value,
 lies between them.
 

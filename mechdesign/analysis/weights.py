@@ -2,10 +2,20 @@
 
 A released record has a label y in the place of its symbol x, and a weighted analysis gives it a
 weight for every symbol. There are two kinds (`record_weights`). *Posterior* weights are P(x | y),
-by Bayes' rule. *Unbiased* weights b(y, x) have the indicator of X as their expectation: with the
-channel W(y | x'), the sum over y of W(y | x') b(y, x) is 1 if x = x', else 0. For example, a
-channel that keeps either of two symbols with probability 3/4 has b = 3/2 for the symbol of the
-label and -1/2 for the other: 3/4 * 3/2 - 1/4 * 1/2 = 1, and -3/4 * 1/2 + 1/4 * 3/2 = 0.
+by Bayes' rule (`posterior_table`). *Unbiased* weights b(y, x) have the indicator of X as their
+expectation: with the channel W(y | x'), the sum over y of W(y | x') b(y, x) is 1 if x = x', else 0.
+For example, a channel that keeps either of two symbols with probability 3/4 has b = 3/2 for the
+symbol of the label and -1/2 for the other: 3/4 * 3/2 - 1/4 * 1/2 = 1, and -3/4 * 1/2 + 1/4 * 3/2 =
+0.
+
+`expand_records` writes the weights out, one row for each record and symbol. Two records with the
+labels a and b become
+
+    record    symbol    weight
+         0    a            3/2
+         0    b           -1/2
+         1    a           -1/2
+         1    b            3/2
 
 Unbiased weights suit whatever is linear in the indicators of X, such as the normal equations of a
 regression (`regression`). Posterior weights suit guesses about single records.
@@ -44,6 +54,7 @@ class PosteriorTable:
         table: dict[str, dict[str, float]] = {}
         for label, row in zip(self.labels, self.matrix.tolist(), strict=True):
             chances = zip(self.symbols, row, strict=True)
+            # NaN differs from 0 and stays: a label without posterior is not an empty entry.
             table[label] = {x: p for x, p in chances if p != 0.0}
         return table
 
@@ -59,7 +70,7 @@ def posterior_table(
     prior : mapping of symbol to probability, or |X| probabilities, optional
         P(x) among the records of interest, for instance estimated by maximum likelihood; that of
         the channel's table by default.
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
 
     Raises
     ------
@@ -73,6 +84,7 @@ def posterior_table(
 def _posteriors(model: ReleaseModel, prior: Any) -> Array:
     """P(x | label) by Bayes' rule, (labels, |X|); NaN for labels without mass."""
     joint = prior_of(model, prior, "the posterior table")[:, None] * model.matrix
+    # A label that the prior excludes gives 0 / 0, so NaN: any number would look like a posterior.
     masses = joint.sum(axis=0)
     with np.errstate(invalid="ignore"):
         shares: Array = np.where(masses > 0.0, joint / masses, np.nan)
@@ -99,7 +111,7 @@ def record_weights(
     kind : 'unbiased' or 'posterior'
     prior : optional
         For 'posterior', as in `posterior_table`.
-    form : 'label' or 'posterior-draw'
+    form : 'label', 'posterior-draw', 'representative' or 'within'
 
     Raises
     ------
@@ -116,6 +128,7 @@ def record_weights(
         )
     if prior is not None:
         raise InputError("unbiased weights take no prior: they hold for every one")
+    # Refused rather than joined into groups: the columns of the result are the channel's symbols.
     return Estimator.of(model, unidentified="refuse").weights
 
 
@@ -172,6 +185,7 @@ def expand_records(
     model = release_model(channel, form)
     table = record_weights(channel, kind=kind, prior=prior, form=form)
     codes = label_codes(model.labels, released, bins=model.bins)
+    # Only the labels that occur need weights.
     if not np.isfinite(table[np.unique(codes)]).all():
         raise InputError(
             "the data hold a label that no symbol of positive prior gives: the prior "
