@@ -3,6 +3,14 @@
 A function here takes what a caller has given and returns it in the one form that the rest of the
 code uses, or raises `InputError` with the name of the argument. Budgets in words become nats,
 rounded towards less leakage: a factor of at most 2 is the largest double at or below log(2).
+
+For example::
+
+    list_argument("edges", [0, 10], "numbers")    (0, 10); the text "0, 10" is refused
+    number("gap", 1, "of at least 0")             1.0; the text "1" and True are refused
+    share_of("level", "90%")                      9/10, as of 0.9 and "0.9"
+    at_most_times(2), at_least_times(0.5)         0.6931.. nats, log(2) rounded down
+    at_most_times(1)                              InputError: at_most_times (1) must be above 1
 """
 
 from __future__ import annotations
@@ -23,14 +31,21 @@ Named = TypeVar("Named", bound=Hashable)
 
 
 def list_argument(name: str, values: object, example: str) -> tuple[Any, ...]:
-    """Return the elements of a list argument; refuse texts and what cannot be iterated."""
+    """Return the elements of a list argument; refuse texts and what cannot be iterated.
+
+    `example` says in the message what the elements are.
+    """
+    # A text can be iterated, but its characters are never the elements that were meant.
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{name} ({brief(values)}) must be a list of {example}")
     return tuple(cast("Iterable[Any]", values))
 
 
 def number(name: str, value: Any, allowed: str) -> float:
-    """Return an argument as a float; refuse texts and truth values."""
+    """Return an argument as a float; refuse texts and truth values.
+
+    `allowed` ends the message, as in "must be a number of at least 0". The range is not checked.
+    """
     # `float` itself would accept "12" and True.
     if not isinstance(value, bool | str | bytes):
         # An integer beyond the largest double raises OverflowError.
@@ -40,7 +55,7 @@ def number(name: str, value: Any, allowed: str) -> float:
 
 
 def valid_text(text: object, what: str) -> str:
-    """Return `text` if it is a string that UTF-8 can encode."""
+    """Return `text` if it is a string that UTF-8 can encode; `what` names it in messages."""
     if not isinstance(text, str):
         raise InputError(
             f"{what} must be text, not {type(text).__name__} ({quoted(text)})"
@@ -99,7 +114,11 @@ def at_least_times(value: object) -> float:
 def _number_between(
     name: str, value: object, *, low: Fraction, high: Fraction | None, allowed: str
 ) -> Fraction:
-    """A decimal or a percentage strictly between two limits."""
+    """A decimal or a percentage strictly between two limits, `high` being none where it is None.
+
+    `allowed` says in messages what the limits are.
+    """
+    # `str` of a float is the shortest decimal that names it, so 0.9 is 9/10 and not its bits.
     text = str(value).strip()
     unit = 100 if text.endswith("%") else 1
     try:

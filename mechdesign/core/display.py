@@ -1,4 +1,10 @@
-"""The common display of results at a prompt and in notebooks: words, a table and a picture."""
+"""The common display of results at a prompt and in notebooks: words, a table and a picture.
+
+A result inherits `Displayed` and so has `summary()`, `to_frame()` and `plot()`. Each imports the
+module `RENDERER` by its name when it is called, and gives it the result; the module chooses by the
+class of the result. Classes of results thus need nothing of what draws them. Results that have
+words alone inherit `Described` and write their own `summary`. Notebooks call `_repr_html_`.
+"""
 
 from __future__ import annotations
 
@@ -50,4 +56,5 @@ class Described:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
+        # Symbols are texts of users, and may have the signs of HTML in them.
         return f"<pre>{escape(self.summary())}</pre>"

@@ -1,4 +1,14 @@
-"""The errors that `mechdesign` raises, each with the exit code that the command line gives it."""
+"""The errors that `mechdesign` raises, each with the exit code that the command line gives it.
+
+A message is written once, with the options of the command line. When it is shown, `str` of the
+error decides by `NAMES_OPTIONS` whether its options become parameters::
+
+    command line    a.csv: a cell is empty (--missing symbol)
+    Python          a.csv: a cell is empty (missing='symbol')
+
+The name of the file comes from `errors_naming`, a block that the readers of a file put around their
+work: the functions in it raise `InputError` without knowing the file.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +42,8 @@ PARAMETER_OF_OPTION = {
 class MechdesignError(Exception):
     """Base class of all errors of this package.
 
-    A message is written once, with the options of the command line. Python users read the
-    same message with the names of the parameters: ``(--missing symbol)`` becomes
-    ``(missing='symbol')``.
+    The message that is given has the options of the command line. `str` gives them as parameters to
+    users of Python.
     """
 
     exit_code: int = 2
@@ -111,7 +120,10 @@ def errors_naming(name: str) -> Generator[None]:
 
 
 def require_type(name: str, value: object, kind: type[T], hint: str = "") -> T:
-    """Return the argument `value` if it is a `kind`; raise `InputError` otherwise."""
+    """Return the argument `value` if it is a `kind`; raise `InputError` otherwise.
+
+    `hint` is added to the message as it is.
+    """
     if isinstance(value, kind):
         return value
     raise InputError(

@@ -1,8 +1,18 @@
 """Advisory locks of the operating system on files; they vanish when their holder dies.
 
-A lock belongs to an open descriptor, so a process that is killed cannot leave one behind. The file
-is opened without following links, and must be an ordinary file of this user: in a folder that
-others can write to, nothing of theirs is locked or truncated.
+A lock belongs to an open descriptor, so a process that is killed cannot leave one behind. Jobs lock
+the temporary file that they write, or a marker in their folder, so that of two jobs with one target
+the second is refused.
+
+`open_locked` takes four steps:
+
+1. Open the file without following links, or create it (`_open_own_file`).
+2. Refuse all but an ordinary file of this user (`_fault_of`): in a folder that others can write to,
+   nothing of theirs is locked or truncated.
+3. Lock the descriptor without waiting (`_lock`). If another process has the lock, that is an error.
+4. Look the name up again. If it belongs to another file by now, start again: a process A may rename
+   its file and end just after B opened it, and B would then hold the lock of a file whose name a
+   third process could take.
 """
 
 from __future__ import annotations
@@ -32,6 +42,7 @@ if sys.platform == "win32":
     """
 
     def _lock(descriptor: int) -> None:
+        # `locking` locks from the position of the descriptor on.
         os.lseek(descriptor, _BEYOND, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -39,7 +50,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    # A link or a pipe of another user under this name could redirect or block the output.
+    # A link or a pipe of another user under this name could redirect or block the output. With
+    # O_NONBLOCK a pipe without a reader is opened, or refused, at once.
     OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
     def _lock(descriptor: int) -> None:
@@ -59,7 +71,8 @@ def open_locked(path: Path, *, busy: str) -> int:
         The message of the `InputError` if another process holds the lock.
     """
     # The lock belongs to the file, not to its name, and its previous holder may have renamed or
-    # removed the file. So the name is looked up again under the lock.
+    # removed the file. So the name is looked up again under the lock. A turn that fails closes its
+    # descriptor, and the lock with it.
     while True:
         with ExitStack() as resources:
             descriptor = _open_own_file(path)
@@ -100,6 +113,7 @@ def _open_own_file(path: Path) -> int:
 
 def _fault_of(status: os.stat_result) -> str | None:
     """Why an open file must not be written to, if it must not."""
+    # With a second name (hard link) it may be a file that somebody uses elsewhere.
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         return "is not an ordinary file"
     if sys.platform != "win32" and status.st_uid != os.geteuid():

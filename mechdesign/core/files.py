@@ -1,8 +1,17 @@
 """Checking, reading and replacing files: a file is replaced whole or not at all.
 
-A writer fills a temporary file beside its target (`part_file`), flushes it to disk, and renames it.
 A rename within a folder is atomic, so at every moment the target is the old file or the new one.
-The folder is flushed too, because the name is an entry of it.
+`replacing` writes small files in these steps:
+
+1. Make a temporary file beside the target, ``.out.csv.<random>.part`` for out.csv; the caller fills
+   it.
+2. Flush it to disk.
+3. Rename it, or, if no file may be replaced, link it to the new name, which fails if the name is
+   taken.
+4. Flush the folder too, because the name is an entry of it.
+
+Jobs, which can be resumed, take the same steps with a temporary file that the next run finds
+(`part_file`). Before either, `check_target` refuses what cannot succeed.
 """
 
 from __future__ import annotations
@@ -81,6 +90,7 @@ def check_target(
     exists : str
         The message about an existing file; ``{}`` stands for its name.
     """
+    # The most specific reason comes first: a folder exists, too, and is no ordinary file.
     name = text_of(target)
     path = Path(name)
     if path.is_dir():
@@ -144,6 +154,7 @@ def _link_new_name(temporary: Path, path: Path, exists: str) -> bool:
     try:
         os.link(temporary, path)
     except OSError as error:
+        # Some file systems report that links are not supported before that the name is taken.
         if isinstance(error, FileExistsError) or path.exists():
             name = os.fspath(path)
             raise FileError(name, exists.format(name)) from None
@@ -187,6 +198,7 @@ def part_file(path: Path) -> Path:
 def _hidden_beside(path: Path, suffix: str) -> Path:
     """A hidden file in the same folder whose name shows the target's where that fits."""
     name = f".{path.name}{suffix}"
+    # A hash is as short for every target, and as different from those of others.
     if len(os.fsencode(name)) > LONGEST_NAME:
         digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()
         name = f".{digest}{suffix}"

@@ -220,6 +220,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     def row_sums(self) -> list[int]:
         """The exact sum of every row."""
+        # In Python's integers: two entries fit 64 bits when added, more may not.
         return [sum(row[1::2]) for row in self.pairs()]
 
 
@@ -258,7 +259,8 @@ def _fault(row: Sequence[Any]) -> int | None:
 
     A truth value is not an integer here.
     """
-    # These three passes run in C, which a large channel file needs.
+    # These three passes run in C, which a large channel file needs. `type` and not `isinstance`,
+    # for which True is an integer.
     integers = set(map(type, row)) <= {int}
     if integers and (not row or 0 <= min(row) <= max(row) <= LARGEST_INTEGER):
         return None

@@ -1,8 +1,11 @@
 """The values that the package's JSON files hold, and the one text of them that is hashed.
 
-JSON has no infinities: files hold them as the texts "inf" and "-inf". One value has many JSON
-texts, so `canonical` fixes one: {"b": 1, "a": [2]} is ``{"a":[2],"b":1}``. `parse_json` refuses
-what JSON leaves open, such as a key that occurs twice.
+A value is written in two steps and read in two. `without_infinities` makes plain JSON values,
+because JSON has no infinities and no NumPy numbers; `canonical` then fixes one of the many texts
+that a value has, so that its hash is fixed too. `parse_json` refuses what JSON leaves open, such as
+a key that occurs twice; `with_infinities` restores the floats. For example::
+
+    {"b": inf, "a": (2,)}  ->  {"b": "inf", "a": [2]}  ->  {"a":[2],"b":"inf"}
 """
 
 from __future__ import annotations
@@ -30,7 +33,10 @@ def canonical(value: Any) -> str:
 
 
 def with_infinities(value: Any) -> Any:
-    """JSON values with the texts "inf" and "-inf" as floats."""
+    """JSON values with the texts "inf" and "-inf" as floats.
+
+    Only for values in which no other text may be "inf", as a symbol may.
+    """
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         return {key: with_infinities(item) for key, item in members.items()}

@@ -131,7 +131,10 @@ class MeanOfInverses:
         return self.average(p_s, _inverses(lifts))
 
     def inverse_used(self, p_s: Array, lifts: Array) -> Array:
-        """The budget, in nats, that the mean of the inverses of each column uses."""
+        """The budget, in nats, that the mean of the inverses of each column uses.
+
+        No lift may be zero: callers treat these apart.
+        """
         return self.used(p_s, _inverses(lifts))
 
 

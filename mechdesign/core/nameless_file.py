@@ -1,4 +1,11 @@
-"""Temporary files that nothing remains of, however the program ends."""
+"""Temporary files that nothing remains of, however the program ends.
+
+Records that are not released yet may wait in such files, so they must not survive a killed program.
+A file lives as long as it has a name or an open descriptor. On Linux a `NamelessFile` has no name:
+it is opened with O_TMPFILE, or created and unlinked at once where the file system has no O_TMPFILE.
+Its `path` is then ``/proc/self/fd/7``, say, through which this process can open it again and again.
+The system frees its space when the descriptor is closed, also by a kill.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +28,8 @@ class NamelessFile:
     The path works with everything that takes paths. Systems other than Linux have no such paths:
     there the file has an unpredictable name, only its owner may open it, and `close` removes it,
     but a killed program leaves it behind.
+
+    Without a `folder` the file is in the system's folder of temporary files.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -35,7 +44,8 @@ class NamelessFile:
             self.path = self._name
 
     def close(self) -> None:
-        """Free the disk space."""
+        """Free the disk space; a second call does nothing."""
+        # Before the name: Windows removes no open file.
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,8 +1,13 @@
 """The pydantic models of the package's files: exact types, and errors in plain sentences.
 
 `Record` is what all models inherit: no conversion of types, no unknown key. `explained` turns the
-first fault that pydantic found into one sentence with its place in the file, such as
-``rows[3].name``.
+first fault that pydantic found into one sentence: the place in the file (`_place`), the faulty
+value (`_shown`) and what it must be (`_demand`). Three examples, of a model whose rows have a name
+and a count::
+
+    {"name": "a", "count": "1"}            rows[0].count ('1') must be a whole number
+    {"name": "a", "count": 1, "x": 2}      rows[0] has an unknown key 'x'
+    {"name": "a"}                          rows[0] has no 'count'
 """
 
 from __future__ import annotations
@@ -93,9 +98,11 @@ _LIMIT_WORDS = {
 def explained(error: ValidationError, what: str) -> str:
     """The first problem in a validation error, as a sentence; `what` names the whole document."""
     problems = error.errors(include_url=False)
+    # One fault is enough to refuse the file; keys that are missing together are named together.
     first = problems[0]
     location = first["loc"]
     owner = _place(location[:-1]) or f"the {what}"
+    # A missing place with a number is an entry of a tuple of fixed length.
     if first["type"] == "missing" and isinstance(location[-1], int):
         return f"{owner} has too few entries"
     if first["type"] == "missing":
@@ -134,6 +141,7 @@ def _shown(value: Any) -> str:
 def _demand(problem: ErrorDetails) -> str:
     """The violated requirement, in words."""
     kind = problem["type"]
+    # What the message is about, such as the limit {"ge": 0} or the error of a validator.
     context = problem.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])

@@ -90,6 +90,7 @@ class LevelTable:
         for values, size in ranges:
             if not _within(values, size):
                 raise InputError(f"{place}: a node, input or output is out of range")
+        # As one integer each, pairs of integers in range are ordered as the pairs are.
         slots = self.slot_nodes * outputs + self.slot_outputs
         if (np.diff(self._keys) <= 0).any() or (np.diff(slots) <= 0).any():
             raise InputError(
@@ -119,6 +120,7 @@ class LevelTable:
         for row, total in enumerate(self.rows.row_sums()):
             if total != DENOMINATOR:
                 raise InputError(f"{place}: row {row + 1} sums to {total}, not to 2^53")
+        # The one output of a constant node has no entries, and yet it is always drawn.
         used = np.zeros(len(self.slot_nodes), dtype=np.bool_)
         used[self.rows.indices] = True
         used[self._slots_of_constants] = True

@@ -2,9 +2,11 @@
 
 `specs_by_column` gives each column its specification, and `bins_for` makes the bins of one column:
 the kind and the exact numbers of its cells, then the edges, then the values in each bin with their
-masses. For example, the width ``10`` and cells from 17 to 90 give the edges 10, 20, .., 100. Edges
-disclose no record: they are multiples of a width, or the roundest numbers between two values, with
-infinite ends.
+masses. For example, the width ``10`` and cells from 17 to 90 give the edges 10, 20, .., 100.
+
+Edges are multiples of a width, or the roundest numbers between two values with infinite ends, so
+that they say little of single records: an end is infinite, or shows the smallest or largest value
+up to a width. They still depend on the records; only edges that the user wrote do not.
 """
 
 from __future__ import annotations
@@ -265,7 +267,7 @@ def _cuts_of_width(
     width = _width(spec, kind, name)
     least, _ = numbers[0]
     largest, _ = numbers[-1]
-    # Multiples of the width, not offsets from the smallest value: the edges disclose no record.
+    # Multiples of the width, not offsets from the smallest value, which the edges would disclose.
     first = math.floor(least / width)
     last = math.floor(largest / width) + 1
     if last - first > MOST_BINS:

@@ -201,6 +201,8 @@ class Bins(Record):
         cuts = np.array([cut_at(cut) for cut in self.cuts])
         bins = np.searchsorted(cuts, rounded, side="right") - 1
         on_edge = cuts[np.clip(bins, 0, None)] == rounded
+        # Arrow reads the texts nan and inf as doubles, but they are no numbers here. 1e350 is one,
+        # and infinite as a double.
         unsure = on_edge | ~np.isfinite(rounded)
         bins[(bins < 0) | (bins == len(self))] = OUTSIDE_CODE
         return bins, unsure
@@ -228,6 +230,7 @@ class Bins(Record):
 
         if not self._reads(column.type):
             return None
+        # Unsafe casts round integers beyond 2^53 to doubles, as is meant; safe ones refuse them.
         if self.kind == "number":
             rounded = integers_of(column.cast(pa.float64(), safe=False).fill_null(0))
         else:

@@ -318,6 +318,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
             texts = [pair[0] for pair in record["intervals"]["shares"]]
             symbols = joint.sensitive.symbols
             shares = dict(zip(symbols, map(Fraction, texts), strict=True))
+        # Another method has other intervals, which would look like a changed file.
         if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
             raise ValueError
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
@@ -327,6 +328,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
     recomputed = confidence_set(
         joint, level, shares=shares, estimate_shares=kind == "estimated", unseen=unseen
     )
+    # Exactly equal: ends are the same integers on every machine (`core.binomial`).
     if recomputed.to_record()["intervals"] != record.get("intervals"):
         raise InputError(
             "the intervals in the channel file are not those of its counts: the file was changed, "

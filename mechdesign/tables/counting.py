@@ -1,9 +1,17 @@
 """The columns of a data frame, or the groups of a lazy table, with numbers of records.
 
-Every container yields the same: parts of columns of codes into texts, and how many records each row
-of a part counts for. A data frame in memory is one part, with one record a row. A table of Dask is
-counted partition by partition on its workers. Any other lazy table is grouped where its data are,
-and only the groups are fetched.
+`counted_columns` yields the same of every container: parts, each with its columns as codes into
+texts, and how many records each row of the part counts for. A `Tally` adds the parts up. There are
+three ways to a part:
+
+- A data frame in memory is one part, with one record a row.
+- A table of Dask is counted partition by partition on its workers (`_dask_counts`).
+- Any other lazy table is grouped where its data are, and only the groups are fetched
+  (`_lazy_counts`).
+
+For example, the column job of a frame with the records nurse, clerk, nurse has the codes 0, 1, 0
+into the texts nurse and clerk, and no numbers. A lazy table of the same records has the codes 0, 1
+and the numbers of records 2, 1.
 """
 
 from __future__ import annotations
@@ -60,7 +68,10 @@ def _is_dask(frame: Any) -> bool:
 def _dask_counts(
     frame: Any, names: Sequence[str]
 ) -> Iterator[tuple[Sequence[Encoded], Integers]]:
-    """The counts of every partition."""
+    """The distinct records of every partition with their numbers.
+
+    A record may occur in several parts. Parts have texts of their own, so their codes differ.
+    """
     import dask
 
     for name in names:
@@ -75,8 +86,13 @@ def _dask_counts(
 def _counts_of_part(
     part: Any, names: Sequence[str]
 ) -> tuple[Sequence[Encoded], Integers]:
-    """The distinct records of a part, and how often each occurs."""
+    """The distinct records of a part, and how often each occurs.
+
+    `part` is the pandas frame of one partition.
+    """
     columns = encoded_columns(part, names)
+    # `distinct` has a row of codes for each distinct record; `inverse` names the row of it that
+    # each record equals.
     distinct, inverse = distinct_records(columns)
     coded: list[Encoded] = []
     for column, codes in zip(columns, distinct.T, strict=True):
@@ -107,6 +123,7 @@ def _lazy_counts(table: Any, names: Sequence[str]) -> tuple[list[Encoded], Integ
     for column in encoded_columns(counted.to_native(), names):
         texts = column.texts
         if column.is_float:
+            # Two codes may then have one text, which the count by texts adds up.
             texts = tuple("0.0" if text == "-0.0" else text for text in texts)
         columns.append(Encoded(column.codes, texts, column.is_float))
     return columns, counted[count_name].to_numpy().astype(np.int64)

@@ -4,6 +4,9 @@
 (`table_layout`), each cell as an exact fraction (``0.25`` is 1/4), all fractions times their common
 denominator (`scaled`), and rows and columns of zeros dropped (`without_empty`). Counts skip the
 fractions. A row or column that is the sum of the others is refused: it would count everybody twice.
+In the rows (1, 2), (3, 4), (4, 6) the third is such a margin; it is found as half of the sums of
+all three, (8, 12).
+
 For example, the probabilities 0.25 and 0.5 in one row, 0.25 and 0 in the other, have the common
 denominator 4 and become the integers 1, 2 and 1, 0.
 """

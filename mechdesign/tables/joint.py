@@ -361,6 +361,7 @@ class Joint(Displayed):
             useful symbol.
         """
         roles = Roles(_names(sensitive), _names(useful), weight)
+        # Parts have codes of their own; the tally joins them by the texts.
         tally = Tally(roles, missing)
         for columns, times in counted_columns(frame, roles.columns):
             tally.add_columns(columns, times)

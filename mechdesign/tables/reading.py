@@ -1,9 +1,24 @@
 """Joint tables from CSV and Parquet files.
 
 A file is microdata (one record a row, or counts in long form with a weight column), or a wide table
-with the sensitive symbols in its first column and the useful symbols in its header. `read_joint`
-reads either. Microdata is counted batch by batch (`tally`), a wide table is read whole
-(`exact_table`). Where a file looks like the other kind, the error or a notice says so.
+with the sensitive symbols in its first column and the useful symbols in its header. Three files of
+the same joint table::
+
+    job,pain          job,pain,n           job,no,yes
+    nurse,yes         nurse,yes,2          clerk,1,0
+    clerk,no          clerk,no,1           nurse,0,2
+    nurse,yes
+
+    microdata         with weight="n"      with contingency=True
+
+`read_joint` reads each of them. The options, not the file, decide which way:
+
+1. Microdata: every file of a folder is added batch by batch to one `Tally` (`_count_files`), so
+   memory does not grow with the records. `_joint_of_records` makes the table of it.
+2. A wide table is read whole (`_read_wide`), split into labels and cells, and made exact by
+   `exact_table`.
+
+Where a file looks like the other kind (`table_guesses`), the error or a notice says so.
 """
 
 from __future__ import annotations
@@ -99,7 +114,8 @@ def read_joint(
     check_missing(missing)
     records = _count_files(path, sensitive, useful, weight, missing, text)
     if weighted:
-        # Even where all weights are whole numbers.
+        # Even where all weights are whole numbers: a sum of them is no number of records, and
+        # intervals for a population need one.
         records.tally.is_counts = False
     return _joint_of_records(records, bins)
 
@@ -137,7 +153,7 @@ def coded_columns(source: Source, batch: Batch, names: Sequence[str]) -> list[En
 def _check_form(
     contingency: bool, probabilities: bool, weighted: bool, weight: str | None
 ) -> None:
-    """Refuse options of a wide and of a long table together."""
+    """Refuse options of a wide and of a long table together, and ``--weighted`` without counts."""
     if contingency and probabilities:
         raise InputError(
             "--contingency reads counts and --probabilities probabilities: give one of them"
@@ -182,7 +198,7 @@ def _count_files(
     missing: Missing,
     text: TextOptions | None,
 ) -> _CountedRecords:
-    """Count the records of a file, or of all files of a folder or glob."""
+    """Count the records of a file, or of all files of a folder or glob, in one tally."""
     folder = is_folder(path)
     files: list[PathLike] = [path]
     if folder:
@@ -238,6 +254,7 @@ def _roles(
 
 def _count(source: Source, tally: Tally) -> None:
     """Add all records of a source to a tally."""
+    # The number of records in earlier batches: errors name the place of a record in the file.
     before = 0
     names = tally.roles.columns
     for batch in source.batches(encode=names, whole=False):
@@ -325,7 +342,11 @@ def _joint_of_wide(
     what: Entry,
     missing: Missing,
 ) -> Joint:
-    """The joint of the header and the rows of a wide table."""
+    """The joint of the header and the rows of a wide table.
+
+    The first cell of the header is the title of the rows unless `sensitive` names it. The columns
+    have no title in the file, so theirs is `useful`.
+    """
     if not rows:
         raise InputError("the file has a header but no rows")
     if len(header) < 2:
@@ -344,6 +365,7 @@ def _joint_of_wide(
     try:
         table = exact_table(cells, (labels, columns), titles, what=what)
     except InputError as error:
+        # The table was refused anyway; the guess only adds what the file may be.
         if is_microdata(rows):
             raise InputError(f"{error}; {LONG}") from None
         raise

@@ -115,6 +115,7 @@ def _arrow_array(
     import pyarrow as pa
 
     if own:
+        # Only a single column has a type of its own; crossed ones come with own=False.
         (kind,) = kinds
         values = own_values(labels, kind)
         if values is not None:

@@ -2,8 +2,12 @@
 
 A joint table crosses all useful columns into one variable. A release of rows needs the same counts
 with one code for every *group* of columns: first the given columns, then the levels of the release,
-each a column or several crossed ones. Counting, missing cells, weights and bins are those of
-`tables.joint`: the rows are read as one crossed variable and then taken apart.
+each a column or several crossed ones. `Records.from_table` makes them in two steps, so that
+counting, missing cells, weights and bins are those of `tables.joint`:
+
+1. All columns of all groups are counted as one crossed useful variable, a `Joint`.
+2. `from_joint` takes its symbols apart again: ('30', 'Male') has a code in the group (age,) and one
+   in (sex,). Every positive entry of the joint becomes a row.
 
 For example, four records with the groups (age,) and (sex,) and the sensitive column race may become
 three rows: ``codes`` [[0, 0], [0, 1], [1, 0]], ``secrets`` [1, 0, 0] and ``counts`` (2, 1, 1).

@@ -315,7 +315,7 @@ def _starts(joint: Floats) -> Sequence[NDArray[np.bool_]]:
     alone = np.zeros(len(masses), dtype=np.bool_)
     alone[order[0]] = True
     # In the order of P(s = 0 | x), every second symbol: two sides with nearly the same S, so their
-    # I(S; split) is small.
+    # I(S; split) is small, which the other two starts do not look for.
     rates = joint[0] / masses
     by_rate = np.argsort(rates, kind="stable")
     alternate = np.zeros(len(masses), dtype=np.bool_)

@@ -1,7 +1,20 @@
 """Guesses at what a table is, for hints in messages: records, counts, or a missing header.
 
 A guess decides nothing. It adds a sentence to an error or a notice, so each test here may be wrong
-about an unusual file.
+about an unusual file. The texts of two small files tell the kinds apart::
+
+    job,yes,no        different labels, numbers behind them: `is_count_table`
+    nurse,3,1
+    clerk,0,2
+
+    job,pain          a word in place of a number, or a label that occurs twice: `is_microdata`
+    nurse,yes
+    clerk,no
+
+A header such as ``job,3`` has a number, so it may be a record without a header (`looks_like_data`).
+Of counted records, `is_grid` suspects a count table in long form whose column of counts was not
+named: most pairs of symbols then have one row, and none has two. `notices_of` warns of columns
+whose own name is a symbol, whose symbols all begin with a blank, or differ in every record.
 """
 
 from __future__ import annotations
@@ -15,13 +28,15 @@ from mechdesign.tables.variable import Variable
 FEWEST_RECORDS = 20
 """Fewest records of a suspected identifier: in fewer ones all values may differ by chance."""
 
+# A decimal comma too: it is how many countries write the numbers of a count table.
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 
 def is_grid(counts: Sequence[Sequence[int]]) -> bool:
-    """Whether most pairs of symbols occur, and each once.
+    """Whether more than half of the pairs of symbols occur, and each once.
 
-    Then the rows of the file are cells of a count table, and not records.
+    Then the rows of the file are cells of a count table, and not records. `counts` are numbers of
+    records, sensitive symbols by useful ones.
     """
     # A single row or column is no grid.
     if min(len(counts), len(counts[0])) < 2:
@@ -42,6 +57,7 @@ def looks_like_data(header: Sequence[str]) -> bool:
 
 def is_count_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether the rows are different labels with numbers behind them."""
+    # Fewer than two rows or two columns of numbers are too little for a guess.
     if min(len(header) - 1, len(rows)) < 2:
         return False
     if any(_is_number(row[0]) for row in rows):
@@ -58,6 +74,7 @@ def is_microdata(rows: Sequence[Sequence[str]]) -> bool:
     for row in rows:
         for cell in row[1:]:
             text = cell.strip().lower()
+            # A count table may have empty cells and results of arithmetic as well.
             if text not in ("", "nan", "inf") and not _is_number(text):
                 return True
     return False

@@ -1,8 +1,17 @@
 """The cells of a wide table in any container, and the labels and titles that a data frame has.
 
-`table_layout` looks at the type of the container once, and returns the cells as nested sequences
-with the labels that it found. Libraries are recognised by their modules, so none of them is
-imported for the question.
+`table_layout` looks at the type of the container once, and returns the cells as lists of rows with
+the labels that it found. Cells stay Python values, of any type; `exact_table` makes exact integers
+of them. Only frames of pandas have labels that are used, and pandas is looked up among the imported
+modules, so it is not imported for the question.
+
+For example, the cross table ``pd.crosstab(records.job, records.pain)`` becomes::
+
+    cells          [[1, 0], [0, 2]]
+    row_labels     ['clerk', 'nurse']      row_title     ('job',)
+    column_labels  ['no', 'yes']           column_title  ('pain',)
+
+The list [[1, 0], [0, 2]] has the same cells, None as labels, and the titles that the caller gave.
 """
 
 from __future__ import annotations
@@ -74,7 +83,10 @@ def _labels_of(index: Any) -> list[Any] | None:
 
 
 def _title_of(index: Any) -> tuple[str, ...] | None:
-    """The names of all levels of a pandas axis, None unless all have one."""
+    """The names of all levels of a pandas axis, None unless all have one.
+
+    An axis has several levels where a cross table crosses several columns.
+    """
     if any(name is None for name in index.names):
         return None
     return tuple(map(str, index.names))
@@ -82,6 +94,7 @@ def _title_of(index: Any) -> tuple[str, ...] | None:
 
 def _cells_of(table: Any) -> list[list[Any]]:
     """The cells of a table of any container as Python values; at least one."""
+    # Frames of all libraries have this method, so the cells need no library by name.
     if isinstance(table, _HasNumpyArray):
         table = table.to_numpy()
     if not isinstance(table, np.ndarray):

@@ -152,6 +152,7 @@ class Tally:
         self.gaps |= gaps.keys()
         if gaps:
             columns, times = self._without_gaps(columns, gaps, times)
+        # Groups of a lazy table count for several records each; a weight column multiplies these.
         weights = None if times is None else _Weights(times, 1)
         if self.roles.weight is not None:
             weights = self._weights(columns[-1], times)

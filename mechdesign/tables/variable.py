@@ -229,7 +229,8 @@ class Variable:
 
         The text may be a name, a symbol, or ``column=symbol``.
         """
-        # An exact name comes first: it may be a spelling of another symbol, too.
+        # An exact name comes first: it may be a spelling of another symbol, too, and all names are
+        # different.
         if any(protected.name == text for protected in self.protected):
             return [text]
         names: list[str] = []
@@ -357,6 +358,7 @@ def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]
         kind = kind_of(filter(None, texts))
     else:
         kind = bins.kind
+        # A label such as [20, 30) is no number. The median has the least distance to its records.
         median_of = bins.shown
         texts = [median_of.get(text) or "" for text in texts]
     if kind is None or not any(texts):
