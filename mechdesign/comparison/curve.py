@@ -2,13 +2,13 @@
 
 A design has one budget; its report shows what other budgets would keep. For a design with ALIP and
 eps_l = eps_u = 0.25 nats the axis is epsilon = eps_l + eps_u at lam = eps_l / epsilon = 0.5, and
-the curve goes through epsilon = 0.5: ::
+the curve goes through epsilon = 0.5. Seven of its ten points: ::
 
     epsilon          0.125   0.25    0.375   0.5 (chosen)   0.75    1.0     1.25
     nmi              0.4833  0.5589  0.6232  0.6441         0.6987  0.7687  0.8567
     upper_bound_nmi  0.4834  0.5590  0.6233  0.6442         0.6988  0.7688  0.8568
 
-1. `axis_of` names the budget that varies; some notions have none.
+1. `axis_of` names the budget that varies, or finds that there is none.
 2. `_tasks` plans one run of `compare` for each multiple of the chosen budget (`FACTORS`), the
    coarse picture first. Each has the mechanism of the design and, where it can be computed, the
    optimum. The chosen point is the design itself.
@@ -223,7 +223,7 @@ def _tasks(design: Design, axis: Axis, mechanism: str, seconds: float) -> list[_
             elsewhere["keep_frequencies"] = objective.keep_frequencies
             elsewhere["distance"] = objective.distance
         else:
-            # Elsewhere the optimum alone is shown: `compare` would drop the rules of this design.
+            # `compare` would drop rules of this design, and so draw the curve of another one.
             designed = []
     # `compare` refuses a name that is given twice.
     elsewhere["mechanisms"] = list(dict.fromkeys([*designed, *optimum]))
@@ -253,8 +253,8 @@ def _has_optimum(design: Design) -> bool:
 def _is_comparable(objective: Objective) -> bool:
     """Whether `compare` can design for this objective at other budgets.
 
-    `compare` has no arguments for the symbols that must stay, the replacements that are forbidden,
-    and the linear constraints of a design.
+    `compare` has no arguments for the least shares of symbols that stay, for forbidden
+    replacements, and for further constraints.
     """
     has_restrictions = objective.stay or objective.forbid or objective.constraints
     return objective.name in OBJECTIVES and not has_restrictions

@@ -1,10 +1,15 @@
 """A row channel beside what people do with several columns today.
 
-`compare_rows` releases the same columns of the same table in three ways. The *row channel* is the
-design of `design_rows`. *Each column by itself* has a channel for every level, designed at the same
-budget as if the others were not there; what becomes of the promise about the row is computed
-exactly (`level_channels`). *Randomised response* has one parameter for all columns, the largest
-with which the row keeps its promise on this table (`row_response`).
+`compare_rows` releases the same columns of the same table in three ways, and tells of each what it
+keeps and whether the row keeps its promise:
+
+- The *row channel* is the design of `design_rows`, whose promise is about the whole row.
+- *Each column by itself* has a channel for every level (`_separate_channel`), designed at the whole
+  budget as if the others were not there. Together they may break the promise: two columns that
+  each double a belief can make it four times as likely. `level_channels.measured_way` computes the
+  exact verdict on the whole row.
+- *Randomised response* has one parameter for all columns, the largest with which the row keeps its
+  promise on this table (`row_response`).
 """
 
 from __future__ import annotations
