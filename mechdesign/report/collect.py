@@ -1,10 +1,20 @@
-"""Collects the content of a report: the exact audit, the measures, the curve, and the
-provenance.
+"""Collects the content of a report: the exact audit, the measures, the curve, and the provenance.
 
-`internal_report` measures and audits a design and computes its trade-off curve; `attributed` adds
-the date, the provenance and the commands. A channel from a file becomes a design again by
-`design_behind`, which recomputes everything but the bound. `write_report` is the function of
-Python, `mechdesign.report`: it does all this for any kind of channel and writes the file.
+`write_report` is the function of Python, `mechdesign.report`, for any kind of channel; the command
+`report` calls the same steps one by one:
+
+1. `promise_of` reads from the channel which notion it was designed for.
+2. `design_behind` makes a design of a channel from a file. It audits the integers again with the
+   table; only the bound is taken from the file, since it would need the search again.
+3. `internal_report` measures and audits the design (`measure`, `audit`), words the promise and the
+   beliefs (`content.summary_report`), computes the trade-off curve (`comparison.curve`), and adds
+   lifts and codebook (`content.full_report`). A public report is `content.public_report` alone.
+4. `attributed` adds the date, the provenance and the commands, such as the fact
+   ("Report written", "2026-01-31 08:00 UTC, by mechdesign 1.0").
+5. `writing.save_report` writes the file.
+
+A channel that breaks its promise has no report. A channel of whole rows has one of its own kind
+(`row_reports`).
 """
 
 from __future__ import annotations

@@ -9,6 +9,17 @@ the beliefs that a released value can cause. Such a table looks like this: ::
       epsilon  optimal  complete-merging  at most
             1    10.52              8.31    10.53
             2    31.07             22.64    31.08
+
+`comparison_text` makes it section by section:
+
+- `_section` makes such a table of the rows of one curve. Shares are rounded down, bounds up, and a
+  longer grid of budgets is thinned evenly. A share is marked ``*`` where the channel was repaired
+  and ``!`` where it violates its notion (`_notes` explains the marks).
+- `fall_text` tells of a curve that keeps less at a larger budget.
+- `recommendation_text` has the two recommended budgets, and a table of beliefs (`_beliefs`):
+  ``38.9..61.1`` is the range to which a released value can move one.
+
+`comparison_record` has the same for ``--json``, with figures that are not rounded.
 """
 
 from __future__ import annotations

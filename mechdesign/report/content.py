@@ -1,10 +1,18 @@
 """The content of a report as a record: chosen figures, names and words.
 
-There are three reports. `public_report` is for everybody: it drops the table first, and has the
-promise and the channel alone. `summary_report` is for those who may see the table: it adds what the
-channel uses of its budgets, what it keeps, and the beliefs before and after. `full_report` adds the
-lifts and the codebook to a summary. Measures come from the audit, and the parts on the request, the
-promise and its scope from `asked`, `promises` and `scope_texts`; `document` lays out all three.
+There are three reports, each a `record.Report`:
+
+- `public_report` is for everybody: it drops the table first, so that nothing below can disclose it,
+  and has the promise and the channel alone.
+- `summary_report` is for those who may see the table: it adds what the channel uses of its budgets,
+  what it keeps, and the beliefs before and after.
+- `full_report` adds lifts and codebook to a summary. The lifts P(s|x)/P(s) of the table and
+  P(s|y)/P(s) of the release are matrices with a row for each s; the codebook has P(x|y) of every
+  output, as in ("mix-1", 0.438, (("clerk", 0.747), ("nurse", 0.253)), 0.778, 1.222): name,
+  probability, posterior, lowest and highest lift.
+
+Measures come from the audit, and the parts on the request, the promise and its scope from `asked`,
+`promises` and `scope_texts`; `document` lays out all three.
 """
 
 from __future__ import annotations
@@ -130,7 +138,7 @@ def full_report(
         released = secret.p @ channel.matrix
         lifts = released / secret.p_s[:, None] / released.sum(axis=0)
         after += map(tuple, lifts.tolist())
-    # What an observer believes after each output: P(s|y), the largest first.
+    # What each output says of the useful symbol: P(x|y), the largest first.
     meanings: list[Meaning] = []
     posteriors = channel.codebook().values()
     for output, posterior in zip(measures.outputs, posteriors, strict=True):

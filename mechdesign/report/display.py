@@ -1,9 +1,20 @@
 """Results at a prompt and in notebooks: their words, their tables, their pictures.
 
-`core.display.Displayed` calls the four public functions by their names: `summary` for words,
-`frame` for a data frame, `html` for a cell of a notebook, and `plot` for matplotlib axes. Each
-chooses by the type of the result. Words are those of the command line; the frame and the notebook's
-table share `columns`, which is {heading: values}, as in {'column': ['age'], 'values': [74]}.
+`core.display.Displayed` calls the four public functions by their names:
+
+- `summary` gives the words of the command line, from the function of the type in `WORDS`.
+- `frame` makes a data frame of pandas, polars or pyarrow from `columns`.
+- `html` lays out a cell of a notebook: the repr, the table of `columns`, and the words below it.
+- `plot` draws into matplotlib axes, by default new ones.
+
+`columns` is the table behind a result, {heading: values}. That of a design has the beliefs before
+and after a release: ::
+
+    {"sensitive": ("F", "M"), "before": [0.5, 0.5],
+     "lowest after": (0.3894, 0.3894), "highest after": (0.6106, 0.6106)}
+
+A new type of result needs an entry in `WORDS` and a case in `columns`, and one in `plot` if it has
+a picture.
 """
 
 from __future__ import annotations
@@ -82,7 +93,10 @@ def frame(shown: Any) -> Any:
 
 
 def html(shown: Any) -> str:
-    """A line, a table, and the words below it."""
+    """A line, a table, and the words below it.
+
+    The table has one list of values for each heading; a page goes row by row, so it is transposed.
+    """
     table = columns(shown)
     names = list(table)
     rows: list[list[str]] = []
@@ -242,7 +256,10 @@ def _belief_columns(design: Design) -> Mapping[str, Sequence[Any]]:
 
 
 def _audit_columns(audit: Audit) -> Mapping[str, Sequence[Any]]:
-    """One row: the verdict, the achieved budgets, and the worst cell."""
+    """One row: the verdict, the achieved budgets, and the worst cell.
+
+    Its headings are `notion`, `satisfied`, the fields of `Achieved` (nats) and those of `Worst`.
+    """
     row = {"notion": audit.notion.text, "satisfied": audit.satisfied}
     row |= vars(audit.achieved) | vars(audit.worst)
     return {name: [value] for name, value in row.items()}

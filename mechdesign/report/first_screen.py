@@ -1,12 +1,24 @@
 """The first screen of `design`: at most 25 lines that an officer can act on; `--full` has the rest.
 
 The order is that of the questions people ask: how far can a belief move, for the table and for the
-population behind it; how much is kept; what is not covered; what comes next. Numbers are short, and
-still never more favourable than the proven ones: upper factors are rounded up, lower ones down.
+population behind it; how much is kept; what is not covered; what comes next. ::
+
+    job (3 symbols) is released as 3 outputs; sex (2 symbols) is protected.
+    Table: a released value makes any value of sex 0.77 to 1.29 times as probable (verified).
+    Population (95 % confidence): 0.32 to 1.96 times as probable; ..      (`_promise_lines`)
+
+    sex  before  lowest after  highest after
+    F    50.0 %        38.9 %         61.1 %                              (`_belief_lines`)
+
+    Kept: 64.4 % of the information in job, within 0.001 % of the best .. (`_utility_lines`)
+
+    Not covered
+      - Other columns in the file, and other knowledge of job. ..         (`_uncovered_lines`)
 
 `first_screen` shares out the lines: the promise and its limits get what they need, then the
-utility, then as many beliefs as fit. `row_first_screen` and `box_first_screen` do the same for
-whole rows, with `kept_sentence` and `lines_within` of this file.
+utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
+proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
+`box_first_screen` do the same for whole rows, with `kept_sentence` and `lines_within` of this file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,19 @@
 """Heat maps of lifts: P(s|x)/P(s) of the table beside P(s|y)/P(s) of the release.
 
-Both maps have the sensitive symbols across, in the same groups where there are too many
-(`blocks.blocked`), and the same colours: 1 is in the middle, and the ends are the least of `ENDS`
-that hold all lifts. A lift outside what the promise allows is marked.
+Both maps have the sensitive symbols across. With limits of 0.779 to 1.284: ::
+
+    Before    F      M              After    F      M
+    clerk   1.50▲  0.50▼            mix-1   1.22   0.78
+    nurse   0.86   1.14             mix-2   0.78   1.22
+    smith   0.40▼  1.60▲            nurse   0.86   1.14
+
+1. `groups_by_likeness` and `blocked` (both in `blocks`) join symbols where there are too many, the
+   sensitive ones in the same groups for both maps.
+2. `_ends` chooses one colour scale for both: 1 is in the middle, and the ends are the least of
+   `ENDS` that hold all lifts (4 here, for 0.40 is below 1/2). The tint of a lift is its logarithm
+   to the base of the end: 2 has the tint 0.5 (`_lift`).
+3. `_map` makes a table of each and marks and counts lifts outside what the promise allows
+   (`_limits`).
 """
 
 from __future__ import annotations

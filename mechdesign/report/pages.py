@@ -1,9 +1,18 @@
 """A laid-out report as the text of a file: HTML or Markdown, each from its template
 beside this file.
 
-The templates go through the sections and blocks of a document and choose by the `kind` of a block.
-Symbols and column names are texts of users, so every text is escaped on its way out (`laid_out`);
-only the filters of this module return markup.
+`html_page` fills ``page.html.jinja`` and `markdown` fills ``page.md.jinja`` with a
+`blocks.Document`. The templates go through its sections and blocks and choose by the `kind` of a
+block: "Text" becomes a paragraph, "Grid" a table, "Bullets" a list.
+
+Symbols and column names are texts of users, so `laid_out` escapes every text on its way out. In
+HTML ``<b>`` becomes ``&lt;b&gt;``; in Markdown a backslash goes before the star of ``a*b``
+(`_letters`). Not escaped is the markup that `_code` and `_data_address` make. The other filters of
+this module say how a cell looks:
+
+- `_shade`: the number of a ground, from 0 to 5; a share of 0.818 has reached four of `SHADES`.
+- `_tint`: a colour on the way from pale to dark; a tint of -0.5 lies halfway between the first two
+  of `COLOURS`.
 """
 
 from __future__ import annotations

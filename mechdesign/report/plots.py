@@ -1,10 +1,19 @@
 """The trade-off curves of a comparison, drawn over the budget: side by side, or one for a page.
 
-A picture has panels (`Panel`), and each panel draws one quantity of the rows, such as the share of
-information kept, over the budget. All panels have the same lines (`plot_lines.series`).
-`draw_panel` draws them into matplotlib axes: first the lines, then the bounds on them. In the panel
-of utility that is an area proven impossible, in those of the leakages a thin line at the budget.
-`save_plot` writes all panels side by side into a file.
+A picture has panels (`Panel`), and each panel draws one quantity of the rows over the budget: the
+share of information kept, the largest gain of belief, the largest loss. All panels have the same
+lines, one for each mechanism and curve (`plot_lines.series`).
+
+1. `draw_panel` draws the lines of one panel into matplotlib axes, a point (epsilon, value) for each
+   row; a missing or infinite value is a gap.
+2. In the panel of utility `_shade_bounds` then shades two areas. Where the optimum keeps 0.80 and
+   its proven bound is 0.82, what lies between is open and dark. What lies above the highest bound
+   of all curves is proven impossible and light.
+3. In the panels of the leakages `_draw_budgets` adds a thin line at the budget of that side.
+4. `trade_off_figure` sets all panels side by side above one legend, which says why a curve may fall
+   if one does (`recommending.falls`). `save_plot` writes it into a file.
+
+A report draws its panels one by one (`trade_off_pictures`).
 """
 
 from __future__ import annotations
