@@ -322,6 +322,7 @@ def _computed(
             why_few = "its computation was stopped"
             break
         except SolverFailure:
+            # The other budgets may have one all the same.
             why_few = "other budgets gave no verified channel"
             continue
         slowest = max(slowest, time.monotonic() - began)

@@ -141,6 +141,7 @@ def _cell(value: str | float | bool | None) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return value
+    # The `repr` of a double is the shortest text that reads back as it; so does "1" for "1.0".
     return repr(value).removesuffix(".0")
 
 

@@ -358,6 +358,7 @@ class _Run:
             self.by_case[row.case] = row
             self.notices += messages
         if self.progress is not None:
+            # Counted anew each time, because rows of an earlier run are finished, too.
             finished = 0
             planned = 0
             for curve in self.curves:

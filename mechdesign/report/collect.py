@@ -13,8 +13,8 @@
    ("Report written", "2026-01-31 08:00 UTC, by mechdesign 1.0").
 5. `writing.save_report` writes the file.
 
-A channel that breaks its promise has no report. A channel of whole rows has one of its own kind
-(`row_reports`).
+`write_report` refuses a `Channel` that breaks its promise. Channels of whole rows have a report of
+their own kind (`row_reports`).
 """
 
 from __future__ import annotations
@@ -324,6 +324,7 @@ def _certificate(channel: Channel) -> Certificate | None:
     bound = figures.get("upper_bound_nmi")
     gap = figures.get("gap_nmi")
     scope = figures.get("scope")
+    # A bound says something only with its gap and its scope, that is, what it is a bound on.
     if not isinstance(bound, float | int) or not isinstance(gap, float | int):
         return None
     if not isinstance(scope, str):

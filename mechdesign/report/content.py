@@ -8,7 +8,7 @@ There are three reports, each a `record.Report`:
   what it keeps, and the beliefs before and after.
 - `full_report` adds lifts and codebook to a summary. The lifts P(s|x)/P(s) of the table and
   P(s|y)/P(s) of the release are matrices with a row for each s; the codebook has P(x|y) of every
-  output, as in ("mix-1", 0.438, (("clerk", 0.747), ("nurse", 0.253)), 0.778, 1.222): name,
+  output, as in ("mix-1", 0.438, (("clerk", 0.747), ("smith", 0.253)), 0.778, 1.222): name,
   probability, posterior, lowest and highest lift.
 
 Measures come from the audit, and the parts on the request, the promise and its scope from `asked`,

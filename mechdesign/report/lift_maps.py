@@ -144,6 +144,8 @@ def _limits(promise: Promise, groups: blocks.Groups) -> list[tuple[float, float]
         members = [(low, high)]
         if promise.allowed:
             members = [promise.allowed[s] for s in symbols]
+        # A cell shows one lift of all its members. The narrowest limits may mark a lift that its
+        # own symbol allows; wider ones could leave a lift unmarked that it does not allow.
         least = max(lower for lower, _ in members) * (1.0 - ROUNDING)
         most = min(upper for _, upper in members) * (1.0 + ROUNDING)
         limits.append((least, most))

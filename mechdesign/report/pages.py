@@ -153,6 +153,7 @@ def _tint(cell: blocks.Cell) -> str:
     """The colour of a cell, between the neighbouring two of `COLOURS`, with ink that stands out."""
     if cell.tint is None:
         return ""
+    # Tints -1, 0 and 1 have the three colours; between two of them it is interpolated linearly.
     if cell.tint < 0.0:
         first, second = COLOURS[:2]
         share = cell.tint + 1.0

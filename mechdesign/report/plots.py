@@ -7,8 +7,8 @@ lines, one for each mechanism and curve (`plot_lines.series`).
 1. `draw_panel` draws the lines of one panel into matplotlib axes, a point (epsilon, value) for each
    row; a missing or infinite value is a gap.
 2. In the panel of utility `_shade_bounds` then shades two areas. Where the optimum keeps 0.80 and
-   its proven bound is 0.82, what lies between is open and dark. What lies above the highest bound
-   of all curves is proven impossible and light.
+   its proven bound is 0.82, the room between them is undecided, and dark grey. What lies above the
+   highest bound of all curves is proven impossible, and hatched.
 3. In the panels of the leakages `_draw_budgets` adds a thin line at the budget of that side.
 4. `trade_off_figure` sets all panels side by side above one legend, which says why a curve may fall
    if one does (`recommending.falls`). `save_plot` writes it into a file.
@@ -336,6 +336,7 @@ def _draw_budgets(
             color="0.45",
             linewidth=0.8,
             linestyle=BUDGET_DASHES,
+            # Below the lines of mechanisms, which often lie on their budget.
             zorder=1,
         )
         axes.set_ylim(*limits)
