@@ -196,6 +196,8 @@ def _separate_channel(
     records = rows.records
     codes = records.codes[:, rows.given + level]
     counts = np.zeros((len(records.sensitive), len(rows.levels[level])), dtype=object)
+    # Rows that differ in other columns share a cell here: `add.at` adds all of them up, in the
+    # integers of Python, so that the table is exact.
     np.add.at(counts, (records.secrets, codes), records.integers)
     joint = Joint(
         records.sensitive,

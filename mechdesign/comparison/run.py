@@ -271,6 +271,7 @@ def _servable(
                 check_polytope(case.promise(), joint)
             possible.append(curve)
         except InputError as error:
+            # Nobody names `optimal@0.95`: a level of confidence adds it for every mechanism.
             if named_by_user and case.confidence is None:
                 raise
             notices[f"{case.mechanism} is left out for {case.notion}: {error}"] = None

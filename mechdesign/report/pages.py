@@ -1,9 +1,9 @@
 """A laid-out report as the text of a file: HTML or Markdown, each from its template
 beside this file.
 
-`html_page` fills ``page.html.jinja`` and `markdown` fills ``page.md.jinja`` with a
-`blocks.Document`. The templates go through its sections and blocks and choose by the `kind` of a
-block: "Text" becomes a paragraph, "Grid" a table, "Bullets" a list.
+`html_page` and `markdown` fill their templates with a `blocks.Document`. A template goes through
+its sections and blocks and chooses by the `kind` of a block: "Text" becomes a paragraph, "Grid" a
+table, "Bullets" a list.
 
 Symbols and column names are texts of users, so `laid_out` escapes every text on its way out. In
 HTML ``<b>`` becomes ``&lt;b&gt;``; in Markdown a backslash goes before the star of ``a*b``
