@@ -134,9 +134,11 @@ def compare_average(
         {budget.measure: budget.budget},
         search,
         time.perf_counter(),
+        # No promise on single lifts goes with the average budget.
         alone=True,
         start=[channel.points for channel in local],
     )
+    # The budget as before, now with the exact leakage of the channel's integers.
     (verified,) = design.channel.record.averages
     ways = [_way_of_design(design, verified)]
     for channel in local:

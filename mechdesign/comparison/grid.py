@@ -80,6 +80,7 @@ def curves(
 
     A notion whose budget is not split has one curve, whatever the lams.
     """
+    # Refused rather than ignored: whoever gives a lam expects that it matters.
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(
             f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam"
@@ -202,10 +203,12 @@ def _steps(
             f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); "
             "write START:STOP:STEP, as in 0.25:8:0.25"
         )
+    # Before the list is made: a million million values would fill the memory.
     if (stop - start) / step >= MOST_VALUES:
         raise InputError(
             f"{option} {text!r} has more than {MOST_VALUES:,} values; take a larger step"
         )
+    # In decimals 0.3 / 0.1 is 3. In doubles it is a little less, and the stop would be lost.
     steps = int((stop - start) / step)
     return [float(start + k * step) for k in range(steps + 1)]
 

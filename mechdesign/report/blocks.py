@@ -168,6 +168,7 @@ def short(text: str) -> str:
     """`text` as a label, with its middle left out if it is long."""
     shown = label(text)
     if len(shown) > LONGEST_LABEL:
+        # The start, one sign for the middle, and the last 12 characters: `LONGEST_LABEL` in all.
         shown = f"{shown[: LONGEST_LABEL - 13]}…{shown[-12:]}"
     return isolated(shown)
 
@@ -263,6 +264,7 @@ def blocked(lifts: Lifts, down: str, across: str, columns: Groups) -> Blocked:
 def _farthest(lifts: Sequence[float]) -> float:
     """The lift that is farthest from 1 in the logarithm."""
 
+    # After an output with the lift 0 the symbol is excluded: nothing is farther from 1.
     def distance(lift: float) -> float:
         return abs(math.log(lift)) if lift > 0.0 else math.inf
 

@@ -175,6 +175,7 @@ def _percent(share: float | None, rounding: str, digits: str = "0.01") -> str:
     """A share in percent, rounded in the direction that claims less."""
     if share is None:
         return "-"
+    # As a decimal the double 0.29 is what it is, 0.28999999999999998, and rounded down it is 28.99.
     return str((Decimal(share) * 100).quantize(Decimal(digits), rounding=rounding))
 
 

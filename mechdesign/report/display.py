@@ -329,6 +329,7 @@ SHARES: dict[str, Callable[[float], str]] = {
 
 def _cell(name: str, value: Any) -> str:
     """The text of a value in the column `name` of a notebook's table."""
+    # Counts are whole and exact: only doubles are rounded.
     if not isinstance(value, float):
         return label(str(value))
     if name in SHARES:

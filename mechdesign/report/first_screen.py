@@ -232,6 +232,7 @@ def unchanged_share(design: Design) -> Fraction | None:
     channel = design.channel
     if channel.joint is None:
         return None
+    # The sum over x of P(x) W(x|x), in whole numbers: counts times entries of the channel.
     unchanged = 0
     totals = channel.joint.useful_counts
     for total, entry in zip(totals, channel.own_entries, strict=True):
@@ -248,6 +249,7 @@ def _uncovered_lines(design: Design, report: Report) -> list[str]:
     ]
     for side in design.notion.limits.free_sides:
         items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    # P(y|s) / P(y) is at most the quotient of P(y|s) for two values of s, whatever their shares.
     ratio = design.achieved.eps_ldp
     if math.isfinite(ratio):
         factor = wording.short_factor(ratio, upper=True)
