@@ -14,7 +14,8 @@ with S the sensitive column and K the columns that are given as they are
   else, so I(X; Y | K) = H(Y | K) - sum over j of H(Y_j | X_j) (`_kept_information`).
 
 `unchanged_shares` needs no law: the expected share of unchanged cells of each column follows from
-P(x_j) and W_j alone.
+P(x_j) and W_j alone. Where both symbols of a column have the share 1/2, one stays with probability
+0.9 and the other with 0.7, it is 0.8.
 
 The law grows with the product of the numbers of outputs. Where it is too large, the verdict is that
 on the first levels alone, and the information is not computed. If these levels break the promise,

@@ -10,6 +10,13 @@ keeps and whether the row keeps its promise:
   exact verdict on the whole row.
 - *Randomised response* has one parameter for all columns, the largest with which the row keeps its
   promise on this table (`row_response`).
+
+Two columns of two symbols each at LIP 0.2 may give: ::
+
+    way                    satisfied  kept    eps_l   eps_u
+    row channel            True       0.1038  0.2000  0.1666
+    each column by itself  False      0.1929  0.4158  0.2929    (each alone keeps 0.2)
+    randomised response    True       0.0471  0.2000  0.1666
 """
 
 from __future__ import annotations
