@@ -1,9 +1,20 @@
 """The certified optimum within an average budget beside the local methods of the privacy funnel.
 
-`compare_average` runs the local methods first: greedy merging and, for the mutual information, the
-convex-concave procedure. Their channels then are the start of the search for the optimum, so that
-it never keeps less than they do. Each channel is rounded to integers and verified, and becomes one
-`AverageWay`, by which all are compared: information kept, leakage, outputs and seconds.
+`compare_average` works in this order:
+
+1. `baseline` runs the local methods: greedy merging and, for the mutual information, the
+   convex-concave procedure from `restarts` random channels.
+2. `for_average` searches for the optimum. The points of all local channels are its start, so that
+   it never keeps less than they do.
+3. Each channel, rounded to integers and verified, becomes one `AverageWay`, by which all are
+   compared: information kept, leakage, outputs and seconds.
+
+With the budget {"mi": "25%"} the leakage I(S;Y) may be a quarter of I(S;X), here 0.02603 nats: ::
+
+    name               kept    leakage  outputs
+    certified optimum  0.6881  0.02603        4     (no channel keeps more than 0.6883)
+    greedy merging     0.5991  0.00551        2
+    best of restarts   0.6849  0.02524        3
 """
 
 from __future__ import annotations
@@ -123,9 +134,11 @@ def compare_average(
         {budget.measure: budget.budget},
         search,
         time.perf_counter(),
+        # No promise on single lifts goes with the average budget.
         alone=True,
         start=[channel.points for channel in local],
     )
+    # The budget as before, now with the exact leakage of the channel's integers.
     (verified,) = design.channel.record.averages
     ways = [_way_of_design(design, verified)]
     for channel in local:

@@ -1,10 +1,22 @@
 """The trade-off curve of a report: as many budgets around the chosen one as a time limit allows.
 
-A design has one budget; its report shows what other budgets would keep. `axis_of` names the budget
-that varies. `curve_through` runs `compare` at one multiple of the chosen budget after the other,
-the coarse picture first, until all are done or the next might exceed the time. Each task runs the
-mechanism of the design and, where it can be computed, the optimum. The rows then share their proven
-bounds: that of a larger budget also holds for every smaller one.
+A design has one budget; its report shows what other budgets would keep. For a design with ALIP and
+eps_l = eps_u = 0.25 nats the axis is epsilon = eps_l + eps_u at lam = eps_l / epsilon = 0.5, and
+the curve goes through epsilon = 0.5. Seven of its ten points: ::
+
+    epsilon          0.125   0.25    0.375   0.5 (chosen)   0.75    1.0     1.25
+    nmi              0.4833  0.5589  0.6232  0.6441         0.6987  0.7687  0.8567
+    upper_bound_nmi  0.4834  0.5590  0.6233  0.6442         0.6988  0.7688  0.8568
+
+1. `axis_of` names the budget that varies, or finds that there is none.
+2. `_tasks` plans one run of `compare` for each multiple of the chosen budget (`FACTORS`), the
+   coarse picture first. Each has the mechanism of the design and, where it can be computed, the
+   optimum. The chosen point is the design itself.
+3. `_computed` works through the tasks until all are done or the next might exceed the time.
+4. `_with_bounds_of_larger` shares the proven bounds: that of a larger budget also holds for every
+   smaller one.
+
+`curve_through` does all this. With fewer than `FEWEST` points it gives the reason instead.
 """
 
 from __future__ import annotations
@@ -201,6 +213,7 @@ def _tasks(design: Design, axis: Axis, mechanism: str, seconds: float) -> list[_
     optimum: list[str] = []
     if mechanism != OPTIMAL and _has_optimum(design):
         optimum = [OPTIMAL]
+    # The level after the @ is the argument `confidence` of `compare`, among those shared.
     designed = [mechanism.partition(AT)[0]]
     shared = _shared_arguments(design, axis, seconds)
     elsewhere = dict(shared)
@@ -210,6 +223,7 @@ def _tasks(design: Design, axis: Axis, mechanism: str, seconds: float) -> list[_
             elsewhere["keep_frequencies"] = objective.keep_frequencies
             elsewhere["distance"] = objective.distance
         else:
+            # `compare` would drop rules of this design, and so draw the curve of another one.
             designed = []
     # `compare` refuses a name that is given twice.
     elsewhere["mechanisms"] = list(dict.fromkeys([*designed, *optimum]))
@@ -237,7 +251,11 @@ def _has_optimum(design: Design) -> bool:
 
 
 def _is_comparable(objective: Objective) -> bool:
-    """Whether `compare` can design for this objective at other budgets."""
+    """Whether `compare` can design for this objective at other budgets.
+
+    `compare` has no arguments for the least shares of symbols that stay, for forbidden
+    replacements, and for further constraints.
+    """
     has_restrictions = objective.stay or objective.forbid or objective.constraints
     return objective.name in OBJECTIVES and not has_restrictions
 
@@ -304,6 +322,7 @@ def _computed(
             why_few = "its computation was stopped"
             break
         except SolverFailure:
+            # The other budgets may have one all the same.
             why_few = "other budgets gave no verified channel"
             continue
         slowest = max(slowest, time.monotonic() - began)
@@ -318,7 +337,8 @@ def _with_bounds_of_larger(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]
     A channel that keeps a promise also keeps the one with a larger budget, so the bound of a larger
     budget holds for a smaller one.
     """
-    # By confidence, for a promise about the table bounds none for the population.
+    # By confidence, for a promise about the table bounds none for the population. Budgets fall from
+    # row to row, so `best` holds the least bound of this budget and all larger ones.
     best: dict[float | None, float] = {}
     bounded: list[ComparisonRow] = []
     for row in sorted(with_bounds(rows), key=lambda row: -row.epsilon):

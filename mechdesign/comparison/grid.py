@@ -1,8 +1,17 @@
 """The cases of a comparison: mechanism, notion and budget, and the grids of the command line.
 
 `curves` is the product of mechanisms, notions, budgets and splits, one list of cases for each
-curve. Before, names are checked and budgets sorted. `parse_grid` reads the budgets of the command
-line, where 0.25:1:0.25 means 0.25, 0.5, 0.75, 1.
+curve. Two mechanisms on ALIP and LIP at two budgets give four curves of two cases each: ::
+
+    optimal           alip  epsilon 0.5 and 1, lam 0.5
+    optimal           lip   epsilon 0.5 and 1             (LIP takes its budget whole: no lam)
+    complete-merging  alip  epsilon 0.5 and 1, lam 0.5
+    complete-merging  lip   epsilon 0.5 and 1
+
+`check_names` and `notion_labels` check the names before, and `ascending` checks and sorts the
+budgets. A `Case` gives its notion with both sides of the budget (`Case.promise`): ALIP at epsilon 1
+and lam 0.65 has eps_l = 0.65 and eps_u = 0.35. `parse_grid` reads the budgets of the command line,
+where 0.25:1:0.25 means 0.25, 0.5, 0.75, 1.
 """
 
 from __future__ import annotations
@@ -71,6 +80,7 @@ def curves(
 
     A notion whose budget is not split has one curve, whatever the lams.
     """
+    # Refused rather than ignored: whoever gives a lam expects that it matters.
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(
             f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam"
@@ -193,10 +203,12 @@ def _steps(
             f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); "
             "write START:STOP:STEP, as in 0.25:8:0.25"
         )
+    # Before the list is made: a million million values would fill the memory.
     if (stop - start) / step >= MOST_VALUES:
         raise InputError(
             f"{option} {text!r} has more than {MOST_VALUES:,} values; take a larger step"
         )
+    # In decimals 0.3 / 0.1 is 3. In doubles it is a little less, and the stop would be lost.
     steps = int((stop - start) / step)
     return [float(start + k * step) for k in range(steps + 1)]
 

@@ -7,15 +7,19 @@ released row then has the law
     P(s, k, y_1 .. y_m) = sum over x_1 .. x_m of P(s, k, x_1 .. x_m) W_1(y_1|x_1) .. W_m(y_m|x_m)
 
 with S the sensitive column and K the columns that are given as they are
-(`auditing.separate_columns`). `measured_way` computes this law and reads three figures from it:
+(`auditing.separate_columns`). `measured_way` computes this law and reads two figures from it:
 
-- whether the row keeps its promise, in exact integers;
+- whether the row keeps its promise, in exact integers (`audit_separate`);
 - the information I(X; Y | K) / H(X | K). Given its true symbol x_j an output depends on nothing
-  else, so I(X; Y | K) = H(Y | K) - sum over j of H(Y_j | X_j);
-- the expected share of unchanged cells of each column.
+  else, so I(X; Y | K) = H(Y | K) - sum over j of H(Y_j | X_j) (`_kept_information`).
+
+`unchanged_shares` needs no law: the expected share of unchanged cells of each column follows from
+P(x_j) and W_j alone. Where both symbols of a column have the share 1/2, one stays with probability
+0.9 and the other with 0.7, it is 0.8.
 
 The law grows with the product of the numbers of outputs. Where it is too large, the verdict is that
-on the first levels alone, and the information is not computed.
+on the first levels alone, and the information is not computed. If these levels break the promise,
+all of them do; if they keep it, the verdict is None.
 """
 
 from __future__ import annotations

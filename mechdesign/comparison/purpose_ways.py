@@ -1,9 +1,20 @@
 """The channel made for a purpose, queries or a task, beside the channels made for information.
 
 `compare_purpose` designs a channel whose objective is the purpose. Then it designs the optimum for
-information and the channel of each heuristic at the same promise. All are measured by the figure of
-the purpose: for queries the total variance of their estimates (less is better), for a task the
-share of the information about it that is kept (more is better).
+information and the channel of each heuristic at the same promise, none of which knows the purpose.
+`_figure` measures all of them by the purpose:
+
+- For queries it is N times the total variance of their unbiased estimates from N released records;
+  less is better. A channel from which a query cannot be estimated has infinity.
+- For a task T it is I(T;Y) / I(T;X), the share of the information about it that is kept; more is
+  better.
+
+For the frequencies of three symbols at ALIP with eps_l = eps_u = 0.25: ::
+
+    name              figure  kept
+    made for it       1.930   0.5037
+    optimal           2.397   0.6441      (more information, and yet worse for the purpose)
+    complete-merging  inf     0.5991      (merged symbols cannot be told apart)
 """
 
 from __future__ import annotations

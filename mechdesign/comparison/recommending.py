@@ -1,12 +1,18 @@
 """Recommendations of a comparison: the answers to two questions that come before any budget.
 
-What does each mechanism keep if nothing may become more than twice as likely (`twice`)? And what is
-the smallest budget that keeps most of the information (`most`)? Both are computed at budgets of
-their own, so they do not depend on the grid of the comparison. At these budgets and some round ones
-the best mechanism then shows what its outputs do to the belief in each sensitive symbol.
+`recommend` makes a `Recommendation` for each notion and lam of the rows, at budgets of its own that
+do not depend on the grid of the comparison:
 
-For example with ALIP and lam = 0.5: a factor of two on the upper side is eps_u = log 2, so the
-first answer is at epsilon = log(2) / (1 - 0.5) = 1.386 nats.
+1. What does each mechanism keep if nothing may become more than twice as likely (`twice`)? With
+   ALIP and lam = 0.5 that is eps_u = log 2, so `_doubling_budget` gives the budget
+   epsilon = log(2) / (1 - 0.5) = 1.386 nats.
+2. What is the smallest budget that keeps 90 % of the information (`most`)? `_keeping_most` searches
+   with the optimum: at 1.348 it keeps 0.9002, and at 1.347 (`too_little`) provably less than 0.9.
+3. What do outputs do to the belief in each sensitive symbol? At both budgets and some round ones
+   (`SHOWN`) the optimum, or else the first mechanism, gives the range of P(s | y): at epsilon 0.5
+   a belief of 0.5 stays within 0.389..0.611, at 1.386 within 0.25..0.75.
+
+`falls` finds the curves that keep less at a larger budget, which heuristics may do.
 """
 
 from __future__ import annotations

@@ -1,10 +1,22 @@
 """A row channel beside what people do with several columns today.
 
-`compare_rows` releases the same columns of the same table in three ways. The *row channel* is the
-design of `design_rows`. *Each column by itself* has a channel for every level, designed at the same
-budget as if the others were not there; what becomes of the promise about the row is computed
-exactly (`level_channels`). *Randomised response* has one parameter for all columns, the largest
-with which the row keeps its promise on this table (`row_response`).
+`compare_rows` releases the same columns of the same table in three ways, and tells of each what it
+keeps and whether the row keeps its promise:
+
+- The *row channel* is the design of `design_rows`, whose promise is about the whole row.
+- *Each column by itself* has a channel for every level (`_separate_channel`), designed at the whole
+  budget as if the others were not there. Together they may break the promise: two columns that
+  each double a belief can make it four times as likely. `level_channels.measured_way` computes the
+  exact verdict on the whole row.
+- *Randomised response* has one parameter for all columns, the largest with which the row keeps its
+  promise on this table (`row_response`).
+
+Two columns of two symbols each at LIP 0.2 may give: ::
+
+    way                    satisfied  kept    eps_l   eps_u
+    row channel            True       0.1038  0.2000  0.1666
+    each column by itself  False      0.1929  0.4158  0.2929    (each alone keeps 0.2)
+    randomised response    True       0.0471  0.2000  0.1666
 """
 
 from __future__ import annotations
@@ -191,6 +203,8 @@ def _separate_channel(
     records = rows.records
     codes = records.codes[:, rows.given + level]
     counts = np.zeros((len(records.sensitive), len(rows.levels[level])), dtype=object)
+    # Rows that differ in other columns share a cell here: `add.at` adds all of them up, in the
+    # integers of Python, so that the table is exact.
     np.add.at(counts, (records.secrets, codes), records.integers)
     joint = Joint(
         records.sensitive,

@@ -1,10 +1,19 @@
 """The rows of a comparison and their CSV, which reads back as what was written.
 
-A row is one case and what its channel achieves. `write_csv` writes every double as the shortest
-text that reads back as the same double; `read_rows` accepts only these texts, so that writing what
-was read gives the same file. Beside the CSV lies a manifest that makes a run resumable: a
-`ComparisonFile` keeps the rows of an earlier run only if they come from the same table and
-settings.
+A row is one case (mechanism, notion, budget) and what its channel achieves (`ComparisonRow`).
+`write_csv` writes, for ``out.csv``: ::
+
+    mechanism,notion,epsilon,lam,eps_l,eps_u,nmi,upper_bound_nmi,max_log_lift,min_log_lift,..
+    optimal,alip,0.5,0.5,0.25,0.25,0.6441977085517193,0.6441977085523859,0.19983..,-0.24999..,..
+    complete-merging,alip,0.5,0.5,0.25,0.25,0.5991948961725239,0.6441977085523859,0.13353..,..
+
+Every double is the shortest text that reads back as the same double, and an empty cell is None.
+`read_rows` accepts only these texts, so that writing what was read gives the same file.
+
+A run can be resumed: beside the CSV lies the manifest ``out.csv.json``, with the hash of the table
+and the settings, as in {"table": "d603eb..", "settings": {"gap": 0.0001, "method": "auto", ..}}. A
+`ComparisonFile` keeps the rows of an earlier run only if both are the same. The second row above
+has its bound from the first: `with_bounds` gives each row the best one proven for its promise.
 """
 
 from __future__ import annotations
@@ -132,6 +141,7 @@ def _cell(value: str | float | bool | None) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return value
+    # The `repr` of a double is the shortest text that reads back as it; so does "1" for "1.0".
     return repr(value).removesuffix(".0")
 
 

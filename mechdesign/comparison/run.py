@@ -1,14 +1,25 @@
 """The privacy-utility trade-off of several mechanisms over budgets (Zarrabian et al. 2023, Sections
 3 to 6).
 
-A curve is a mechanism on a notion over ascending budgets. It is cut into chunks of neighbouring
-budgets, one task each, so that an optimum can start from the columns of the budget before; the cuts
-do not depend on the executor, so a parallel run gives the rows of a serial one.
+A curve is a mechanism on a notion over ascending budgets; each of its budgets gives one row. With
+`epsilons=[0.5, 1]` and two mechanisms there are two curves and four rows: ::
 
-`compare` decides which curves there are. `_Run` takes the rows of an earlier run from the file,
-computes the missing ones task by task, here or on an executor, and writes the file now and then.
-Last it compares the rows with each other: a proven bound holds for all rows of its notion and
-budget, and the best response at one budget also serves every larger one (`rising`).
+    mechanism         notion  epsilon  lam     nmi  upper_bound_nmi
+    optimal           alip        0.5  0.5  0.6441           0.6442
+    optimal           alip        1    0.5  0.7687           0.7688
+    complete-merging  alip        0.5  0.5  0.5991           0.6442
+    complete-merging  alip        1    0.5  0.5991           0.7688
+
+1. `compare` checks the arguments, lists the curves (`grid.curves`), and leaves out those whose
+   mechanism cannot serve the notion (`_servable`).
+2. `_Run.finish` takes the rows of an earlier run from the file. `_Run.tasks` cuts the missing ones
+   into chunks of neighbouring budgets, so that an optimum can start from the columns of the budget
+   before. The cuts do not depend on the executor: a parallel run gives the rows of a serial one.
+3. `finished_rows` designs the channels of a chunk, here or on an executor, and `_Run.add` writes
+   the file now and then.
+4. `_Run.rows` compares the rows. A proven bound holds for all rows of its notion and budget
+   (`rows.with_bounds`): in the example those of the optimum serve `complete-merging`. And the best
+   response at one budget also serves every larger one (`rising`).
 """
 
 from __future__ import annotations
@@ -260,6 +271,7 @@ def _servable(
                 check_polytope(case.promise(), joint)
             possible.append(curve)
         except InputError as error:
+            # Nobody names `optimal@0.95`: a level of confidence adds it for every mechanism.
             if named_by_user and case.confidence is None:
                 raise
             notices[f"{case.mechanism} is left out for {case.notion}: {error}"] = None
@@ -347,6 +359,7 @@ class _Run:
             self.by_case[row.case] = row
             self.notices += messages
         if self.progress is not None:
+            # Counted anew each time, because rows of an earlier run are finished, too.
             finished = 0
             planned = 0
             for curve in self.curves:
@@ -388,6 +401,7 @@ def finished_rows(
     The messages of a design become notices only where something went wrong: another mechanism took
     its place, or the search left a larger gap than asked for.
     """
+    # The first design of a chunk starts cold, wherever the chunk is computed.
     neighbour: Design | None = None
     for case in cases:
         design = settings.design(joint, case, neighbour)
@@ -402,6 +416,7 @@ def finished_rows(
             neighbour = design
         messages: list[str] = []
         gap = design.certificate.gap_nmi
+        # Open: the channel may be the best one, but the search has not proven it.
         is_open = gap is not None and gap > settings.gap
         if design.fallback_from is not None or is_open:
             messages = [f"{case.text}: {message}" for message in design.messages]
@@ -442,7 +457,8 @@ def rising(curve: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     """The rows of a curve, each with the channel of a smaller budget where that one keeps more.
 
     Budgets ascend on both sides, so that a channel that keeps one keeps all later ones, too. A row
-    keeps its budget and its seconds, and its bound, which is that of its budget.
+    keeps its budget and its seconds, and its bound, which is that of its budget. An `nmi` of 0.4,
+    0.6, 0.5 over three budgets becomes 0.4, 0.6, 0.6.
     """
     risen: list[ComparisonRow] = []
     best: ComparisonRow | None = None

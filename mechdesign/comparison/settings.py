@@ -1,8 +1,16 @@
 """The settings that all designs of a comparison share, and the design of each case with them.
 
 A case names the mechanism, notion and budget; the settings add the rest of the request, such as gap
-and time limit. An option that does not apply to the mechanism of a case is left at its default. The
-settings that change rows are recorded in the manifest of a run (`recorded`).
+and time limit. `ComparisonSettings.design` takes one of two ways:
+
+- `_request` makes a `DesignRequest`, as `mechdesign.design` does. The mechanism `truth@0.95` of a
+  case becomes mechanism optimal, objective truth, confidence 0.95. An option that does not apply
+  to the case is left at its default: `unseen` without confidence, `distance` for other objectives.
+- `_heuristic` runs a heuristic directly where `design` would do more than is wanted here: repair
+  it, or try parts of the budget.
+
+The settings that change rows are recorded in the manifest of a run (`recorded`), as in
+{"method": "auto", "gap": 0.0001, "time_limit": null, "as_published": false}.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Processes that share the work of a command, and die with it.
 
-`pool` gives an executor whose worker processes have all been started. Three things make them die
-with the command: Ctrl-C ends each worker at once, an error terminates those that are still busy,
-and the thread of a broken pool prints nothing of its own.
+`with pool(4, prepare) as executor` gives an executor whose four processes have all been started.
+Three things make them die with the command: Ctrl-C ends each worker at once (`_begin`), an error
+terminates those that are still busy (`_terminate_children`), and the thread of a broken pool prints
+nothing of its own (`_undisturbed`). Ctrl-C is blocked while they start (`_start`), because a worker
+that is interrupted during its imports prints a traceback.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ class BoxRequest:
     progress: Steps | None = None
 
     def __post_init__(self) -> None:
-        check_level(self.level)
+        # A plain float: the exact level is read from its digits.
+        object.__setattr__(self, "level", check_level(self.level))
         if self.cells is not None and self.cells < 2:
             raise InputError(
                 f"cells ({self.cells}) must be a number of boxes, at least 2"

@@ -1,6 +1,7 @@
 """The parts of a laid-out report, independent of any renderer, and the limits on tables and labels.
 
 A `Document` has sections, and a section has blocks: texts, lists, tables, pictures. Renderers
+<<<<<<< HEAD
 (`pages`, `terminal`) know these types and nothing of privacy. For example, a section with a
 paragraph and a table of one row: ::
 
@@ -13,6 +14,23 @@ the middle of a long label, and `grid` the last rows of a table. `blocked` joins
 map: `groups_by_likeness` puts symbols of similar lifts side by side (`by_likeness`) and cuts this
 order into groups of one size, so that 120 symbols on at most 50 rows are 40 groups of 3. The lift
 of a group is the one that is farthest from 1, so no block is more favourable than its symbols.
+=======
+(`pages`, `terminal`) know these types and nothing of privacy. The section on a channel may be: ::
+
+    Section("channel", "The channel", (
+        Text("Every value of job is replaced by one of 3 outputs, ..."),
+        Grid("P(output | job) in %", ("job", "mix-1", "mix-2"),
+             ((Cell("clerk"), Cell("81.8", strength=0.818), Cell("18.2", strength=0.182)), ..))))
+
+What is too large for a page is cut or joined here, with a remark that says so:
+
+- `short` leaves out the middle of a long label;
+- `grid` shows the first `MOST_ROWS` rows of a table;
+- `blocked` joins rows and columns of a heat map into blocks. `by_likeness` puts lines of similar
+  lifts side by side, `groups_by_likeness` cuts this order into groups of one size (120 lines in
+  at most 50 groups are 40 groups of 3), and each block shows its lift that is farthest from 1:
+  0.4 among 1.1, 0.9 and 0.4.
+>>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -165,6 +183,7 @@ def short(text: str) -> str:
     """`text` as a label, with its middle left out if it is long."""
     shown = label(text)
     if len(shown) > LONGEST_LABEL:
+        # The start, one sign for the middle, and the last 12 characters: `LONGEST_LABEL` in all.
         shown = f"{shown[: LONGEST_LABEL - 13]}…{shown[-12:]}"
     return isolated(shown)
 
@@ -260,6 +279,7 @@ def blocked(lifts: Lifts, down: str, across: str, columns: Groups) -> Blocked:
 def _farthest(lifts: Sequence[float]) -> float:
     """The lift that is farthest from 1 in the logarithm."""
 
+    # After an output with the lift 0 the symbol is excluded: nothing is farther from 1.
     def distance(lift: float) -> float:
         return abs(math.log(lift)) if lift > 0.0 else math.inf
 

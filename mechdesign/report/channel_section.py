@@ -1,5 +1,6 @@
 """The sections on the channel: what becomes of each symbol, and what each output means.
 
+<<<<<<< HEAD
 `channel_blocks` shows a small channel whole, as a picture of its matrix (`_matrix`). A large one is
 shown by words: of each symbol the most probable outputs (`_most_probable`). `codebook_blocks` reads
 the matrix the other way, from an output y back to the symbols x that it may have been, with P(x|y)
@@ -9,6 +10,21 @@ and the extreme lifts. A line of it: ::
     clerk    62.5 %     clerk 90.0 %; nurse 10.0 %              0.8           1.25
 
 Percentages have one decimal, and only a probability of exactly 1 is written as 100 (`tenths`).
+=======
+`channel_blocks` shows a small channel whole, as its matrix W(y|x) in per cent (`_matrix`). A larger
+one is shown by words (`_most_probable`): of each symbol the most probable outputs. ::
+
+    job    mix-1  mix-2  nurse          job    outputs, with their probabilities
+    clerk   81.8   18.2                 clerk  mix-1 81.8 %; mix-2 18.2 %
+    nurse                  100          nurse  nurse 100 %
+    smith   44.4   55.6                 smith  mix-2 55.6 %; mix-1 44.4 %
+
+`codebook_blocks` reads the matrix the other way, from an output back to the symbols that it may
+have been, P(x|y), with the extreme lifts of the sensitive symbols: ::
+
+    output  released  P(job | output)             smallest lift  largest lift
+    mix-1     43.8 %  clerk 74.7 %; smith 25.3 %         0.7788        1.2212
+>>>>>>> w-g18
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Collects the content of a report: the exact audit, the measures, the curve, and the provenance.
 
+<<<<<<< HEAD
 `write_report` is the function of Python, `mechdesign.report`. For a channel of one column it
 
 1. takes the design, or makes one again of a channel from a file (`design_behind`, which recomputes
@@ -12,6 +13,23 @@
 Where a curve would be of channels with another promise, there is a reason in its place
 (`_curve_axis`): for a design after earlier releases, `NO_EARLIER`. Channels of whole rows have
 reports of their own (`_write_row_report`).
+=======
+`write_report` is the function of Python, `mechdesign.report`, for any kind of channel; the command
+`report` calls the same steps one by one:
+
+1. `promise_of` reads from the channel which notion it was designed for.
+2. `design_behind` makes a design of a channel from a file. It audits the integers again with the
+   table; only the bound is taken from the file, since it would need the search again.
+3. `internal_report` measures and audits the design (`measure`, `audit`), words the promise and the
+   beliefs (`content.summary_report`), computes the trade-off curve (`comparison.curve`), and adds
+   lifts and codebook (`content.full_report`). A public report is `content.public_report` alone.
+4. `attributed` adds the date, the provenance and the commands, such as the fact
+   ("Report written", "2026-01-31 08:00 UTC, by mechdesign 1.0").
+5. `writing.save_report` writes the file.
+
+`write_report` refuses a `Channel` that breaks its promise. Channels of whole rows have a report of
+their own kind (`row_reports`).
+>>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -321,6 +339,7 @@ def _certificate(channel: Channel) -> Certificate | None:
     bound = figures.get("upper_bound_nmi")
     gap = figures.get("gap_nmi")
     scope = figures.get("scope")
+    # A bound says something only with its gap and its scope, that is, what it is a bound on.
     if not isinstance(bound, float | int) or not isinstance(gap, float | int):
         return None
     if not isinstance(scope, str):

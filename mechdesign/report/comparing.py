@@ -15,8 +15,21 @@ The table of a curve looks like this: ::
             1    10.52              8.31    10.53
             2    31.07             22.64    31.08
 
+<<<<<<< HEAD
 Shares that are kept are rounded down and bounds up (`_percent`). `comparison_record` has the same
 content for ``--json``.
+=======
+`comparison_text` makes it section by section:
+
+- `_section` makes such a table of the rows of one curve. Shares are rounded down, bounds up, and a
+  longer grid of budgets is thinned evenly. A share is marked ``*`` where the channel was repaired
+  and ``!`` where it violates its notion (`_notes` explains the marks).
+- `fall_text` tells of a curve that keeps less at a larger budget.
+- `recommendation_text` has the two recommended budgets, and a table of beliefs (`_beliefs`):
+  ``38.9..61.1`` is the range to which a released value can move one.
+
+`comparison_record` has the same for ``--json``, with figures that are not rounded.
+>>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -172,6 +185,7 @@ def _percent(share: float | None, rounding: str, digits: str = "0.01") -> str:
     """A share in percent, rounded in the direction that claims less."""
     if share is None:
         return "-"
+    # As a decimal the double 0.29 is what it is, 0.28999999999999998, and rounded down it is 28.99.
     return str((Decimal(share) * 100).quantize(Decimal(digits), rounding=rounding))
 
 

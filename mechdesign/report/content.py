@@ -1,5 +1,6 @@
 """The content of a report as a record: chosen figures, names and words.
 
+<<<<<<< HEAD
 There are three reports. `public_report` is for everybody: it drops the table first, and has the
 promise and the channel alone. `summary_report` is for those who may see the table: it adds what the
 channel uses of its budgets, what it keeps, and the beliefs before and after. `full_report` adds the
@@ -10,6 +11,21 @@ Measures come from the audit, and the parts on the request, the promise and its 
 the integers of the channel and their shares, as in (output 0, 3, 0.75) over the denominator 4, and
 the lifts of `full_report`: before P(s|x) / P(s), after P(s|y) / P(s), from
 P(s, y) = sum_x P(s, x) W(y|x). `document` lays out all three reports.
+=======
+There are three reports, each a `record.Report`:
+
+- `public_report` is for everybody: it drops the table first, so that nothing below can disclose it,
+  and has the promise and the channel alone.
+- `summary_report` is for those who may see the table: it adds what the channel uses of its budgets,
+  what it keeps, and the beliefs before and after.
+- `full_report` adds lifts and codebook to a summary. The lifts P(s|x)/P(s) of the table and
+  P(s|y)/P(s) of the release are matrices with a row for each s; the codebook has P(x|y) of every
+  output, as in ("mix-1", 0.438, (("clerk", 0.747), ("smith", 0.253)), 0.778, 1.222): name,
+  probability, posterior, lowest and highest lift.
+
+Measures come from the audit, and the parts on the request, the promise and its scope from `asked`,
+`promises` and `scope_texts`; `document` lays out all three.
+>>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -135,7 +151,7 @@ def full_report(
         released = secret.p @ channel.matrix
         lifts = released / secret.p_s[:, None] / released.sum(axis=0)
         after += map(tuple, lifts.tolist())
-    # What an observer believes after each output: P(s|y), the largest first.
+    # What each output says of the useful symbol: P(x|y), the largest first.
     meanings: list[Meaning] = []
     posteriors = channel.codebook().values()
     for output, posterior in zip(measures.outputs, posteriors, strict=True):

@@ -1,5 +1,6 @@
 """Results at a prompt and in notebooks: their words, their tables, their pictures.
 
+<<<<<<< HEAD
 `core.display.Displayed` calls the four public functions by their names, and each chooses by the
 type of the result:
 
@@ -14,6 +15,23 @@ type of the result:
 
     {"sick": ["no", "yes"], "before": [0.9, 0.1], "lowest after": [0.85, 0.05],
      "highest after": [0.95, 0.15]}
+=======
+`core.display.Displayed` calls the four public functions by their names:
+
+- `summary` gives the words of the command line, from the function of the type in `WORDS`.
+- `frame` makes a data frame of pandas, polars or pyarrow from `columns`.
+- `html` lays out a cell of a notebook: the repr, the table of `columns`, and the words below it.
+- `plot` draws into matplotlib axes, by default new ones.
+
+`columns` is the table behind a result, {heading: values}. That of a design has the beliefs before
+and after a release: ::
+
+    {"sensitive": ("F", "M"), "before": [0.5, 0.5],
+     "lowest after": (0.3894, 0.3894), "highest after": (0.6106, 0.6106)}
+
+A new type of result needs an entry in `WORDS` and a case in `columns`, and one in `plot` if it has
+a picture.
+>>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -92,7 +110,10 @@ def frame(shown: Any) -> Any:
 
 
 def html(shown: Any) -> str:
-    """A line, a table, and the words below it."""
+    """A line, a table, and the words below it.
+
+    The table has one list of values for each heading; a page goes row by row, so it is transposed.
+    """
     table = columns(shown)
     names = list(table)
     rows: list[list[str]] = []
@@ -252,7 +273,10 @@ def _belief_columns(design: Design) -> Mapping[str, Sequence[Any]]:
 
 
 def _audit_columns(audit: Audit) -> Mapping[str, Sequence[Any]]:
-    """One row: the verdict, the achieved budgets, and the worst cell."""
+    """One row: the verdict, the achieved budgets, and the worst cell.
+
+    Its headings are `notion`, `satisfied`, the fields of `Achieved` (nats) and those of `Worst`.
+    """
     row = {"notion": audit.notion.text, "satisfied": audit.satisfied}
     row |= vars(audit.achieved) | vars(audit.worst)
     return {name: [value] for name, value in row.items()}
@@ -322,6 +346,7 @@ SHARES: dict[str, Callable[[float], str]] = {
 
 def _cell(name: str, value: Any) -> str:
     """The text of a value in the column `name` of a notebook's table."""
+    # Counts are whole and exact: only doubles are rounded.
     if not isinstance(value, float):
         return label(str(value))
     if name in SHARES:

@@ -1,6 +1,7 @@
 """The first screen of `design`: at most 25 lines that an officer can act on; `--full` has the rest.
 
 The order is that of the questions people ask: how far can a belief move, for the table and for the
+<<<<<<< HEAD
 population behind it (`_promise_lines`, `_belief_lines`); how much is kept (`_utility_lines`); what
 is not covered (`_uncovered_lines`); what comes next. Numbers are short, and still never more
 favourable than the proven ones: upper factors are rounded up, lower ones down.
@@ -10,6 +11,26 @@ need, then the utility, then as many beliefs as fit. If these need 16 lines and 
 6 are left for the beliefs in ten symbols: a header, the three that can change most, the remark that
 says so, and an empty line. `row_first_screen` and `box_first_screen` do the same for whole rows,
 with `kept_sentence` and `lines_within` of this file.
+=======
+population behind it; how much is kept; what is not covered; what comes next. ::
+
+    job (3 symbols) is released as 3 outputs; sex (2 symbols) is protected.
+    Table: a released value makes any value of sex 0.77 to 1.29 times as probable (verified).
+    Population (95 % confidence): 0.32 to 1.96 times as probable; ..      (`_promise_lines`)
+
+    sex  before  lowest after  highest after
+    F    50.0 %        38.9 %         61.1 %                              (`_belief_lines`)
+
+    Kept: 64.4 % of the information in job, within 0.001 % of the best .. (`_utility_lines`)
+
+    Not covered
+      - Other columns in the file, and other knowledge of job. ..         (`_uncovered_lines`)
+
+`first_screen` shares out the lines: the promise and its limits get what they need, then the
+utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
+proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
+`box_first_screen` do the same for whole rows, with `kept_sentence` and `lines_within` of this file.
+>>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -223,6 +244,7 @@ def unchanged_share(design: Design) -> Fraction | None:
     channel = design.channel
     if channel.joint is None:
         return None
+    # The sum over x of P(x) W(x|x), in whole numbers: counts times entries of the channel.
     unchanged = 0
     totals = channel.joint.useful_counts
     for total, entry in zip(totals, channel.own_entries, strict=True):
@@ -239,6 +261,7 @@ def _uncovered_lines(design: Design, report: Report) -> list[str]:
     ]
     for side in design.notion.limits.free_sides:
         items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    # P(y|s) / P(y) is at most the quotient of P(y|s) for two values of s, whatever their shares.
     ratio = design.achieved.eps_ldp
     if math.isfinite(ratio):
         factor = wording.short_factor(ratio, upper=True)

@@ -1,5 +1,6 @@
 """Heat maps of lifts: P(s|x)/P(s) of the table beside P(s|y)/P(s) of the release.
 
+<<<<<<< HEAD
 `lift_blocks` makes both maps from the lifts of the report:
 
 1. Symbols of similar lifts share a row or column where there are too many (`blocks.blocked`). The
@@ -9,6 +10,22 @@
    e = 4 the lift 2 has the tint 0.5, and 1/2 has -0.5.
 3. A lift outside what the promise allows is marked and counted (`_limits`, `_mark`). A group takes
    the narrowest limits of its symbols.
+=======
+Both maps have the sensitive symbols across. With limits of 0.779 to 1.284: ::
+
+    Before    F      M              After    F      M
+    clerk   1.50▲  0.50▼            mix-1   1.22   0.78
+    nurse   0.86   1.14             mix-2   0.78   1.22
+    smith   0.40▼  1.60▲            nurse   0.86   1.14
+
+1. `groups_by_likeness` and `blocked` (both in `blocks`) join symbols where there are too many, the
+   sensitive ones in the same groups for both maps.
+2. `_ends` chooses one colour scale for both: 1 is in the middle, and the ends are the least of
+   `ENDS` that hold all lifts (4 here, for 0.40 is below 1/2). The tint of a lift is its logarithm
+   to the base of the end: 2 has the tint 0.5 (`_lift`).
+3. `_map` makes a table of each and marks and counts lifts outside what the promise allows
+   (`_limits`).
+>>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -139,6 +156,8 @@ def _limits(promise: Promise, groups: blocks.Groups) -> list[tuple[float, float]
         members = [(low, high)]
         if promise.allowed:
             members = [promise.allowed[s] for s in symbols]
+        # A cell shows one lift of all its members. The narrowest limits may mark a lift that its
+        # own symbol allows; wider ones could leave a lift unmarked that it does not allow.
         least = max(lower for lower, _ in members) * (1.0 - ROUNDING)
         most = min(upper for _, upper in members) * (1.0 + ROUNDING)
         limits.append((least, most))

@@ -11,8 +11,11 @@ each curve and mechanism. `draw_panel` draws a panel into matplotlib axes:
    (`_draw_budgets`).
 
 For example, optimal keeps 0.31 at epsilon 2, and the bound there is 0.32: the line goes through
-(2, 0.31), the room up to 0.32 is dark, and what is above 0.32 is hatched. `save_plot` writes all
-panels side by side (`trade_off_figure`) into a file.
+(2, 0.31), the room up to 0.32 is dark, and what is above 0.32 is hatched.
+
+`trade_off_figure` sets all panels side by side above one legend, which says why a curve may fall if
+one does (`recommending.falls`). `save_plot` writes it into a file. A report draws its panels one by
+one (`trade_off_pictures`).
 """
 
 from __future__ import annotations
@@ -335,6 +338,7 @@ def _draw_budgets(
             color="0.45",
             linewidth=0.8,
             linestyle=BUDGET_DASHES,
+            # Below the lines of mechanisms, which often lie on their budget.
             zorder=1,
         )
         axes.set_ylim(*limits)

@@ -409,8 +409,11 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
 def _exact_share(symbol: Any, share: Any) -> Fraction:
     """The share of a symbol as a fraction; InputError unless it is above 0 and at most 1."""
     try:
-        # A float counts as it is written: 0.4 is 2/5, and not the double next to it.
-        value = fraction_of(repr(share) if isinstance(share, float) else share)
+        # A float counts as it is written: 0.4 is 2/5, and not the double next to it. Of a NumPy
+        # float `repr` has the name of its type, too.
+        value = fraction_of(
+            repr(float(share)) if isinstance(share, float) else share
+        )
     except InputError as error:
         raise InputError(
             f"the share of {quoted(symbol)} is not usable: {error}"
