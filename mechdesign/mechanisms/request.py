@@ -318,7 +318,8 @@ class DesignRequest:
     def _check_population(self) -> None:
         """Raise InputError unless the options about the population have a confidence level."""
         if self.confidence is not None:
-            check_level(self.confidence)
+            # A plain float: the exact level is read from its digits.
+            object.__setattr__(self, "confidence", check_level(self.confidence))
             if self.joint.empty_sensitive:
                 raise unprotected(self.joint.empty_sensitive)
             # Symbols that the table lists without records are unseen ones, whether or not the

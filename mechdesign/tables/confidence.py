@@ -411,9 +411,7 @@ def _exact_share(symbol: Any, share: Any) -> Fraction:
     try:
         # A float counts as it is written: 0.4 is 2/5, and not the double next to it. Of a NumPy
         # float `repr` has the name of its type, too.
-        value = fraction_of(
-            repr(float(share)) if isinstance(share, float) else share
-        )
+        value = fraction_of(repr(float(share)) if isinstance(share, float) else share)
     except InputError as error:
         raise InputError(
             f"the share of {quoted(symbol)} is not usable: {error}"

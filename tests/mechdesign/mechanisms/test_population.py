@@ -106,6 +106,20 @@ def test_known_shares_help_and_are_kept_in_the_record() -> None:
     assert set_of_record(record, JOINT) == known.confidence
 
 
+def test_numbers_of_numpy_count_as_they_are_written() -> None:
+    shares = {"s0": "0.45", "s1": "0.35", "s2": "0.2"}
+    of_numpy = {name: np.float64(share) for name, share in shares.items()}
+    plain = design(JOINT, LIP(0.5), confidence=0.95, known_shares=shares, gap=1e-3)
+    other = design(
+        JOINT,
+        LIP(0.5),
+        confidence=np.float64(0.95),
+        known_shares=of_numpy,
+        gap=1e-3,
+    )
+    assert other.confidence == plain.confidence
+
+
 def test_a_set_that_was_tampered_with_is_refused() -> None:
     record = design(
         JOINT, LDP(0.8), mechanism="subset-merging", confidence=0.95
