@@ -1,4 +1,10 @@
-/* A dual simplex for programs whose variables are all boxed.
+/* A dual simplex for programs whose variables are all boxed:
+ *
+ *     min cost.x   over   [A, -I] (x, s) = 0,   lower <= (x, s) <= upper,
+ *
+ * with a slack s_k = a_k.x for each of the M rows (`_program.h` has the letters). Of the inverse of
+ * the basis only some columns are stored, each in a slot: those of the active rows, whose slacks
+ * are not basic (`_program_basis.c`).
  *
  * The basis is always dual feasible: nonbasic variables stand at the end that their reduced cost
  * asks for (`recompute`). Each iteration of `dual_simplex` takes a basic variable that lies

@@ -1,5 +1,9 @@
 /* The Python type over a Search, shared by the modules `_kernel` and `_robust`.
  *
+ * A Search is the branch and bound of `_tree.h`: its problem, its open nodes and the points that it
+ * has found. The functions below are in `_search_type.c`, whose head shows how a tree is searched
+ * from Python: `start`, then `run` until the tree is done, `state` and `columns`.
+ *
  * Buffers of float64 come in, bytes go out. A search works for one thread at a time: `busy` is set
  * while a method works in it, as the long ones give the interpreter's lock away. Each module adds
  * the constructor, which sets the problem, and its table of methods.

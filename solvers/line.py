@@ -1,21 +1,28 @@
 """Exact pricing where all rows depend on a single number.
 
+Pricing looks for the outputs that a channel still lacks: posteriors v of the symbols with the
+least reduced cost H(v) - y.v, where y are the prices of a master program. They lie in a polytope,
+each row of which bounds a linear function of v. In general that takes a search (`solvers.concave`).
+
 If every row is an affine function of one of them on the simplex (with two sensitive values, for
 instance), the polytope is {v : sum v = 1, lo <= a.v <= hi}. Its vertices are the symbols with a_x
 inside, and the pairs that meet an end exactly: for a_i < lo < a_j the mixture with the weight
-theta = (lo - a_i) / (a_j - a_i) of j. It costs h(theta) - (1 - theta) y_i - theta y_j at the prices
-y, where h is the entropy of two shares. All pairs are priced in blocks of a matrix; nothing has to
-be searched.
+theta = (lo - a_i) / (a_j - a_i) of j. Its reduced cost is h(theta) - (1 - theta) y_i - theta y_j,
+where h is the entropy of two shares. All pairs are priced in blocks of a matrix; nothing has to be
+searched.
 
 For example, with a = (0, 0.5, 2) and [lo, hi] = [0.4, 1.5] the vertices are the symbol 2, at lo the
 pairs (1, 2) with theta = 0.8 and (1, 3) with 0.2, and at hi the pairs (1, 3) with 0.75 and (2, 3)
 with 2/3.
 
-`leading_row` finds the row that is the number a of every symbol, `_interval` what all rows allow of
-it, and `LineSearch.run` prices.
+1. `leading_row` finds the row that is the number a of every symbol.
+2. `_interval` turns the bounds of all rows into [lo, hi]: once for the polytope, rounded inwards
+   (outputs must lie in it), and once for a relaxation of it, rounded outwards (the bound holds for
+   all of it).
+3. `LineSearch.run` prices all vertices, and returns cheap ones and the bound.
 
-Invariant: the bound is the least reduced cost over all vertices of a slightly larger interval, less
-the error of a mixing weight. Rows that are only nearly affine widen that interval by their error.
+Invariant: the bound is the least reduced cost over all vertices of the larger interval, less the
+error of a mixing weight. Rows that are only nearly affine widen that interval by their error.
 """
 
 from __future__ import annotations
@@ -106,7 +113,7 @@ class LineSearch:
     a : (n,) array
         The number of each symbol: its entry in the leading row.
     inner : (low, high)
-        The interval to which the numbers of outputs keep.
+        The interval to which the numbers of outputs keep; that of the relaxation is `_outer`.
     units : (n,) array of bool
         Symbols that are outputs by themselves.
     """

@@ -1,13 +1,15 @@
 """The channel from whose outputs linear queries are estimated with least variance.
 
-With u_k = v_k / p and t_k = P(y_k), M(t) = sum_k t_k u_k u_k^T is the information that one released
-record carries about the frequencies. N times the covariance of the best linear unbiased estimate is
-M^-1 - p p^T, so for queries Q and G = Q^T Q the program is
+Let p be the frequencies of the symbols. An output y_k of the channel has the probability t_k and
+the posterior v_k = P(x | y_k), one of a list of points. With u_k = v_k / p (entry by entry), the
+matrix M(t) = sum_k t_k u_k u_k^T is the information that one released record carries about p. For N
+records, N times the covariance of the best linear unbiased estimate is M^-1 - p p^T, so for queries
+Q and G = Q^T Q the program is
 
     minimise f(t) = tr(G M(t)^-1)   subject to   sum_k t_k v_k = p,  t >= 0,
 
-which is convex in t. Splitting a posterior into extreme points of the polytope can only raise M, so
-its vertices suffice.
+which is convex in t. Splitting a posterior into vertices of the polytope of allowed posteriors can
+only raise M, so its vertices suffice as points.
 
 *Bound.* With s_k = u_k^T M^-1 G M^-1 u_k and any y with y.v_k >= s_k for all vertices, no t has
 f(t) < f^2 / (y.p). Proof: 1/f is concave and homogeneous of degree one in t, and its gradient is
@@ -18,10 +20,11 @@ feasible. M has the diagonal (2, 2), f = 1, s = (1, 1), and y = (1, 1) proves f 
 
 `least_variance` works in three steps:
 
-1. `query_newton` takes steps of an interior-point method; each has weights and a bound.
-2. Once these meet, the weights are changed to others of the same M, of which few are positive: a
-   basic solution of a linear program.
-3. They are corrected until they meet p to the last digits.
+1. `query_newton` takes steps of an interior-point method; each has weights t, prices y and the
+   bound that these prove (`InteriorPoint.bound`).
+2. Once value and bound meet, the weights are changed to others of the same M, of which few are
+   positive: a basic solution of a linear program (`_with_few_outputs`).
+3. They are corrected until they meet p to the last digits (`_meeting`).
 """
 
 from __future__ import annotations
@@ -132,6 +135,7 @@ def least_variance(
             best.learn(method)
             if progress is not None:
                 progress(Progress(best.value, best.bound, best.steps, len(points), 0))
+            # The other half of the gap is for rounding: of these weights, and later of the channel.
             if best.value - best.bound <= 0.5 * gap * (best.value - offset):
                 best.status = EnvelopeStatus.OPTIMAL
                 break

@@ -1,12 +1,17 @@
 """Lazy tables that are released batch by batch: what polars and DuckDB have in common.
 
-The table is read twice before it is released, and every later reading is compared with the first
-(`readings`), batch by batch, before anything of the batch is handed on. An adapter makes a
-`BatchRelease`, calls `compare_readings` once, and `parts` whenever the engine reads the release.
+A lazy table is computed anew whenever it is read. If it changes from one reading to the next, a
+record may be drawn twice, which discloses more than one draw. So the table is read twice before it
+is released, and every later reading is compared with the first (`readings`).
+
+1. The adapter of an engine makes a `BatchRelease`.
+2. It calls `compare_readings` once, which refuses a table whose first two readings differ.
+3. It calls `parts` with the batches of a new reading whenever the engine reads the release.
 
 `parts` compares each batch, draws it with the row numbers of its place in the table, and yields it.
-Checks that need all records, such as whether another column gives X away, can only be made at the
-end: they raise after the last batch.
+For example, the second of two batches of 1,000 records has the row numbers 1,000 to 1,999 if the
+first record is number 0. Checks that need all records, such as whether another column gives X away,
+can only be made at the end: they raise after the last batch.
 """
 
 # Frames of three libraries have no type in common.
@@ -42,7 +47,9 @@ class BatchRelease:
     def compare_readings(self, read: Callable[[], Iterable[Any]]) -> None:
         """Read the table twice; raises InputError if the readings differ.
 
-        A recipe that draws nothing gives the same answer to the same number in every reading.
+        `read` starts a new reading, and returns its batches: data frames of polars, or record
+        batches of Arrow. A recipe that draws nothing gives the same answer to the same number in
+        every reading.
         """
         if self._recipe.draws:
             self._readings.compare_two(read)

@@ -1,7 +1,8 @@
 """Warnings of second draws: what this process remembers of its last releases in memory.
 
 A ledger knows for good what was released. Without one a process remembers its last releases, by
-hashes, and `warnings_of_draws` compares each new release with them:
+hashes, and `warnings_of_draws` compares each new release with those through the same channel,
+unless they were of another column of the table (`_warning`):
 
 - the same records under another key, or identified otherwise: they were drawn twice;
 - other rows under the same key, known by their place alone: they share random numbers.

@@ -1,6 +1,7 @@
 """Merged sets of symbols, judged by a notion: whether they satisfy it, and which is worse.
 
-A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). Over all s, the largest lift is
+A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T) for each sensitive value s. Over
+all s, the largest lift is
 Lambda, the smallest Psi, and Gamma = Lambda / Psi (Zarrabian et al. 2023). A notion bounds these or
 means of the lifts. For example, two symbols of mass 0.1 and 0.3 with the lifts 2.2 and 0.8 of one s
 have together the lift (0.1 * 2.2 + 0.3 * 0.8) / 0.4 = 1.15.

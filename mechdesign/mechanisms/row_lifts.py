@@ -1,7 +1,12 @@
 """The lifts that the outputs of a node have, and the inequalities that their bounds ask of them.
 
-With A[s, x] the lift of s after the symbol x (measured against the prior of the promise) and p(x)
-the mass of x within the node, the output y with the column W(y|x) has the lifts
+A row is released level by level (a column, or several as one symbol), and what was released of it
+so far is a node of a tree. The channel W(y|x) of the node releases the symbol x of the next level
+as an output y (`row_node`). How far the lifts of the outputs may go is said by the node's `Bounds`
+(`row_budgets`): for each s a lower and an upper one, and a largest quotient of two lifts.
+
+Let A[s, x] be the lift of the sensitive value s after the symbol x: P(s | node, x) over the prior
+of the promise. With the mass p(x) of x within the node, the output y has the lifts
 
     L_s(y) = sum_x A[s, x] p(x) W(y|x) / sum_x p(x) W(y|x) = (A v)_s,
 

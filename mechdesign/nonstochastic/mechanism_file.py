@@ -3,7 +3,13 @@
 A quantiser cuts the answers of a query at its thresholds, and the cell is released. Its certificate
 says how many different outputs one individual can bring about, at most floor(2^epsilon). The means
 of groups of 12 and of 30 records need different thresholds, so there is a `SizedQuantizer` for each
-size. `MechanismFile.save` writes all of it as a `MechanismDocument`, with exact numbers.
+size. For example, the mean of two values in [0, 60], with one bit: ::
+
+    query "mean", domain [0, 60], epsilon 1.0          floor(2^1) = 2 outputs are allowed
+    individuals 2, thresholds 15, 45, outputs 2        one value moves the mean by 30 at most
+    provenance {"layout": .., "missing": "refuse"}     the rule for groups of other sizes (`sizes`)
+
+`MechanismFile.save` writes all of it as a `MechanismDocument`, with exact numbers.
 
 `MechanismFile.load` builds the quantisers from the thresholds in the document and counts their
 outputs again (`certify`); where a number of the file differs from the count, it refuses the file.
@@ -79,10 +85,12 @@ class MechanismFile:
         One for each size of group; none until `sizes` has placed thresholds for those of a table.
     outside
         The treatment of a value outside the domain, one of `OUTSIDE`.
-    guarantee, provenance
-        Records for readers, of JSON values. Of the provenance the layout, the split and the points
-        also place the thresholds of new sizes of groups (`sizes`); these are certified like all
-        others.
+    guarantee
+        A record for readers, of JSON values: the outputs, the budgets in all, and so on.
+    provenance
+        Another one, of how the mechanism was made. Its layout, thresholds, points, weights and
+        split also place the thresholds of new sizes of groups (`sizes`); these are certified like
+        all others.
     """
 
     query: str

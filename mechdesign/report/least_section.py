@@ -2,8 +2,15 @@
 stay true, moved numbers.
 
 `least_blocks` is the section on the objective. It sets what was reached beside a proven bound. What
-was reached is rounded to what claims less, and bounds are rounded outwards. `number_blocks` follows
-where the symbols are numbers: how far they move, and their shares before and after.
+was reached is rounded to what claims less, and bounds are rounded outwards. What was asked for
+comes as a dict (`LeastKept.asked`), the `Objective` of the channel file, such as: ::
+
+    {"name": "distance", "distance": "absolute", "keep_frequencies": False,
+     "stay": {}, "forbid": (("18", "64"),), "constraints": 0}
+
+That is: move numbers least, and never release 18 as 64. The name "truth" asks to change the fewest
+records instead. `number_blocks` follows where the symbols are numbers: how far they move (`Moved`),
+and a histogram of their shares before and after.
 """
 
 from __future__ import annotations
