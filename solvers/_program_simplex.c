@@ -18,10 +18,14 @@
  *                           variable enters. Break points are taken in order from a heap.
  *     3. `pivot`            exchanges the two variables.
  *
- * For example, let the dual value rise by 5 for each unit of the step, and let the flips of two
- * variables take 3 and 4 from that slope. The first one flips, for 5 - 3 > 0; the second one
- * enters, for 2 - 4 < 0. If the value rises without end, the program has no point, and a ray of
- * multipliers shows it (`leave_ray`).
+ * For example, let x be least over 0 <= x <= 1 with the row 0.5 <= x <= 1. While the slack s is
+ * basic, x stands at 0, for its reduced cost is 1; thus s = 0 is 0.5 below its lower end, and
+ * leaves. The dual value rises by 0.5 for each unit of the step, up to the break point of x at 1. A
+ * flip of x would take 1 from this slope, and 0.5 - 1 < 0, so x enters, at 0.5: the optimum.
+ *
+ * With more variables, let the slope be 5, and let the flips of two of them take 3 and 4 from it.
+ * The first one flips, for 5 - 3 > 0; the second one enters, for 2 - 4 < 0. If the value rises
+ * without end, the program has no point, and a ray of multipliers shows it (`leave_ray`).
  */
 
 #include "_program.h"
