@@ -1,9 +1,9 @@
 """Sets of probability vectors cut by inequalities with uncertain coefficients.
 
-They are the posteriors that keep a promise for every population in a confidence set
-(docs/explanation/population.md, 'The set'), where p_s is the row P(X | s) of the table and pi the
-distribution of S. docs/explanation/optimum-theory.md, 'Uncertain sets, with rows found by sorting',
-has the proofs.
+They are the posteriors v = P(X | y) that keep a promise for every population in a confidence set
+(docs/explanation/population.md, 'The set'). The uncertain coefficients are the rows p_s = P(X | s)
+and the distribution pi of S, each known to lie in a box. docs/explanation/optimum-theory.md,
+'Uncertain sets, with rows found by sorting', has the proofs.
 
 With w = v / point, the point itself being w = 1, and for every s a box B_s = {lower_s <= p <=
 upper_s, sum p = 1}, let h_s(w) be the largest and g_s(w) the smallest p.w over p in B_s. The set of
@@ -71,7 +71,8 @@ class UncertainSet:
     ratio, most, least : float
         The factors; ``inf``, ``inf`` and 0 where an inequality is not asked for.
     slack : float
-        Number added to the entries of a row so that it holds for the set that bounds are about.
+        Number added to the entries of a row. It is positive only where the factors are smaller than
+        those of the set that bounds are about: with it the row holds for that larger set.
 
     Raises
     ------

@@ -13,6 +13,12 @@ its own. This keeps the expectation of the equations given X, Z and the outcome:
 (Nakamura 1990, Biometrika 77). Assumption: given X, the label does not depend on outcome and
 covariates, which holds for a channel applied to X alone, each record drawn independently.
 
+For example, let two symbols be kept with probability 3/4 and else exchanged. The indicator of the
+first has the weight b = 1.5 for the label of the first and -0.5 for the other:
+
+    x the first     3/4 * 1.5 + 1/4 * -0.5 = 1
+    x the second    1/4 * 1.5 + 3/4 * -0.5 = 0
+
 `corrected_regression` sums the equations over the records (`_NormalEquations`), refuses them if
 they have no unique solution, solves them, and takes standard errors from the scores of the records.
 """

@@ -1,9 +1,16 @@
 """The steps of `mechdesign design TABLE --release A,B*C`, which makes a channel for whole rows.
 
-`read_rows` reads the table of all columns of the release, crossed, `designed` passes it to
-`mechanisms.rows.design_rows` with the levels of `row_options`, and `answer_rows` writes the channel
-and its report and prints the promise. `row_designs` calls them in this order, and `compare_rows`
-the first. `answer_rows` also serves channels for boxes (--confidence, --merge-rare).
+1. `read_rows` reads the table of all columns of the release, crossed: a useful symbol is a row.
+2. `designed` passes it to `mechanisms.rows.design_rows` with the levels of `row_options`, which are
+   drawn one after the other.
+3. `answer_rows` writes the channel and its report and prints the promise.
+
+For example, ``--release job,age*city --given sex`` has the levels (job) and (age, city). A useful
+symbol of the table is (F, nurse, 30, Ulm), the given column first.
+
+`row_designs` calls these steps in this order, and `compare_rows` the first. `answer_rows` also
+serves channels for boxes (--confidence, --merge-rare). A box is a set of rows, such as 'job nurse,
+clerk; age 30-39' (`channel.box_channel`).
 """
 
 from __future__ import annotations

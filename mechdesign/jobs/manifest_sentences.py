@@ -4,9 +4,13 @@ The wording is in ``manifest.jinja``, one macro for each kind of statement and o
 The functions here compute what the macros depend on, call one, and split its text into lines. Where
 the user asked for empty cells to be drawn from P(x), for instance, the macro `covers` adds "A
 record with an empty cell gets a value drawn as for a record of which nothing is known, ..".
-`covers` is about one channel: against whom the promise holds, for the table or for the population.
-`voids` is about the release as a whole: what of it is the case already (a sensitive column that
-was left, a seed, a second draw), and what a reader must see to.
+
+- `covers` is about one channel: against whom the promise holds, and whether for the table or for
+  the population.
+- `voids` is about the release as a whole. It begins with what this release did that voids the
+  promise or weakens it: a seed in place of a secret key, a second draw, or a sensitive column ("The
+  column .. is left in the data, though sensitive: nothing is protected."). Then it says what else
+  would void the promise, such as another release of the same records.
 
 Sentences in the public manifest depend on the channel and the options alone. With `internal` they
 may have figures that were computed from the table.

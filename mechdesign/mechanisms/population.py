@@ -5,8 +5,13 @@ A mechanism asks `Rules` what a promise allows, and need not know what the promi
 (`tables.confidence`) in place of the table. So the optimum, merging and channels of least cost are
 designed for the population by the same code. That is right because the posteriors that are private
 for the whole set again form a convex set with P_X in it (docs/explanation/population.md,
-Proposition 3): envelope, bound and repair by mixing hold as they stand. `designing` makes the rules
-for a request with a confidence level. They override
+Proposition 3): envelope, bound and repair by mixing hold as they stand.
+
+The set has an interval for every P(x|s). With P(x|s) in [0.4, 0.6] and P(x|t) in [0.3, 0.5], an
+output that only x leads to may have the quotient P(y|s) / P(y|t) = 0.6 / 0.3 = 2. With the middles
+of the intervals it is 1.25.
+
+`designing` makes the rules for a request with a confidence level. `PopulationRules` overrides
 
     asked for         of                          answered here by
     `solver`          the search                  the envelope over `uncertain_set`
@@ -121,7 +126,8 @@ class PopulationRules(Rules):
             # Bounds are for the set itself; only columns keep the margin.
             uncertain = self.uncertain
             if members is not None:
-                # The face on which only the members have mass, at P(X | T): eq. (25).
+                # The face on which only the members have mass, at P(X | T)
+                # (Zarrabian et al. 2023, eq. (25)).
                 uncertain = uncertain.face(members)
                 if not uncertain.excess(uncertain.point)[0] < -margin:
                     raise OutsidePolytope("the merged set lies in the margin")
@@ -157,8 +163,10 @@ class PopulationRules(Rules):
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
         """A weight for each failing output that brings it inside, as for a table.
 
-        Mixing a into a column moves h, g and their means by a, so an inequality that fails by e and
-        has c to spare at a constant column holds again from a = e / c on.
+        For each s let h be the largest and g the smallest P(y|s) over the set
+        (`population_posteriors`). Mixing a into a column moves h, g and their means by a. So an
+        inequality that fails by e and has c to spare at a constant column holds again from
+        a = e / c on.
         """
         uncertain = self.uncertain
         w = columns_of(rows, failing).T

@@ -63,6 +63,7 @@ def for_task(rules: Rules, task: Joint, search: Search, started: float) -> Desig
             "keep"
         )
     given_x = masses / masses.sum(axis=0)
+    # Symbols that the promise cannot tell apart may differ in what they say of the task.
     single = replace(rules, by_symbol=True)
 
     def solve(inner: Polytope) -> TaskEnvelope:

@@ -1,8 +1,14 @@
 """Numbers of outputs of least total error within a total budget, by an integer program.
 
+A query, such as the mean, is answered for several groups of records. The outputs of an answer are
+the values that it may take: more of them mean a smaller error. Groups of the same size have the
+same number of outputs. An individual may be in several groups, and the row (2, 1) of `patterns` is
+the kind of individuals that are in two groups of the first size and in one of the second.
+
 The outputs of all answers of one individual multiply (Farokhi 2019, Theorem 6), so for every
 individual their product may be floor(2^total) at most. `least_error` chooses one number of outputs
-for each size of group. The program begins small, and grows until its choice is proven:
+for each size of group (`dividing` makes thresholds of them). The program begins small, and grows
+until its choice is proven:
 
 1. `_first_program` has a grid of numbers for each size, and the budget of one individual as a row.
 2. The program is solved. If the product of an individual is over the total, its row is added

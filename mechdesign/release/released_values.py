@@ -9,8 +9,10 @@ For example, the bin [20, 30) has the values 21, 25 and 29 with 1, 2 and 1 recor
 probabilities 1/4, 1/2 and 1/4. An output that is not a bin has the weighted median of the medians
 of the bins behind it; for the form within, a bin is drawn first, by P(x | y).
 
-`released_variable` and `by_output` describe what a form publishes, for estimates; the other
-functions make the texts and samplers of a release (`publication`).
+`released_variable` and `by_output` describe what a form publishes, for estimates. The others make
+the texts and samplers of a release (`publication`): `numbers_released` the medians of the form
+representative, `symbol_sampler` the draw of a symbol for an output, and `inner_samplers` the draw
+of a value inside of that symbol's bins.
 """
 
 from __future__ import annotations

@@ -2,7 +2,11 @@
 
 The cells of the frame are encoded, the channel draws (`row_draws`), and each released column is
 rebuilt in the type of the column that it replaces (`tables.rebuilding`). They make a new frame of
-the same library. Nothing else is kept: every other column, and an index, may disclose the row.
+the same library. Nothing else is kept: every other column, and an index, may disclose the row. For
+example, with sex given and job and age released:
+
+    frame       sex F, job nurse, age 30, income low
+    new frame   sex F, job clerk, age 30                 (job and age are drawn)
 
 `apply_to_frame` takes these steps in this order. A released column that the frame does not have,
 such as 'box', gets the type of the first column that it replaces.

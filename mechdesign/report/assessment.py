@@ -1,8 +1,10 @@
 """An assessment of a table (`leaks.assessment`) in words, and as a page.
 
 Text and page say the same: sentences on the whole row, a table of the columns and one of pairs of
-columns, the worst first. They share the functions that make the cells of a row and differ in how
-names are shown: a page shortens them (`blocks.short`), a terminal does not (`wording.label`).
+columns, the worst first. `assessment_text` and `assessment_page` lay them out, and share the
+functions that make the sentences (`_opening_texts`, `_note_texts`) and the cells of a line
+(`_figures`). They differ in how names are shown: a page shortens them (`blocks.short`), a terminal
+does not (`wording.label`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 channel itself, which a public channel file holds too.
 
 `channel.public()` drops the table before anything is laid out. The page then has three sections:
-the factors that the notion allows (not those that the channel uses), the columns in the order of
-their release, and where the promise ends. `public_boxes` is the same for channels for boxes.
+the factors that the notion allows, not those that the channel uses (`_promise_blocks`), the columns
+in the order of their release (`_column_blocks`), and where the promise ends. `public_boxes` is the
+same for channels for boxes.
 """
 
 from __future__ import annotations
