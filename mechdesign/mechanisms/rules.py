@@ -218,7 +218,7 @@ class Rules:
             inside = allowed
             point = p_x
             if members is not None:
-                # The face on which only the members have mass, at P(X | T): eq. (25).
+                # The face with mass on the members only, at P(X | T): Zarrabian et al. 2023, eq. (25).
                 point = p_x[members] / p_x[members].sum()
                 inside = allowed.restrict(members)
             if isinstance(inside, CoveredSet):
@@ -245,7 +245,7 @@ class Rules:
             options["enumeration"] = ENUMERATIONS[search.enumeration]
             if members is None:
                 return envelope_by_any_method(inner, p_x, outer, options)
-            # The face on which only the members have mass, at P(X | T): eq. (25).
+            # The face with mass on the members only, at P(X | T): Zarrabian et al. 2023, eq. (25).
             point = p_x[members] / p_x[members].sum()
             face = inner.restrict(members)
             relaxed_face = outer.restrict(members)
