@@ -218,7 +218,7 @@ class Rules:
             inside = allowed
             point = p_x
             if members is not None:
-                # The face with mass on the members only, at P(X | T): Zarrabian et al. 2023, eq. (25).
+                # Mass on the members only, at P(X | T): Zarrabian et al. 2023, eq. (25).
                 point = p_x[members] / p_x[members].sum()
                 inside = allowed.restrict(members)
             if isinstance(inside, CoveredSet):
