@@ -268,7 +268,7 @@ def _worst_pairs(
 
     `names` come worst first, too, so that the pairs that are tried are those of the worst columns.
     """
-    # Rounded upwards, so that hardly more than `PAIR_RECORDS` are left.
+    # Rounded upwards: there are at most `PAIR_RECORDS`, and one more for each symbol.
     step = max(1, -(-coded.records // PAIR_RECORDS))
     sample = every_symbol_sampled(secret.codes, step)
     part = Secret(secret.names, secret.codes[sample], secret.symbols)

@@ -1,8 +1,9 @@
 """A cross-validated guess of S from all columns of a row: what an analyst with the file would try
 first.
 
-With scikit-learn (extra ``sklearn``) it is histogram gradient boosting. Without it, it is naive
-Bayes on the columns' values, which is weaker: it misses what columns say only together.
+With scikit-learn (extra ``sklearn``) it is histogram gradient boosting. Without it, or where S has
+more than `MOST_SYMBOLS` symbols, it is naive Bayes on the columns' values, which is weaker: it
+misses what columns say only together.
 
 `guess_from_rows` makes a (records, columns) array of features, and splits the records into
 `FOLDS` parts. A model learns from all parts but one and gives P(s | row) for the records of that
@@ -50,6 +51,11 @@ CHOICE_BINS = 16
 
 MOST_CATEGORIES = 255
 """Values of a column that boosting can tell apart; the rarer ones are put together."""
+
+MOST_SYMBOLS = 100
+"""Symbols of S up to which boosting is used. It grows a tree for each of them in every round, which
+takes a minute at 100 symbols and 12,000 records.
+"""
 
 THREADS_FROM = 20_000
 """Records from which on several threads are worth their waiting."""
@@ -125,7 +131,7 @@ def guess_from_rows(
         return RowGuess("none", records, without, without, None, without)
 
     predict: Predict
-    if find_spec("sklearn") is not None:
+    if len(symbols) <= MOST_SYMBOLS and find_spec("sklearn") is not None:
         model = "gradient boosting"
         features, categorical = _features(columns, step)
         predict = partial(_boosting, categorical)
@@ -283,8 +289,14 @@ def _boosting(
     """P(s | row) by histogram gradient boosting; `columns` are the places of the features."""
     # scikit-learn has no complete types.
     boosting: Any = import_module("sklearn.ensemble").HistGradientBoostingClassifier
-    # The records seen may lack rare symbols, which then have the probability 0.
+    # The records seen may lack rare symbols, which then have the probability 0. So have symbols
+    # that one record has: for early stopping scikit-learn takes some records of every symbol, and
+    # must leave others to learn from.
     shares = np.zeros((len(unseen), symbols))
+    repeated = np.bincount(classes, minlength=symbols)[classes] > 1
+    if repeated.any():
+        seen = seen[repeated]
+        classes = classes[repeated]
     present = np.unique(classes)
     if len(present) == 1:
         shares[:, present[0]] = 1.0

@@ -106,3 +106,22 @@ def test_scores_are_those_of_a_loop_over_records():
             both = np.sum(same & right) + PRIOR * share
             total += np.log(both / (np.sum(same) + PRIOR))
         assert score == pytest.approx(total / 30)
+
+
+@pytest.mark.parametrize(
+    ("most", "model"), [(5, "gradient boosting"), (4, "naive Bayes")]
+)
+def test_a_symbol_of_one_record_and_more_symbols_than_boosting_takes(
+    most, model, monkeypatch
+):
+    """From 10,000 records on boosting puts some of every symbol aside: one record does not do."""
+    pytest.importorskip("sklearn.ensemble")
+    monkeypatch.setattr(row_guess, "MOST_SYMBOLS", most)
+    records = 13_000
+    column = CodedColumn("x", (np.arange(records) % 3).astype(np.int32), tuple("abc"))
+    # The first symbol has all records but four, so that boosting soon stops.
+    secret = np.zeros(records, np.int64)
+    secret[[10, 20, 30, 40]] = [1, 2, 3, 4]
+    guess = guess_from_rows([column], secret, tuple("stuvw"))
+    assert guess.model == model
+    assert guess.right == pytest.approx(1 - 4 / records)
