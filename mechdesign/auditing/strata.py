@@ -1,8 +1,8 @@
-"""The relative promise: what lifts are measured against where some columns are released as they are.
+"""The relative promise: lifts against the belief of somebody who knows the given columns.
 
 The given columns k of a record are seen with every output. A *total* promise bounds P(s|k, y)
-against P(s), as for every channel. A *relative* one bounds it against P(s|k), the belief of somebody
-who knows the given columns. So each stratum, a combination of given cells, has limits of its own
+against P(s), as for every channel. A *relative* one bounds it against P(s|k), the belief of
+somebody who knows the given columns. So each stratum, a combination of given cells, has limits of its own
 (`stratum_demands`): those of the table with the sums of the stratum in the place of P(s).
 
 For example, of 60 and 40 records of s and t a stratum has 10 and 30. An output of the stratum with

@@ -31,8 +31,7 @@ import numpy as np
 
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import chosen_entries
-from mechdesign.channel.row_record import PUBLIC_PROVENANCE
+from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
 from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers

@@ -153,7 +153,7 @@ class Channel(Displayed):
         object.__setattr__(self, "denominator", math.lcm(*set(totals)))
 
     def _check_published(self) -> None:
-        """Raise InputError unless outputs have cells, and given columns are released as they are."""
+        """Raise InputError unless outputs have cells and given columns stay as they are."""
         unknown = [name for name in self.given if name not in self.useful.columns]
         if unknown:
             raise InputError(f"given: the channel has no column {listed(unknown)}")
@@ -332,7 +332,8 @@ class Channel(Displayed):
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
         """For every output the inputs that can have caused it, and their P(x, y) as integers.
 
-        They are N(x) W(y|x) denominator = P(x, y) total denominator, with the counts N(x) of the table.
+        They are N(x) W(y|x) denominator = P(x, y) total denominator, with the counts N(x) of the
+        table.
         """
         if self.joint is None:
             raise InputError(

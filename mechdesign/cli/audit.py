@@ -96,9 +96,6 @@ def audit(
         )
     else:
         loaded = md.load(channel)
-        if isinstance(loaded, md.RowChannel):
-            asked = _RowsAsked(table, budget, after, measures)
-            return _audit_rows(reporter, loaded, channel, asked, common)
         if isinstance(loaded, md.BoxChannel):
             _refuse_measures(measures, "a channel for boxes of rows")
             return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
@@ -116,7 +113,7 @@ def _refuse_measures(measures: AllMeasures, subject: str) -> None:
     """Raise InputError if all measures are asked of a subject that has none."""
     if measures.all_measures:
         raise InputError(
-            "--all-measures is for the file of a channel of one column or of rows, not for "
+            "--all-measures is for the file of a channel of columns or rows, not for "
             f"{subject}: "
             "leave it out"
         )
@@ -225,62 +222,6 @@ def _audit_channel(
         promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += population_sentences(promise, confidence, joint.total)
     return Verdict(joint, result, promise, sentences)
-
-
-class _RowsAsked(NamedTuple):
-    """The options of an audit that concern a channel of rows."""
-
-    table: table_options.OtherTable
-    budget: options.MaybeBudget
-    after: options.AfterOptions
-    measures: AllMeasures
-
-
-def _audit_rows(
-    reporter: Reporter,
-    channel: md.RowChannel,
-    path: str,
-    asked: _RowsAsked,
-    common: options.CommonOptions,
-) -> int:
-    """The verdict on a channel of rows, on its own table or on another one."""
-    from mechdesign.auditing.rows import audit_rows
-    from mechdesign.report.rows import (
-        row_audit_record,
-        row_audit_text,
-        row_measures_text,
-    )
-
-    if asked.after.after:
-        raise InputError("--after belongs to channels of one column, not of rows")
-    # Without a notion `audit_rows` takes that of the channel.
-    notion: md.Notion | None = None
-    if asked.budget != options.MaybeBudget():
-        notion = asked.budget.notion_or(channel.notion.name)
-    row_measures: ChannelMeasures | None = None
-    with reporter.work("auditing"):
-        records = asked.table.rows_of(channel)
-        result = audit_rows(channel, records, notion)
-        if asked.measures.all_measures:
-            row_measures = asked.measures.of_rows(channel, records)
-    _report_verdict(reporter, path, result.satisfied)
-
-    def record() -> dict[str, Any]:
-        answer = row_audit_record(result)
-        if row_measures is not None:
-            answer["measures"] = asdict(row_measures)
-        return answer
-
-    def text() -> str:
-        answer = row_audit_text(result)
-        if row_measures is not None:
-            per_output = asked.measures.per_output
-            measured = row_measures_text(channel, row_measures, per_output=per_output)
-            answer += "\n\n" + measured
-        return answer
-
-    common.answer(record, text)
-    return 0 if result.satisfied else NO
 
 
 def _audit_boxes(

@@ -34,7 +34,7 @@ from mechdesign.cli.released import (
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.analysis.row_frequencies import RowFrequencies
+    from mechdesign.analysis.column_frequencies import ColumnFrequencies
 
 EXAMPLE = (
     "Example:  mechdesign estimate released.csv --channel channel.json --method ml "
@@ -104,9 +104,6 @@ def estimate(
     if isinstance(loaded, md.BoxChannel):
         # Frequencies of boxes; `show` says which rows each of them has.
         loaded = loaded.single()
-    if isinstance(loaded, md.RowChannel):
-        _estimate_rows(reporter, released, loaded, text, asked, common)
-        return
     if asked.of is not None:
         raise InputError(
             "--of names columns of released rows; a channel of one column estimates its own"
@@ -184,7 +181,7 @@ def _estimate_boxes(
     from mechdesign.analysis.box_frequencies import box_question
     from mechdesign.analysis.file_frequencies import estimate_file
     from mechdesign.analysis.joint_frequencies import JointFrequencies
-    from mechdesign.report.row_estimates import box_estimate_note
+    from mechdesign.report.column_estimates import box_estimate_note
 
     if asked.method != "unbiased" or asked.target != "population" or asked.by:
         raise InputError(
@@ -194,7 +191,7 @@ def _estimate_boxes(
     level = number("--level", asked.level)
     # A channel without its counts can only bound the frequencies inside its boxes.
     is_bounded = asked.any_data
-    estimates: list[RowFrequencies] = []
+    estimates: list[ColumnFrequencies] = []
     with reporter.work("counting", unit="records") as advance:
         for name in (asked.of or "").split(","):
             question = box_question(channel, name)
@@ -220,64 +217,24 @@ def _estimate_boxes(
     _answer_columns(estimates, facts, [note], common)
 
 
-def _estimate_rows(
-    reporter: Reporter,
-    released: str,
-    channel: md.RowChannel,
-    text: table_options.TextFormat,
-    asked: EstimateOptions,
-    common: options.CommonOptions,
-) -> None:
-    """Frequencies of columns of released rows, each by itself or several together."""
-    from mechdesign.analysis.row_frequencies import estimate_rows
-    from mechdesign.formats.cells import Encoded
-    from mechdesign.leaks.coded_table import coded_table
-
-    if asked.method != "unbiased" or asked.target != "population":
-        raise InputError(
-            "frequencies of released rows are unbiased and for the population: leave --method "
-            "and --target out"
-        )
-    # Each group of columns is estimated together: the frequencies of its crossed symbols. By
-    # default every column is a group of its own.
-    groups = [(name,) for name in channel.output_columns]
-    if asked.of is not None:
-        groups = [tuple(asked.of.split(","))]
-    if asked.by is not None:
-        groups = [(*group, asked.by) for group in groups]
-    level = number("--level", asked.level)
-    with reporter.work("counting", unit="records"):
-        # Read once; each group then counts the integer codes of its columns.
-        table = coded_table(released, text.text())
-        columns: dict[str, Encoded] = {}
-        for name, column in table.columns.items():
-            columns[name] = Encoded(column.codes, column.values)
-        estimates: list[RowFrequencies] = []
-        for group in groups:
-            estimates.append(estimate_rows(channel, columns, group, level=level))
-    reporter.done("estimated", f"{released} is counted", records=table.records)
-    facts = {"records": table.records, "level": level}
-    _answer_columns(estimates, facts, [], common)
-
-
 def _answer_columns(
-    estimates: Sequence[RowFrequencies],
+    estimates: Sequence[ColumnFrequencies],
     facts: Mapping[str, Any],
     notes: Sequence[str],
     common: options.CommonOptions,
 ) -> None:
     """Print the estimates of columns one below the other, then notes; `facts` begin the record."""
-    from mechdesign.report.row_estimates import (
-        row_frequencies_record,
-        row_frequencies_text,
+    from mechdesign.report.column_estimates import (
+        column_frequencies_record,
+        column_frequencies_text,
     )
 
     def record() -> dict[str, Any]:
-        frequencies = [row_frequencies_record(column) for column in estimates]
+        frequencies = [column_frequencies_record(column) for column in estimates]
         return {**facts, "frequencies": frequencies}
 
     def people_text() -> str:
-        tables = [row_frequencies_text(column) for column in estimates]
+        tables = [column_frequencies_text(column) for column in estimates]
         return "\n\n".join([*tables, *notes])
 
     common.answer(record, people_text)

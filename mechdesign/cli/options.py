@@ -253,9 +253,9 @@ class AfterOptions:
 
     def channels(self) -> list[md.Channel]:
         """The channels of the earlier releases, in the order of the command line."""
-        from mechdesign.channel.loading import load_single
+        from mechdesign.channel.loading import load_without_boxes
 
-        return [load_single(path) for path in self.after or ()]
+        return [load_without_boxes(path) for path in self.after or ()]
 
 
 @dataclass(frozen=True, kw_only=True)

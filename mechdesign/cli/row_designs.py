@@ -1,5 +1,5 @@
-"""`mechdesign design` for boxes: of rows with a confidence level (--release, --confidence), and of a
-column with rare symbols merged (--merge-rare).
+"""`mechdesign design` for boxes: of rows with a confidence level (--release, --confidence), and of
+a column with rare symbols merged (--merge-rare).
 
 Both make channels that are released and reported alike, and refuse the same options
 (`_refuse_other_options`). `design_boxed` learns boxes of rows; `design_merged` learns boxes of the

@@ -1,8 +1,8 @@
 """`mechdesign show CHANNEL`: the matrix and the codebook, for eyes or for other tools.
 
 `show` asks what the file is: a mechanism file of `quantize` (`mechanism.show_mechanism`), a channel
-of one column (`_show_channel`), or one of rows or boxes (`_show_rows`). Each has a text for people,
-such as ``clerk: mix-1 89.098 %, mix-2 10.902 %``, exact decimals as CSV (--csv), and a record
+(`_show_channel`), or one of boxes (`_show_boxes`). Each has a text for people, such as
+ ``clerk: mix-1 89.098 %, mix-2 10.902 %``, exact decimals as CSV (--csv), and a record
 (--json).
 """
 
@@ -28,7 +28,7 @@ def show(
     """Print the probabilities of a channel, and the meaning of each output for the useful column.
 
     With --csv the matrix with exact decimals, a row per useful symbol, as `audit --matrix` reads
-    it. A channel of rows or boxes has a matrix for each node or stratum: these are one long table.
+    it. A channel of boxes has a matrix for each stratum: these are one long table.
     """
     common.refuse_beside(as_csv)
     if is_mechanism(channel):
@@ -39,13 +39,13 @@ def show(
 
 
 def _show_channel(path: str, common: options.CommonOptions, *, as_csv: bool) -> None:
-    """Print a channel of one column; those of rows and boxes go on to `_show_rows`."""
+    """Print a channel; those of boxes go on to `_show_boxes`."""
     from mechdesign.report.command_records import channel_record
     from mechdesign.report.terminal import channel_text, matrix_csv
 
     channel = md.load(path)
-    if isinstance(channel, (md.RowChannel, md.BoxChannel)):
-        _show_rows(channel, common, as_csv=as_csv)
+    if isinstance(channel, md.BoxChannel):
+        _show_boxes(channel, common, as_csv=as_csv)
         return
     text = channel_text
     if as_csv:
@@ -53,28 +53,19 @@ def _show_channel(path: str, common: options.CommonOptions, *, as_csv: bool) -> 
     common.answer(lambda: channel_record(channel), lambda: text(channel))
 
 
-def _show_rows(
-    channel: md.RowChannel | md.BoxChannel,
+def _show_boxes(
+    channel: md.BoxChannel,
     common: options.CommonOptions,
     *,
     as_csv: bool,
 ) -> None:
-    """A channel of rows has a matrix for every node, one of boxes for every stratum: as CSV they
-    are one long table.
-    """
-    from mechdesign.jobs.row_codebook import box_codebook_text, row_codebook_text
+    """A channel of boxes has a matrix for every stratum: as CSV they are one long table."""
+    from mechdesign.jobs.box_codebook import box_codebook_text
     from mechdesign.report.boxes import box_channel_record
-    from mechdesign.report.rows import row_channel_record, row_channel_text
 
-    if isinstance(channel, md.BoxChannel):
-        record = box_channel_record(channel)
-        text = channel.summary()
-        if as_csv:
-            text = box_codebook_text(channel)
-    else:
-        record = row_channel_record(channel)
-        text = row_channel_text(channel)
-        if as_csv:
-            text = row_codebook_text(channel)
+    record = box_channel_record(channel)
+    text = channel.summary()
+    if as_csv:
+        text = box_codebook_text(channel)
     # The end of the last line is printed with the answer.
     common.answer(lambda: record, text.rstrip)

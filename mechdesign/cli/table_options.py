@@ -21,7 +21,6 @@ from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
     from mechdesign.formats.text_options import TextOptions
-    from mechdesign.tables.records import Records
     from mechdesign.tables.tally import Missing
     from mechdesign.tables.variable import Variable
 
@@ -207,7 +206,7 @@ class OtherTable(TextFormat, TableOptions):
     )
 
     def read(
-        self, path: str, *channels: md.Channel | md.RowChannel, together: bool = False
+        self, path: str, *channels: md.Channel, together: bool = False
     ) -> md.Joint | None:
         """The table of `--table` as the channels read it; None if the option is not given.
 
@@ -217,11 +216,10 @@ class OtherTable(TextFormat, TableOptions):
         ----------
         path : str
             The file of the channels, for messages.
-        channels : Channel or RowChannel
+        channels : Channel
         together : bool
             Whether the channels are judged together, so that all must protect the same column.
         """
-        from mechdesign.auditing.common_table import variables_of
         from mechdesign.tables.records import bins_by_column
 
         if self.table is None:
@@ -237,9 +235,7 @@ class OtherTable(TextFormat, TableOptions):
                 protected.append(channel.sensitive)
         if together and self.sensitive is None:
             _refuse_different_secrets(protected)
-        read: list[Variable] = []
-        for channel in channels:
-            read += variables_of(channel)
+        read = [channel.useful for channel in channels]
         # A symbol of the channel is a bin: the table must be sorted into the very same ones.
         bins = bins_by_column(read)
         if bins and self.bins:
@@ -271,22 +267,6 @@ class OtherTable(TextFormat, TableOptions):
             )
         return joint
 
-    def rows_of(self, channel: md.RowChannel) -> Records | None:
-        """The rows of the table given over the columns of a row channel, None if none is given."""
-        from mechdesign.tables.records import Records, bins_by_column
-
-        if self.table is None:
-            return None
-        groups = [variable.columns for variable in channel.groups]
-        columns = channel.released_columns
-        # Without bins of the options: the channel's are applied below, to each column by itself.
-        whole = replace(self, bins=None)
-        joint = whole.joint(
-            self.table, sensitive=channel.sensitive.columns, useful=columns
-        )
-        bins = bins_by_column(channel.groups)
-        return Records.from_joint(joint, groups, bins=bins or None)
-
 
 def _refuse_different_secrets(protected: Sequence[Variable]) -> None:
     """Refuse to judge channels together that protect different columns."""
@@ -299,7 +279,7 @@ def _refuse_different_secrets(protected: Sequence[Variable]) -> None:
 
 
 def _protect_each_of_several(
-    protected: Sequence[Variable], channels: Sequence[md.Channel | md.RowChannel]
+    protected: Sequence[Variable], channels: Sequence[md.Channel]
 ) -> bool:
     """Whether every channel protects each of several columns for itself, not their combinations.
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import EXISTS_OVERWRITE, PathLike, check_target, replacing
@@ -99,7 +98,7 @@ class Export(Described):
 
 
 def export_channel(
-    channel: Channel | RowChannel,
+    channel: Channel,
     to: str = SQL,
     *,
     dialect: str = DIALECTS[0].name,
@@ -118,7 +117,7 @@ def export_channel(
 
     Parameters
     ----------
-    channel : Channel or RowChannel
+    channel : Channel
         With the denominator 2^53 of all designed channels. The file holds the probabilities P(y|x)
         and nothing else of the table.
     to : {'sql', 'r', 'csv'}

@@ -25,9 +25,9 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
+from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
 from mechdesign.jobs.column_groups import ColumnGroup
@@ -38,7 +38,6 @@ from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
 from mechdesign.jobs.options import ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
-from mechdesign.jobs.row_recipe import RowRecipe
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key
@@ -56,7 +55,7 @@ class OffersRecipe(Protocol):
 
 
 def recipe_of(
-    releasable: Channel | Sequence[Channel] | RowChannel | BoxChannel | OffersRecipe,
+    releasable: Channel | Sequence[Channel] | BoxChannel | OffersRecipe,
     options: ReleaseOptions,
 ) -> FileRecipe:
     """The recipe of what a user wants to release a table through.
@@ -68,30 +67,30 @@ def recipe_of(
     """
     if isinstance(releasable, OffersRecipe):
         return releasable.recipe(options)
-    if isinstance(releasable, (RowChannel, BoxChannel)):
-        return RowRecipe.of(releasable, options)
-    single = _single_row_channel(releasable)
+    if isinstance(releasable, BoxChannel):
+        return BoxRecipe.of(releasable, options)
+    single = _single_box_channel(releasable)
     if single is not None:
-        return RowRecipe.of(single, options)
-    if _has_row_channel(releasable):
+        return BoxRecipe.of(single, options)
+    if _has_box_channel(releasable):
         raise InputError(
-            "a channel of rows is applied alone, because its promise is about the whole released "
-            "row: leave the other channels out, or design one channel of rows for all columns"
+            "a channel for boxes is applied alone, because its promise is about the whole released "
+            "row: leave the other channels out, or design one channel for all columns"
         )
     return ChannelRecipe.of(releasable, options)
 
 
-def _has_row_channel(releasable: Any) -> bool:
-    """Whether a list of channels has one of rows."""
+def _has_box_channel(releasable: Any) -> bool:
+    """Whether a list of channels has one of boxes."""
     if not isinstance(releasable, (list, tuple)):
         return False
     channels = cast("Sequence[Any]", releasable)
-    return any(isinstance(channel, (RowChannel, BoxChannel)) for channel in channels)
+    return any(isinstance(channel, BoxChannel) for channel in channels)
 
 
-def _single_row_channel(releasable: Any) -> RowChannel | BoxChannel | None:
-    """The channel of rows that stands alone in a list; None for anything else."""
-    if not _has_row_channel(releasable) or len(releasable) != 1:
+def _single_box_channel(releasable: Any) -> BoxChannel | None:
+    """The channel of boxes that stands alone in a list; None for anything else."""
+    if not _has_box_channel(releasable) or len(releasable) != 1:
         return None
     return releasable[0]
 

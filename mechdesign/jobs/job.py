@@ -36,7 +36,6 @@ from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, has_sha256, real_path
@@ -83,7 +82,7 @@ class Job:
         What else decides which bytes are written.
     source : str, optional
         Where the data set lies.
-    channels : sequence of Channel, RowChannel or BoxChannel
+    channels : sequence of Channel or BoxChannel
         The channels of the uses, for joint budgets.
     channel_files : sequence of paths
         The files that they were read from.
@@ -100,7 +99,7 @@ class Job:
         fresh_draw: bool = False,
         settings: Settings | None = None,
         source: str | None = None,
-        channels: Sequence[Channel | RowChannel | BoxChannel] = (),
+        channels: Sequence[Channel | BoxChannel] = (),
         channel_files: Sequence[PathLike] = (),
     ) -> None:
         check_uses(uses)

@@ -34,7 +34,6 @@ from typing import Any, ClassVar
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.census import Content
@@ -72,7 +71,7 @@ class KeyedRecipe(GroupedRecipe):
 
     @property
     @abstractmethod
-    def releasables(self) -> Sequence[Channel | RowChannel | BoxChannel]:
+    def releasables(self) -> Sequence[Channel | BoxChannel]:
         """What is released, one for each key."""
 
     @abstractmethod

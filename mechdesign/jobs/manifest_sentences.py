@@ -29,7 +29,6 @@ from mechdesign.auditing.boxes import audit_boxes
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.wording import (
     at_most,
     factor_at_least,
@@ -46,15 +45,13 @@ from mechdesign.tables.uncovered_values import uncovered_sentence
 
 def covers(
     column: InternalColumn | InternalRows,
-    channel: Channel | RowChannel | BoxChannel,
+    channel: Channel | BoxChannel,
     *,
     internal: bool,
 ) -> list[str]:
     """What the promise for one channel's columns is."""
     if isinstance(channel, BoxChannel):
         return box_sentences(column, channel, internal=internal)
-    if isinstance(channel, RowChannel):
-        return str(_template().covers_rows(column, internal)).splitlines()
     # A design for the population says so itself. Of one for the table alone, insiders read what is
     # left of its promise for the population that the table is a sample of.
     confidence = channel.record.confidence
@@ -67,7 +64,8 @@ def covers(
         scope = scope_of(confidence, records)
     elif internal and channel.joint is not None:
         joint = channel.joint
-        if joint.is_counts and not joint.sensitive.protects_columns:
+        is_one = joint.is_counts and not joint.sensitive.protects_columns
+        if is_one and channel.published is None:
             population = population_promise(channel, joint)
     text = _template().covers(column, internal, scope, population)
     return str(text).splitlines()

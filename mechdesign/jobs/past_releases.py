@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
@@ -58,7 +57,7 @@ def history_of(
     data: PathLike,
     *,
     text: TextOptions | None = None,
-    channels: Sequence[Channel | RowChannel | BoxChannel] = (),
+    channels: Sequence[Channel | BoxChannel] = (),
     table: TableOf | None = None,
     progress: Progress | None = None,
 ) -> History:
@@ -71,7 +70,7 @@ def history_of(
         Known by the content of its records, in any order and packing.
     text : TextOptions, optional
         How a CSV is read.
-    channels : sequence of Channel, RowChannel or BoxChannel
+    channels : sequence of Channel or BoxChannel
         Those that are no more where they were at the release.
     table : function, optional
         Gives a table of all released columns for the channels.

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.formats.census import Content, Hashes
@@ -93,7 +92,7 @@ class RecordedDraws(Protocol):
     """
 
     @property
-    def channel(self) -> Channel | RowChannel | BoxChannel:
+    def channel(self) -> Channel | BoxChannel:
         """What is drawn from."""
         ...
 

@@ -225,12 +225,7 @@ def _budgets(
             "min-lift, or a relative promise"
         )
     special = {name: (lower, upper) for name, lower, upper in limits.symbol_budgets}
-    total = {
-        name: count
-        for name, count in zip(
-            joint.sensitive.names, joint.sensitive_counts, strict=True
-        )
-    }
+    total = dict(zip(joint.sensitive.names, joint.sensitive_counts, strict=True))
     budgets: dict[str, tuple[float, float]] = {}
     for name, count in zip(table.sensitive.names, table.sensitive_counts, strict=True):
         lower, upper = special.get(name, (limits.lower, limits.upper))

@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.json_values import canonical
-from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.draws import Key, Records
 from mechdesign.release.policies import (
+    FINE,
     MARGINAL,
     REFUSE,
     Policy,
@@ -262,13 +262,13 @@ def _laws_of_part(
     channel = part.channel
     if channel is None:
         # One output, for all boxes alike: nothing is released.
-        return [{0: DENOMINATOR} for _ in range(count)], (NOTHING,)
-    if DENOMINATOR % channel.denominator:
+        return [{0: FINE} for _ in range(count)], (NOTHING,)
+    if FINE % channel.denominator:
         raise InputError(
             f"the denominator of the channel of a part ({channel.denominator}) does not divide 2^53"
         )
     # Parts have denominators of their own, and one sampler has one: exact, since they divide it.
-    scale = DENOMINATOR // channel.denominator
+    scale = FINE // channel.denominator
     law_of_box: dict[str, Law] = {}
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
         law_of_box[name] = _positive([value * scale for value in row])
@@ -302,9 +302,9 @@ class _Filling:
             first_box = len(columns[0])
             if part.channel is None:
                 # One output, one box, and behind the symbols the label of what is not released.
-                boxes.append({first_box: DENOMINATOR})
+                boxes.append({first_box: FINE})
                 for laws, variable in zip(columns, channel.levels, strict=True):
-                    laws.append({len(variable): DENOMINATOR})
+                    laws.append({len(variable): FINE})
                 continue
             boxes += boxes_of_outputs(part, part.channel, first_box)
             for counts_by_column in part.fill:
@@ -342,7 +342,7 @@ def boxes_of_outputs(
 
 def shares_of(masses: list[int]) -> Law:
     """The law in proportion to masses."""
-    return _positive(apportioned(masses, DENOMINATOR).tolist())
+    return _positive(apportioned(masses, FINE).tolist())
 
 
 def _positive(row: Sequence[int]) -> Law:
@@ -371,7 +371,7 @@ def _sampler(laws: Sequence[Law], width: int) -> Sampler:
         np.array(places, dtype=np.int64),
         np.array(values, dtype=np.int64),
     )
-    return Sampler(table, DENOMINATOR)
+    return Sampler(table, FINE)
 
 
 def box_channel_digest(channel: ReleasableBoxes) -> str:

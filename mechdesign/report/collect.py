@@ -13,8 +13,8 @@
    ("Report written", "2026-01-31 08:00 UTC, by mechdesign 1.0").
 5. `writing.save_report` writes the file.
 
-`write_report` refuses a `Channel` that breaks its promise. Channels of whole rows have a report of
-their own kind (`row_reports`).
+`write_report` refuses a `Channel` that breaks its promise. Channels of boxes have a report of their
+own kind (`box_reports`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit, set_behind
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.comparison.curve import Curve, axis_of, curve_through
 from mechdesign.core.arguments import number
 from mechdesign.core.errors import InputError, require_type
@@ -45,7 +44,6 @@ from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.row_result import RowDesign
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
 from mechdesign.report.asked import origin_of
@@ -78,7 +76,7 @@ LEAST_FIGURES = 4
 
 
 def write_report(
-    design: Design | Channel | RowDesign | RowChannel | BoxDesign | BoxChannel,
+    design: Design | Channel | BoxDesign | BoxChannel,
     path: PathLike,
     *,
     public: bool,
@@ -89,10 +87,10 @@ def write_report(
     # Collecting a report for another renderer needs none of these.
     from mechdesign.report.writing import check_report, save_report
 
-    if isinstance(design, RowDesign | BoxDesign):
+    if isinstance(design, BoxDesign):
         design = design.channel
-    if isinstance(design, RowChannel | BoxChannel):
-        _write_row_report(design, path, public, curve, overwrite)
+    if isinstance(design, BoxChannel):
+        _write_box_report(design, path, public, curve, overwrite)
         return
     # A design brings its bound and its remarks; of a channel alone they come from the file.
     result: Design | None = None
@@ -268,30 +266,30 @@ def attributed(
     )
 
 
-def _write_row_report(
-    channel: RowChannel | BoxChannel,
+def _write_box_report(
+    channel: BoxChannel,
     path: PathLike,
     public: bool,
     curve: float | None,
     overwrite: bool,
 ) -> None:
-    """A report on a channel of whole rows, which has no curve."""
+    """A report on a channel of boxes, which has no curve."""
     # Collecting a report for another renderer needs none of these.
-    from mechdesign.report.row_reports import (
+    from mechdesign.report.box_reports import (
         save_internal_report,
         save_public_report,
-        verdict_on_rows,
+        verdict_on_boxes,
     )
     from mechdesign.report.writing import check_report
 
     if curve is not None:
-        raise InputError("a channel of whole rows has no curve: leave curve out")
+        raise InputError("a channel of boxes has no curve: leave curve out")
     check_report(path, force=overwrite)
     name = os.fspath(path)
     if not public:
         save_internal_report(channel, name, overwrite=overwrite)
         return
-    satisfied = verdict_on_rows(channel)
+    satisfied = verdict_on_boxes(channel)
     save_public_report(channel, name, satisfied=satisfied, overwrite=overwrite)
 
 

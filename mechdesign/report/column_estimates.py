@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mechdesign.analysis.row_frequencies import RowFrequencies
+from mechdesign.analysis.column_frequencies import ColumnFrequencies
 from mechdesign.core.wording import percent_of
 from mechdesign.report import layout, wording
 
@@ -32,7 +32,7 @@ NOT_TOLD_APART = (
 )
 
 
-def row_frequencies_text(frequencies: RowFrequencies) -> str:
+def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     """The text of `estimate` on released rows, without a final newline."""
     names = [wording.label(name) for name in frequencies.columns]
     # The standard error does not see the open part of an interval, so it gets its own column.
@@ -66,7 +66,7 @@ def row_frequencies_text(frequencies: RowFrequencies) -> str:
     return "\n".join(lines)
 
 
-def row_frequencies_record(frequencies: RowFrequencies) -> dict[str, Any]:
+def column_frequencies_record(frequencies: ColumnFrequencies) -> dict[str, Any]:
     """One of the `frequencies` of `estimate --json` on released rows and boxes."""
     return {
         "columns": frequencies.columns,

@@ -1,6 +1,6 @@
 """A channel of rows or boxes at work on the parts of a table: every record draws one row.
 
-For each part `RowDrawer.draw` encodes the given columns and those of the levels, finds what
+For each part `BoxDrawer.draw` encodes the given columns and those of the levels, finds what
 identifies each record, and lets `RowRelease` or `BoxRelease` draw. A released column is codes into
 one tuple of texts for the whole table. There is one release and one key for all columns, so the
 number of the releasable in a `Place` is always 0. What a kept column must not copy, and the order
@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
 from mechdesign.jobs.column_plan import Plan
@@ -27,17 +26,16 @@ from mechdesign.jobs.record_identity import identified_records, record_name
 from mechdesign.leaks.order import Order
 from mechdesign.release.box_drawing import BoxRelease
 from mechdesign.release.draws import Key
-from mechdesign.release.row_drawing import RowRelease
 from mechdesign.release.row_draws import RowDraws
 from mechdesign.tables.columns import RecordFault, encode_for
 from mechdesign.tables.rebuilding import own_values, rebuild
 
 
-class RowDrawer(Drawer):
+class BoxDrawer(Drawer):
     """A channel of rows or boxes made ready for the parts of a table with this header."""
 
     def __init__(
-        self, recipe: Recipe, channel: RowChannel | BoxChannel, header: Sequence[Any]
+        self, recipe: Recipe, channel: BoxChannel, header: Sequence[Any]
     ) -> None:
         plan = recipe.plan(header)
         options = recipe.options
@@ -142,19 +140,15 @@ class RowDrawer(Drawer):
         return cells
 
 
-def _draws(
-    channel: RowChannel | BoxChannel, key: Key, options: ReleaseOptions
-) -> RowDraws:
+def _draws(channel: BoxChannel, key: Key, options: ReleaseOptions) -> RowDraws:
     """The channel made ready to draw."""
-    if isinstance(channel, BoxChannel):
-        return BoxRelease(channel, key, policy=options.rules, changed=options.changed)
-    return RowRelease(channel, key, policy=options.rules, changed=options.changed)
+    return BoxRelease(channel, key, policy=options.rules, changed=options.changed)
 
 
 def _protected_views(
     recipe: Recipe,
     plan: Plan,
-    channel: RowChannel | BoxChannel,
+    channel: BoxChannel,
     header: Sequence[Any],
 ) -> dict[View, Binned | None]:
     """What no kept column may copy: the columns of the levels as they are and in their bins, and S
