@@ -146,6 +146,12 @@ def test_all_records_take_other_numbers_after_a_tie(monkeypatch):
     assert np.array_equal(outputs, outputs_by_number(CODES, FLOWS, last))
 
 
+@pytest.mark.parametrize("records", [RowNumbers(0, 9), Identifiers([NAMES[:9]])])
+def test_attempts_have_other_numbers(records):
+    numbers = [order_numbers(records, KEY, attempt) for attempt in range(ATTEMPTS)]
+    assert len(set(np.concatenate(numbers).tolist())) == 9 * ATTEMPTS
+
+
 def test_ties_of_different_inputs_are_no_ties():
     flows = Flows(
         np.array([0, 1]), np.array([4, 5]), np.array([1, 1]), np.array([1, 1])

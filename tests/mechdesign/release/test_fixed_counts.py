@@ -124,6 +124,21 @@ def test_free_columns_keep_means_and_vary_by_less_than_one(plan, data):
                 assert abs(total - mean) < 1
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_free_columns_of_larger_tables_vary_by_less_than_one(seed):
+    size, width, unit = 20, 9, 2**20
+    generator = np.random.default_rng(seed)
+    cuts = np.sort(generator.integers(1, unit, (size, width - 1)), axis=1)
+    shares = np.diff(cuts, prepend=0, append=unit, axis=1)
+    rows, columns = np.nonzero(shares)
+    values = shares[rows, columns]
+    ones = np.ones(size, dtype=np.int64)
+    flows = integer_flows(rows, columns, values, ones, None, unit, Key.insecure(seed))
+    sums = column_sums(flows, width)
+    assert (np.abs(sums - shares.sum(axis=0) / unit) < 1).all()
+    assert np.bincount(flows.rows, flows.counts).tolist() == [1] * size
+
+
 def test_the_example_of_the_module(monkeypatch):
     plan = {
         "rows": [0, 0, 1, 1],
