@@ -2,8 +2,8 @@
 
 The given columns k of a record are seen with every output. A *total* promise bounds P(s|k, y)
 against P(s), as for every channel. A *relative* one bounds it against P(s|k), the belief of
-somebody who knows the given columns. So each stratum, a combination of given cells, has limits of its own
-(`stratum_demands`): those of the table with the sums of the stratum in the place of P(s).
+somebody who knows the given columns. So each stratum, a combination of given cells, has limits of
+its own (`stratum_demands`): those of the table with the sums of the stratum in the place of P(s).
 
 For example, of 60 and 40 records of s and t a stratum has 10 and 30. An output of the stratum with
 the masses 2 and 3 has the lift (2/5) / (10/40) = 1.6 of s there, and (2/5) / (60/100) = 0.67 in
