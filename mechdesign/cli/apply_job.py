@@ -144,7 +144,8 @@ class Job:
         if is_asked:
             raise InputError(
                 "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, "
-                "--changed, --fresh-draw, --draws, --internal-manifest and --codebook are for channels"
+                "--changed, --fresh-draw, --draws, --internal-manifest and --codebook are for "
+                "channels"
             )
 
 

@@ -51,7 +51,7 @@ class PublicColumn(Record):
 
 
 class PublicRows(PublicColumn):
-    """A channel of boxes of rows, for readers of the data; `given` columns are released as they are."""
+    """A channel of boxes of rows, for readers of the data; `given` columns stay as they are."""
 
 
 class SymbolCount(Record):

@@ -125,7 +125,8 @@ class DesignRequest:
             Queries, matrix or callable
         Most information, with free outputs (the default without `release`). Or least expected cost
         on the column's own symbols: most records unchanged ("truth"), numbers moved least
-        ("distance"), or costs d(x, y) as an array in the order of the symbols, or as a pandas frame or a mapping of mappings with the
+        ("distance"), or costs d(x, y) as an array in the order of the symbols, or as a pandas frame
+        or a mapping of mappings with the
         symbols as labels. A callable takes the cvxpy variable W (|X|, |X|) and the joint and
         returns a convex cost to minimise. Or, with free outputs, the purpose of the released
         records: least total variance of the estimated shares of all symbols ("frequencies"), of
