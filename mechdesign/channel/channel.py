@@ -282,6 +282,16 @@ class Channel(Displayed):
         pairs = zip(self.integers.values.tolist(), totals.tolist(), strict=True)
         return np.array([value / total for value, total in pairs])
 
+    @property
+    def probabilities(self) -> Any:
+        """(|X|, outputs) W(y|x) as a SciPy array in compressed sparse rows."""
+        from scipy.sparse import csr_array
+
+        integers = self.integers
+        return csr_array(
+            (self.shares, integers.indices, integers.indptr), shape=integers.shape
+        )
+
     # A Protocol's property accepts a property only, therefore the caches lie behind properties.
     @property
     def matrix(self) -> Array:
