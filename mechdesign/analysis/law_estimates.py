@@ -107,7 +107,9 @@ def estimate_shares(
                 f"{listed(names)})"
             )
         groups = [tuple(columns)]
-    file = released_file(channel, released, None, None, "label", text=text, advance=advance)
+    file = released_file(
+        channel, released, None, None, "label", text=text, advance=advance
+    )
     counted = count_release(file)
     for finding in counted.findings:
         if finding.kind == "label":
@@ -176,4 +178,6 @@ def _drawn(channel: Channel, of_output: Integers, values: int) -> Array:
     numbers = integers.row_of * values + of_output[integers.indices]
     pairs, which = np.unique(numbers, return_inverse=True)
     q = np.minimum(np.bincount(which.ravel(), channel.shares), 1.0)
-    return np.bincount(pairs % values, joint.p_x[pairs // values] * q * (1.0 - q), values)
+    return np.bincount(
+        pairs % values, joint.p_x[pairs // values] * q * (1.0 - q), values
+    )

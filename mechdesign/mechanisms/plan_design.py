@@ -26,19 +26,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from solvers.plans import (
-    CellCosts,
-    MatrixCosts,
-    Plan,
-    PlanError,
-    PlanProblem,
-    integer_plan,
-    solve_plan,
-)
 
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import Law, law_of
+from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import strata_of, stratum_demands
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
@@ -62,6 +54,15 @@ from mechdesign.mechanisms.smallest_groups import (
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array
+from solvers.plans import (
+    CellCosts,
+    MatrixCosts,
+    Plan,
+    PlanError,
+    PlanProblem,
+    integer_plan,
+    solve_plan,
+)
 
 MARGINS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 """Relative distances from the budgets that are tried in turn: rounding a plan to integers moves the
@@ -501,8 +502,9 @@ def _design(
         truth=unchanged,
         frequency_deviation=law.largest_deviation,
     )
+    worth = beyond_given(utility(channel, joint), joint, request.given)
     design = finish(
-        Rounded(channel, verdict), joint, name, METHOD, started, messages=()
+        Rounded(channel, verdict), joint, name, METHOD, started, worth=worth
     )
     utility = {
         **(design.channel.record.utility or {}),
