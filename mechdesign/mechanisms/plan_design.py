@@ -506,7 +506,7 @@ def _design(
     design = finish(
         Rounded(channel, verdict), joint, name, METHOD, started, worth=worth
     )
-    utility = {
+    figures = {
         **(design.channel.record.utility or {}),
         **least.figures,
         "truth_by_column": truth,
@@ -515,7 +515,7 @@ def _design(
     record = replace(
         design.channel.record,
         objective=least.objective,
-        utility=utility,
+        utility=figures,
         promise_kind=request.promise,
     )
     messages: list[str] = []
