@@ -11,7 +11,7 @@ the shares of one or several columns with their errors:
   to a share. With fixed counts they add nothing: the shares are the table's.
 - *For the population* that the records are an independent sample of, p (1 - p) / N more for the
   sample. The plan is made from these very records, so both together are at most 2 p (1 - p) / N
-  (docs/explanation/rows-theory.md, 'Means').
+  (docs/explanation/rows-theory.md, proposition 7).
 
 For example, with one in four nurses released as a clerk and the other way round, the share of
 nurses among 100 records, half of them nurses, has the standard error sqrt(.25 * .75 / 100) = .043

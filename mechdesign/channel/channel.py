@@ -64,7 +64,7 @@ class Channel(Displayed):
     totals : |X| integers, optional
         The sum of each row where rows have sums of their own, in [1, 2**62]: then W(y|x) is
         rows[x][y] / totals[x]. A plan that keeps the law of the table has the row sums c_x M
-        (docs/explanation/plans.md, 'Integers').
+        (docs/explanation/rows-theory.md, proposition 5).
     joint : Joint, optional
         The table that the channel was designed for; None in a public channel.
     sensitive : Variable, optional
