@@ -407,7 +407,7 @@ class BoxChannel(Described):
         """Draw an output for every record: a frame with the given columns, and the box or the
         filled columns, and nothing else.
 
-        Parameters are those of `RowChannel.apply`. Symbols of the released columns that the table
+        Parameters are those of `Channel.apply`. Symbols of the released columns that the table
         did not have are covered: they belong to the boxes of 'any other'.
 
         Raises

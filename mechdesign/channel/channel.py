@@ -603,7 +603,7 @@ class Channel(Displayed):
 
         Returns
         -------
-        Channel, RowChannel or BoxChannel
+        Channel or BoxChannel
             The type of `mechdesign.load` names them.
         """
         # A file of any kind is accepted, and the modules of all kinds import this one.
