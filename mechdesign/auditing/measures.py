@@ -200,7 +200,7 @@ def _utility_measures(channel: Channel, joint: Joint) -> dict[str, float]:
     worth = utility(channel, joint)
     # Maximal leakage of X through Y, log sum_y max_x W(y|x), holds for any distribution of X.
     largest = 0
-    for _, entries in channel.integers.columns:
+    for _, entries in channel.columns:
         largest += max(entries)
     return {
         "entropy": worth.entropy,

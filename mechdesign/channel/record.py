@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.records import Digest, Matching, Record
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import listed, quoted
 from mechdesign.notions import Notion, check_budget, from_record
 from mechdesign.tables.variable import Variable
 
@@ -33,6 +33,12 @@ Ratio = Annotated[
     ),
 ]
 Interval = tuple[Ratio, Ratio]
+
+TOTAL = "total"
+"""The promise that bounds P(s|k, y) against P(s); k are the given columns."""
+
+RELATIVE = "relative"
+"""The promise that bounds P(s|k, y) against P(s|k), for observers who know the given columns k."""
 
 PUBLIC_PROVENANCE = ("command", "tool", "version", "mechanism", "method")
 """Keys of the origin in a public file. With names, sizes and hashes of the source a reader could
@@ -177,7 +183,8 @@ class ChannelRecord:
     `notion` comes from `notions.to_record`, `confidence` from `ConfidenceSet.to_record`; `achieved`
     and `utility` are those of the integers. `after` has the `sha256` of the channel files
     (`channel.file.digest`) together with which this one keeps the promise. `unwritable` is the
-    reason why no file may hold the channel, if there is one.
+    reason why no file may hold the channel, if there is one. `promise_kind` says against what lifts
+    are measured, `TOTAL` or `RELATIVE`.
     """
 
     notion: dict[str, Any] | None = None
@@ -191,6 +198,7 @@ class ChannelRecord:
     after: tuple[Digest, ...] = ()
     averages: tuple[AverageBudget, ...] = ()
     unwritable: str | None = None
+    promise_kind: str = TOTAL
 
     def promise(self, sensitive: Variable | None) -> Notion | None:
         """The notion of the request with the budgets of single symbols; None without a notion."""
@@ -240,6 +248,12 @@ class ChannelRecord:
             confidence=confidence or None,
             after=(),
         )
+
+    def __post_init__(self) -> None:
+        if self.promise_kind not in (TOTAL, RELATIVE):
+            raise InputError(
+                f"promise ({quoted(self.promise_kind)}) must be total or relative"
+            )
 
 
 def chosen_entries(record: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:

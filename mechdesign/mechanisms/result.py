@@ -22,6 +22,7 @@ from typing import Any
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.demands import own_budgets
+from mechdesign.auditing.law import Law
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.verdict import Achieved, Used
@@ -180,6 +181,14 @@ class Design(Displayed):
         The set of populations for which the promise was verified; None for one about the table.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
+    law : Law or None
+        What an analyst reads of released rows: how far their law is from that of the table. None
+        where outputs are free labels.
+    truth : dict or None
+        Column to expected share of unchanged cells, rounded down; None where outputs are free
+        labels.
+    smallest_group : int
+        Least number of records that share a released row.
     """
 
     channel: Channel
@@ -204,6 +213,9 @@ class Design(Displayed):
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
     purpose: QueryAccuracy | TaskUtility | None = None
+    law: Law | None = field(default=None, repr=False)
+    truth: dict[str, float] | None = None
+    smallest_group: int = 1
 
     def __repr__(self) -> str:
         # Rounded down: no share may look larger than it is.

@@ -214,8 +214,10 @@ def channel_digest(channel: Releasable) -> str:
         "columns": channel.useful.columns,
         "symbols": channel.useful.symbols,
         "outputs": channel.outputs,
-        "denominator": channel.denominator,
+        "denominator": channel.totals or channel.denominator,
     }
+    if channel.output_cells != tuple((label,) for label in channel.outputs):
+        head["published"] = [channel.output_columns, channel.output_cells]
     digest = hashlib.sha256(canonical(head).encode())
     # Little-endian 64-bit integers on every machine, so that a job can be continued on another one.
     for array in (rows.indptr, rows.indices, rows.values):

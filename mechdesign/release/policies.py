@@ -137,9 +137,14 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
         )
     rows = IntegerRows.of(channel.rows)
     # At least 2^53, because P(y) is rounded to it; and a whole multiple of the channel's
-    # denominator, so that its own rows stay exact.
-    scale = -(-FINE // channel.denominator)
-    denominator = channel.denominator * scale
+    # denominator, so that its own rows stay exact. Rows with totals of their own stay as they are.
+    scale = 1
+    denominator = FINE
+    totals = channel.row_totals
+    if channel.totals is None:
+        scale = -(-FINE // channel.denominator)
+        denominator = channel.denominator * scale
+        totals = (denominator,) * len(rows)
     further = [
         apportioned(policy_row(channel, policy.null, "null"), denominator),
         apportioned(policy_row(channel, policy.unknown, "unknown"), denominator),
@@ -156,7 +161,7 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
         np.concatenate([rows.indices, *positions]),
         np.concatenate(values),
     )
-    return Sampler(extended, denominator)
+    return Sampler(extended, (*totals, denominator, denominator))
 
 
 def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:

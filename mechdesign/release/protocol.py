@@ -48,6 +48,28 @@ class Releasable(Protocol):
         ...
 
     @property
+    def totals(self) -> tuple[int, ...] | None:
+        """The sum of each row where rows have sums of their own; then `denominator` is their least
+        common multiple.
+        """
+        ...
+
+    @property
+    def row_totals(self) -> tuple[int, ...]:
+        """The sum of each row."""
+        ...
+
+    @property
+    def output_columns(self) -> tuple[str, ...]:
+        """The columns that are written for an output."""
+        ...
+
+    @property
+    def output_cells(self) -> tuple[tuple[str, ...], ...]:
+        """For each output a text for each of `output_columns`."""
+        ...
+
+    @property
     def joint(self) -> Joint | None:
         """The table that the channel was designed for; None in a public channel."""
         ...

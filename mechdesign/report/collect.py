@@ -1,19 +1,5 @@
 """Collects the content of a report: the exact audit, the measures, the curve, and the provenance.
 
-<<<<<<< HEAD
-`write_report` is the function of Python, `mechdesign.report`. For a channel of one column it
-
-1. takes the design, or makes one again of a channel from a file (`design_behind`, which recomputes
-   everything but the bound), and refuses one that breaks its promise;
-2. makes a public report of the channel alone (`content.public_report`), or an internal one:
-   `internal_report` measures and audits the design, summarises it, and computes the trade-off curve
-   last, in the time that is left;
-3. adds the date, the provenance and the commands (`attributed`), and writes the file.
-
-Where a curve would be of channels with another promise, there is a reason in its place
-(`_curve_axis`): for a design after earlier releases, `NO_EARLIER`. Channels of whole rows have
-reports of their own (`_write_row_report`).
-=======
 `write_report` is the function of Python, `mechdesign.report`, for any kind of channel; the command
 `report` calls the same steps one by one:
 
@@ -29,7 +15,6 @@ reports of their own (`_write_row_report`).
 
 `write_report` refuses a `Channel` that breaks its promise. Channels of whole rows have a report of
 their own kind (`row_reports`).
->>>>>>> w-g18
 """
 
 from __future__ import annotations

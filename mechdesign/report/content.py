@@ -1,17 +1,5 @@
 """The content of a report as a record: chosen figures, names and words.
 
-<<<<<<< HEAD
-There are three reports. `public_report` is for everybody: it drops the table first, and has the
-promise and the channel alone. `summary_report` is for those who may see the table: it adds what the
-channel uses of its budgets, what it keeps, and the beliefs before and after. `full_report` adds the
-lifts and the codebook to a summary.
-
-Measures come from the audit, and the parts on the request, the promise and its scope from `asked`,
-`promises` and `scope_texts`. Computed here are the table of the channel (`_channel_table`), with
-the integers of the channel and their shares, as in (output 0, 3, 0.75) over the denominator 4, and
-the lifts of `full_report`: before P(s|x) / P(s), after P(s|y) / P(s), from
-P(s, y) = sum_x P(s, x) W(y|x). `document` lays out all three reports.
-=======
 There are three reports, each a `record.Report`:
 
 - `public_report` is for everybody: it drops the table first, so that nothing below can disclose it,
@@ -25,7 +13,6 @@ There are three reports, each a `record.Report`:
 
 Measures come from the audit, and the parts on the request, the promise and its scope from `asked`,
 `promises` and `scope_texts`; `document` lays out all three.
->>>>>>> w-g18
 """
 
 from __future__ import annotations

@@ -1,21 +1,5 @@
 """Results at a prompt and in notebooks: their words, their tables, their pictures.
 
-<<<<<<< HEAD
-`core.display.Displayed` calls the four public functions by their names, and each chooses by the
-type of the result:
-
-- `summary`: the words of the command line (`WORDS`).
-- `frame`: the table of `columns` as a data frame.
-- `html`: for a cell of a notebook, the first line of the result, the same table with its numbers as
-  texts (`_cell`), and the words, by the template ``result.html.jinja``.
-- `plot`: matplotlib axes. Matrices are drawn as colours (`_heat`), estimates and beliefs as ranges
-  (`_ranges`), budgets as bars (`_draw_budgets`), comparisons as lines (`plots`).
-
-`columns` gives {heading: values}. Of a design for job with the sensitive column sick: ::
-
-    {"sick": ["no", "yes"], "before": [0.9, 0.1], "lowest after": [0.85, 0.05],
-     "highest after": [0.95, 0.15]}
-=======
 `core.display.Displayed` calls the four public functions by their names:
 
 - `summary` gives the words of the command line, from the function of the type in `WORDS`.
@@ -31,7 +15,6 @@ and after a release: ::
 
 A new type of result needs an entry in `WORDS` and a case in `columns`, and one in `plot` if it has
 a picture.
->>>>>>> w-g18
 """
 
 from __future__ import annotations

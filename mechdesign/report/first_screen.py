@@ -1,17 +1,6 @@
 """The first screen of `design`: at most 25 lines that an officer can act on; `--full` has the rest.
 
 The order is that of the questions people ask: how far can a belief move, for the table and for the
-<<<<<<< HEAD
-population behind it (`_promise_lines`, `_belief_lines`); how much is kept (`_utility_lines`); what
-is not covered (`_uncovered_lines`); what comes next. Numbers are short, and still never more
-favourable than the proven ones: upper factors are rounded up, lower ones down.
-
-`first_screen` shares out the lines: the promise, its limits and the next command get what they
-need, then the utility, then as many beliefs as fit. If these need 16 lines and the utility 3, then
-6 are left for the beliefs in ten symbols: a header, the three that can change most, the remark that
-says so, and an empty line. `row_first_screen` and `box_first_screen` do the same for whole rows,
-with `kept_sentence` and `lines_within` of this file.
-=======
 population behind it; how much is kept; what is not covered; what comes next. ::
 
     job (3 symbols) is released as 3 outputs; sex (2 symbols) is protected.
@@ -30,7 +19,6 @@ population behind it; how much is kept; what is not covered; what comes next. ::
 utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
 proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
 `box_first_screen` do the same for whole rows, with `kept_sentence` and `lines_within` of this file.
->>>>>>> w-g18
 """
 
 from __future__ import annotations
