@@ -54,7 +54,8 @@ def stratum_demands(
     for k in range(max(strata) + 1):
         members = [x for x, stratum in enumerate(strata) if stratum == k]
         sums = [
-            [sum(row[x] for x in members) for row in secret.counts] for secret in secrets
+            [sum(row[x] for x in members) for row in secret.counts]
+            for secret in secrets
         ]
         of_stratum: list[Demand] = []
         for place, demand in enumerate(demands):

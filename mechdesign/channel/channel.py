@@ -168,13 +168,17 @@ class Channel(Displayed):
             return
         absent = [name for name in self.given if name not in self.published.columns]
         if absent:
-            raise InputError(f"given: {listed(absent)} is not among the published columns")
+            raise InputError(
+                f"given: {listed(absent)} is not among the published columns"
+            )
         before = self.useful.parts_of_symbols(
             [self.useful.columns.index(name) for name in self.given]
         )
         after = self.published.parts([*map(self.published.columns.index, self.given)])
         integers = self.integers
-        for x, y in zip(integers.row_of.tolist(), integers.indices.tolist(), strict=True):
+        for x, y in zip(
+            integers.row_of.tolist(), integers.indices.tolist(), strict=True
+        ):
             if before[x] != after[y]:
                 raise InputError(
                     f"row {quoted(self.useful.names[x])}: the output {quoted(self.outputs[y])} "
@@ -373,7 +377,9 @@ class Channel(Displayed):
     @property
     def releases_symbols(self) -> bool:
         """True if outputs are written as symbols of the columns, and not as labels."""
-        return self.published is not None and self.published.columns == self.useful.columns
+        return (
+            self.published is not None and self.published.columns == self.useful.columns
+        )
 
     def codebook(self) -> dict[str, dict[str, float]]:
         """For every output label, the posterior P(x|y) of each input that can have caused it."""
@@ -442,7 +448,9 @@ class Channel(Displayed):
             law[cells] = law.get(cells, Fraction(0)) + share
         return law
 
-    def _symbol_of(self, row: Mapping[str, str] | Sequence[str] | str) -> tuple[str, ...]:
+    def _symbol_of(
+        self, row: Mapping[str, str] | Sequence[str] | str
+    ) -> tuple[str, ...]:
         """The cells of a record in the order of the useful columns; numbers in their bins."""
         columns = self.useful.columns
         if isinstance(row, str):
@@ -525,7 +533,9 @@ class Channel(Displayed):
         drawn = release.draw(cells, records)
         if self.published is not None:
             return _rebuilt_rows(column, drawn, release, self.useful.columns)
-        return rebuild(column, drawn[0].astype(np.int64), self.outputs, release.names[0])
+        return rebuild(
+            column, drawn[0].astype(np.int64), self.outputs, release.names[0]
+        )
 
     def public(self) -> Channel:
         """The channel without the joint table and whatever is computed from it.

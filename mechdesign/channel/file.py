@@ -420,7 +420,9 @@ def _output_cells(document: ChannelDocument, useful: Variable) -> OutputCells | 
         raise InputError(
             f"published: the output {listed(unknown)} is no symbol of the useful columns"
         )
-    return OutputCells(useful.columns, tuple(symbol_of[label] for label in document.outputs))
+    return OutputCells(
+        useful.columns, tuple(symbol_of[label] for label in document.outputs)
+    )
 
 
 def _rows(document: ChannelDocument, useful: Variable) -> IntegerRows:

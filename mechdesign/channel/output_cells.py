@@ -39,7 +39,9 @@ class OutputCells:
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "cells", tuple(map(tuple, self.cells)))
         if not columns:
-            raise InputError("the outputs of a channel must be published in some column")
+            raise InputError(
+                "the outputs of a channel must be published in some column"
+            )
         twice = repeated(columns)
         if twice is not None:
             raise InputError(f"the published column {quoted(twice)} occurs twice")

@@ -327,5 +327,20 @@ class KeptOptions:
         "KIND", "With distance: absolute (default) or squared."
     )
     keep_frequencies: bool = flag(
-        "With truth, distance, costs: expected shares of symbols stay as they are."
+        "With truth, distance, costs: expected shares of symbols stay as they are (default with "
+        "--release)."
     )
+    free_frequencies: bool = flag(
+        "With --release: leave the expected shares open, which keeps more cells."
+    )
+
+    @property
+    def keeps_law(self) -> bool | None:
+        """Whether expected shares are kept; None where nothing was said."""
+        if self.keep_frequencies and self.free_frequencies:
+            raise InputError(
+                "--keep-frequencies and --free-frequencies contradict each other"
+            )
+        if self.keep_frequencies:
+            return True
+        return False if self.free_frequencies else None

@@ -158,20 +158,31 @@ class InputTable(TextFormat, TableOptions):
         public=PUBLIC_TABLE,
     )
 
-    def read_before_auto(self) -> tuple[md.Joint, Any]:
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns of the table."""
+        from mechdesign.tables.reading import column_names_of
+
+        if self.table == "-":
+            raise InputError(
+                "--release all reads the header of the table first: give a file, not -"
+            )
+        return column_names_of(self.table, self.text())
+
+    def read_before_auto(self, useful: Columns | None = None) -> tuple[md.Joint, Any]:
         """The table without the bins that only a budget can decide (``auto``), and the request for
         these as `DesignRequest.bins` takes it.
 
         The request is "auto" for a table of one useful column, {column: "auto"} for crossed ones,
         and None where all bins are known. ``--bin age=10 --bin income=auto`` gives a table with
-        ages in tens and single incomes, and the request {"income": "auto"}.
+        ages in tens and single incomes, and the request {"income": "auto"}. `useful` are the
+        columns where no option names them.
         """
         # Three forms: bins of the one column, none or known ones, and bins by column.
         bins = parsing.bins_of(self.bins)
         if bins == AUTO:
-            return replace(self, bins=None).joint(self.table), AUTO
+            return replace(self, bins=None).joint(self.table, useful=useful), AUTO
         if bins is None or isinstance(bins, str):
-            return self.joint(self.table), None
+            return self.joint(self.table, useful=useful), None
         undecided: dict[str, Any] = {}
         decided: dict[str, Any] = {}
         for column, text in bins.items():
@@ -180,8 +191,10 @@ class InputTable(TextFormat, TableOptions):
             else:
                 decided[column] = text
         if not undecided:
-            return self.joint(self.table), None
-        table = replace(self, bins=None).joint(self.table, bins=decided or None)
+            return self.joint(self.table, useful=useful), None
+        table = replace(self, bins=None).joint(
+            self.table, useful=useful, bins=decided or None
+        )
         return table, undecided
 
 

@@ -104,14 +104,21 @@ class ChannelDrawer(Drawer):
                 codings[k, part] = labels, np.array(of_output, np.int32)
         return codings
 
-    @property
-    def _releases_symbols(self) -> bool:
-        """Whether symbols of X are released, which may have the type of their column."""
-        return self.recipe.options.form != LABEL
+    def _releases_symbols(self, place: Place) -> bool:
+        """True if the column at a place holds symbols, which may have the type of their column."""
+        if self.recipe.options.form != LABEL:
+            return True
+        release, part = place
+        channel = self._releases[release].channel
+        if channel.published is None:
+            return False
+        # Beside given columns, which stay as they are, free outputs have one label.
+        name = channel.output_columns[part]
+        return channel.releases_symbols or name in channel.given
 
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type of X where the released column can have it, else None for text."""
-        if not self._releases_symbols:
+        if not self._releases_symbols(column.release or (0, 0)):
             return None
         arrow_type = type_of(self.plan.origin(column))
         if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
@@ -128,9 +135,7 @@ class ChannelDrawer(Drawer):
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
         """A released column in the kind of container that `like` is."""
-        return rebuild(
-            like, drawn.codes, drawn.labels, name, own=self._releases_symbols
-        )
+        return rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
 
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
@@ -164,7 +169,8 @@ class ChannelDrawer(Drawer):
                 # Where all texts differ, the codes number the labels already.
                 if len(labels) < len(numbers):
                     codes = numbers[codes]
-                released[k, part] = DrawnColumn(codes, labels)
+                own = self._releases_symbols((k, part))
+                released[k, part] = DrawnColumn(codes, labels, own)
         return released
 
     def count(self, column: Callable[[int], Any], times: Integers) -> None:
@@ -204,6 +210,9 @@ def _protected_views(
     for k, numbers in enumerate(plan.inputs):
         useful = channels[k].useful
         for part, number in enumerate(numbers):
+            # A copy of a given column tells what is released in any case.
+            if useful.columns[part] in channels[k].given:
+                continue
             views[View(header[number])] = None
             if any(useful.bins):
                 views[View(header[number], k)] = useful, part

@@ -138,7 +138,10 @@ class ChannelRecipe(KeyedRecipe):
             sensitive = None
             if channel.sensitive is not None:
                 sensitive = channel.sensitive.columns
-            groups.append(ColumnGroup(channel.useful.columns, sensitive, merged))
+            if channel.published is None:
+                groups.append(ColumnGroup(channel.useful.columns, sensitive, merged))
+            else:
+                groups.append(_rows_group(channel, sensitive))
         return groups
 
     def drawer(self, header: Sequence[Any]) -> ChannelDrawer:
@@ -206,10 +209,37 @@ class ChannelRecipe(KeyedRecipe):
 
     def check_sides(self, sides: Sides) -> None:
         """Refuse a codebook of values."""
-        if sides.codebook is not None and self.options.form != LABEL:
+        if sides.codebook is None:
+            return
+        if self.options.form != LABEL:
             raise InputError(
                 "a codebook says what labels mean, and other forms need none"
             )
+        if any(channel.releases_symbols for channel in self.channels):
+            raise InputError(
+                "a codebook says what labels mean, and this channel releases the symbols of the "
+                "columns themselves"
+            )
+
+
+def _rows_group(channel: Channel, sensitive: tuple[str, ...] | None) -> ColumnGroup:
+    """The columns of a channel that writes more than one column of labels."""
+    parts: tuple[tuple[str, ...], ...] = ()
+    names: tuple[str, ...] = ()
+    if not channel.releases_symbols:
+        # One label for all released columns, beside the given ones.
+        released = tuple(
+            name for name in channel.useful.columns if name not in channel.given
+        )
+        parts = (*((name,) for name in channel.given), released)
+        names = channel.output_columns
+    return ColumnGroup(
+        channel.useful.columns,
+        sensitive,
+        merged_parts=parts,
+        names=names,
+        given=channel.given,
+    )
 
 
 @runtime_checkable
@@ -239,10 +269,26 @@ def _check_channel(channel: Any, options: ReleaseOptions) -> None:
             f"{quoted(channel)} is no channel; give a Channel (Channel.load reads a file), or "
             "several of them"
         )
+    if channel.published is not None:
+        _check_rows(options)
     if channel.record.objective is not None and options.form == POSTERIOR_DRAW:
         raise InputError(
             "this channel releases symbols of the column itself: a posterior draw would only move "
             "them once more; leave the form (--as) out"
+        )
+
+
+def _check_rows(options: ReleaseOptions) -> None:
+    """Refuse options of a column of labels for a channel that says itself what it writes."""
+    if options.form != LABEL:
+        raise InputError(
+            "a channel of rows says itself what is released of each column; leave the form "
+            "(--as) out"
+        )
+    if options.into is not None:
+        raise InputError(
+            "the columns of a channel of rows are replaced, not added beside the originals, "
+            "which would void its promise; leave --add (into) out"
         )
 
 

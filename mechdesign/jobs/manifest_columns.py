@@ -81,7 +81,7 @@ def released_column(
         zero_cells = sum(row.count(0) for row in joint.counts)
     # Behind the counts of the symbols stand those of the cells without one.
     *symbol_counts, missing, unknown = release.symbol_counts.tolist()
-    values = [(label,) for label in channel.outputs]
+    values: Sequence[tuple[str, ...]] = channel.output_cells
     if release.form in OF_SYMBOLS:
         values = channel.useful.symbols
     description = InternalColumn(

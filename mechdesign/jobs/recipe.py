@@ -76,10 +76,13 @@ class BadRecord(InputError):
 class DrawnColumn:
     """A released column: the text of record i is ``labels[codes[i]]``; the labels are all
     different.
+
+    `own` is True where the labels are symbols of the column, which may have its type.
     """
 
     codes: Codes
     labels: tuple[str, ...]
+    own: bool = False
 
 
 class RecordedDraws(Protocol):

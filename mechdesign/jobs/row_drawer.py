@@ -122,7 +122,7 @@ class RowDrawer(Drawer):
         for part, (codes, texts) in enumerate(
             zip(columns, self.release.texts, strict=True)
         ):
-            drawn[0, part] = DrawnColumn(codes, texts)
+            drawn[0, part] = DrawnColumn(codes, texts, own=True)
         return drawn
 
     def count(self, column: Callable[[int], Any], times: Integers) -> None:

@@ -29,7 +29,6 @@ from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms.averages import NO_PROMISE, for_average
 from mechdesign.mechanisms.binning import binned_for
-from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.heuristic_options import STANDARD
@@ -86,8 +85,17 @@ def design_requested(request: DesignRequest) -> Design:
     if request.released_columns != whole.useful.columns:
         joint = whole.releasing(request.released_columns)
     if request.publishes_rows and request.confidence is not None:
-        return design_boxes(Records.from_joint(joint, _groups(request)), _boxes(request, notion))
-    if request.publishes_rows and not request.has_free_outputs and request.average is None:
+        # The channel of the boxes is a design of its own: that module imports this one.
+        from mechdesign.mechanisms.box_design import design_boxes
+
+        return design_boxes(
+            Records.from_joint(joint, _groups(request)), _boxes(request, notion)
+        )
+    if (
+        request.publishes_rows
+        and not request.has_free_outputs
+        and request.average is None
+    ):
         return _rows_of_table(request, whole, joint, notion)
     if request.given:
         return by_strata(request, joint, notion, design_requested, started)

@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from solvers.plans import CellCosts
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -28,7 +29,6 @@ from mechdesign.mechanisms.least_cost_objective import DISTANCE, SQUARED, TRUTH
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable, numbers_of
 from solvers import Array
-from solvers.plans import CellCosts
 
 MANY_NUMBERS = 13
 """Different numbers of a column from which their distance counts: fewer are categories."""
@@ -158,9 +158,7 @@ def _positions(
     return _ranks(joint, cells, k, numbers)
 
 
-def _numbers(
-    variable: Variable, cells: CodedCells, k: int
-) -> list[Fraction] | None:
+def _numbers(variable: Variable, cells: CodedCells, k: int) -> list[Fraction] | None:
     """The number of every text of a column, None where it does not hold numbers."""
     try:
         by_symbol = numbers_of(variable, k)

@@ -26,6 +26,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from solvers.plans import (
+    CellCosts,
+    MatrixCosts,
+    Plan,
+    PlanError,
+    PlanProblem,
+    integer_plan,
+    solve_plan,
+)
 
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import LargestQuotients, output_masses
@@ -45,19 +54,14 @@ from mechdesign.mechanisms.plan_costs import CodedCells, cell_costs, column_weig
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.smallest_groups import GroupLaw, default_smallest_group, group_law
+from mechdesign.mechanisms.smallest_groups import (
+    GroupLaw,
+    default_smallest_group,
+    group_law,
+)
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array
-from solvers.plans import (
-    CellCosts,
-    MatrixCosts,
-    Plan,
-    PlanError,
-    PlanProblem,
-    integer_plan,
-    solve_plan,
-)
 
 MARGINS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 """Relative distances from the budgets that are tried in turn: rounding a plan to integers moves the
@@ -150,9 +154,7 @@ def plan_design(request: PlanRequest) -> Design:
     cells = CodedCells.of(joint.useful)
     costs = _costs(request, cells)
     groups = _groups(request, cells)
-    demands = demands_of(
-        request.whole or joint, request.notion, request.after, joint
-    )
+    demands = demands_of(request.whole or joint, request.notion, request.after, joint)
     strata = [0] * len(joint.useful)
     by_stratum: list[list[Demand]] = [demands]
     if request.given:
@@ -390,9 +392,7 @@ def _refusal(request: PlanRequest, error: PlanError) -> Exception:
     return SolverFailure(f"the plan could not be computed: {error}")
 
 
-def _channel(
-    request: PlanRequest, plan: Plan, groups: GroupLaw | None
-) -> Channel:
+def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Channel:
     """The channel of a plan, in integers."""
     joint = request.joint
     counts = joint.useful_counts
@@ -517,7 +517,9 @@ def _stay_record(request: PlanRequest) -> dict[str, str]:
         return {}
     shares = stays_of_symbols(request.stay, request.joint)
     names = request.joint.useful.names
-    return {name: str(share) for name, share in zip(names, shares, strict=True) if share}
+    return {
+        name: str(share) for name, share in zip(names, shares, strict=True) if share
+    }
 
 
 def _cost(channel: Channel, plan: Plan) -> float:

@@ -24,11 +24,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from solvers.plans import PlanLimits
 
 from mechdesign.auditing.demands import Demand
 from mechdesign.core.errors import InputError
 from solvers import Array
-from solvers.plans import PlanLimits
 
 LARGEST_EXPONENT = 700.0
 """Budgets in nats above which factors overflow; no finite budget may be larger."""
@@ -104,7 +104,9 @@ def limits_of_demands(
 def _left(demand: Demand, counts: Sequence[int]) -> Array:
     """u(x) in proportion: what is left of the mass of each symbol after earlier releases."""
     columns = zip(*demand.counts, strict=True)
-    return np.array([sum(column) / n for column, n in zip(columns, counts, strict=True)])
+    return np.array(
+        [sum(column) / n for column, n in zip(columns, counts, strict=True)]
+    )
 
 
 def _lifts(

@@ -242,6 +242,10 @@ class Design(Displayed):
         joint = self.channel.joint
         if joint is None or not joint.is_counts or joint.sensitive.protects_columns:
             return None
+        # Nearly every row of many columns is that of few records, of which nothing holds for the
+        # population; a channel of rows is about the table, or one of boxes.
+        if self.channel.published is not None:
+            return None
         return population_promise(
             self.channel, joint, self.notion, chosen=self.confidence
         )

@@ -17,7 +17,6 @@ The information that is kept is I(X;Y|K) / H(X|K).
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -92,9 +91,8 @@ def by_strata(
     parts: list[_Part] = []
     for k in range(max(strata) + 1):
         members = [x for x, stratum in enumerate(strata) if stratum == k]
-        table = _table(joint, members, released)
         share = len(members) / len(strata)
-        parts.append(_part(request, joint, notion, table, members, share, design))
+        parts.append(_part(request, joint, notion, members, released, share, design))
     channel = _whole(request, joint, parts, released)
     record = ChannelRecord(promise_kind=request.promise)
     channel = replace(channel, record=record)
@@ -149,6 +147,17 @@ def _check(request: DesignRequest) -> None:
             )
 
 
+def _released_names(
+    joint: Joint, members: Sequence[int], released: Sequence[str]
+) -> tuple[str, ...]:
+    """The names of the released cells of some rows."""
+    places = [joint.useful.columns.index(name) for name in released]
+    symbols = tuple(
+        tuple(joint.useful.symbols[x][place] for place in places) for x in members
+    )
+    return Variable(tuple(released), symbols).names
+
+
 def _table(joint: Joint, members: Sequence[int], released: Sequence[str]) -> Joint:
     """The table of one stratum over the released columns."""
     places = [joint.useful.columns.index(name) for name in released]
@@ -160,26 +169,30 @@ def _table(joint: Joint, members: Sequence[int], released: Sequence[str]) -> Joi
     counts = tuple(tuple(row[x] for x in members) for row in joint.counts)
     # The sensitive symbols that the stratum does not have are no rows of its table.
     table = without_empty(joint.sensitive, useful, counts, ())
-    return Joint.from_exact(replace(table, notices=()), is_counts=joint.is_counts)
+    return Joint.from_exact(table._replace(notices=()), is_counts=joint.is_counts)
 
 
 def _part(
     request: DesignRequest,
     joint: Joint,
     notion: Notion,
-    table: Joint,
     members: list[int],
+    released: Sequence[str],
     share: float,
     design: Callable[[DesignRequest], Design],
 ) -> _Part:
     """The channel of one stratum."""
-    if len(table.sensitive) == 1 or len(table.useful) == 1:
-        # There is nothing to hide, or nothing to say.
-        identity = np.eye(len(table.useful), dtype=np.int64) * DENOMINATOR
-        _budgets(request, joint, notion, table)
-        return _Part(
-            members, table.useful.names, IntegerRows.from_array(identity), None
-        )
+    sensitive = [
+        count
+        for count in (sum(row[x] for x in members) for row in joint.counts)
+        if count
+    ]
+    if len(members) == 1 or len(sensitive) == 1:
+        # There is nothing to say, or nothing to hide: the audit of the whole decides.
+        identity = np.eye(len(members), dtype=np.int64) * DENOMINATOR
+        names = _released_names(joint, members, released)
+        return _Part(members, names, IntegerRows.from_array(identity), None)
+    table = _table(joint, members, released)
     limit = request.time_limit
     if limit is not None:
         limit *= share
@@ -213,7 +226,10 @@ def _budgets(
         )
     special = {name: (lower, upper) for name, lower, upper in limits.symbol_budgets}
     total = {
-        name: count for name, count in zip(joint.sensitive.names, joint.sensitive_counts, strict=True)
+        name: count
+        for name, count in zip(
+            joint.sensitive.names, joint.sensitive_counts, strict=True
+        )
     }
     budgets: dict[str, tuple[float, float]] = {}
     for name, count in zip(table.sensitive.names, table.sensitive_counts, strict=True):
@@ -238,7 +254,10 @@ def _budgets(
 
 
 def _whole(
-    request: DesignRequest, joint: Joint, parts: Sequence[_Part], released: Sequence[str]
+    request: DesignRequest,
+    joint: Joint,
+    parts: Sequence[_Part],
+    released: Sequence[str],
 ) -> Channel:
     """The channels of all strata as one, whose outputs are given cells and a label."""
     places = [joint.useful.columns.index(name) for name in request.given]
@@ -259,7 +278,9 @@ def _whole(
     return Channel(
         useful=joint.useful,
         outputs=_different(labels),
-        rows=IntegerRows.of_pairs([rows[x] for x in range(len(joint.useful))], len(labels)),
+        rows=IntegerRows.of_pairs(
+            [rows[x] for x in range(len(joint.useful))], len(labels)
+        ),
         denominator=DENOMINATOR,
         joint=joint,
         given=tuple(request.given),
@@ -274,9 +295,7 @@ def _different(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{place + 1}: {label}" for place, label in enumerate(labels))
 
 
-def _certificate(
-    joint: Joint, parts: Sequence[_Part], worth: Utility
-) -> Certificate:
+def _certificate(joint: Joint, parts: Sequence[_Part], worth: Utility) -> Certificate:
     """The bound of all strata together: the mean of their own, by their entropies."""
     if not worth.entropy:
         return Certificate()

@@ -24,6 +24,15 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
 
+class Published(Protocol):
+    """The written columns, and for each output a text for each of them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        ...
+
+
 class Releasable(Protocol):
     """W(y|x) = rows[x][y] / denominator in integers, with labels; unless public, with its table."""
 
@@ -67,6 +76,21 @@ class Releasable(Protocol):
     @property
     def output_cells(self) -> tuple[tuple[str, ...], ...]:
         """For each output a text for each of `output_columns`."""
+        ...
+
+    @property
+    def published(self) -> Published | None:
+        """What is written for each output, where it is more than one column of labels."""
+        ...
+
+    @property
+    def releases_symbols(self) -> bool:
+        """True if outputs are written as symbols of the columns, and not as labels."""
+        ...
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Columns that are released as they are."""
         ...
 
     @property

@@ -98,7 +98,7 @@ def publication_of(channel: Releasable, form: str) -> Publication:
     if form == LABEL:
         # One column of labels, or a text for each of several columns.
         return _labels_published(channel)
-    elif form == REPRESENTATIVE:
+    if form == REPRESENTATIVE:
         texts = released_values.numbers_released(channel, form)
         size = len(channel.outputs)
     elif form == POSTERIOR_DRAW:

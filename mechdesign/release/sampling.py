@@ -131,7 +131,9 @@ class Sampler:
         result = np.empty(len(codes), dtype=np.int32)
         for start in range(0, len(codes), CHUNK):
             part = codes[start : start + CHUNK].astype(np.int64, copy=False)
-            result[start : start + CHUNK] = self.outputs(part, self._below(part, source))
+            result[start : start + CHUNK] = self.outputs(
+                part, self._below(part, source)
+            )
         return result
 
     def _below(self, codes: Integers, source: Draws) -> Integers:

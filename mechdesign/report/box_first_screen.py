@@ -36,7 +36,7 @@ from mechdesign.report.box_sentences import (
     scope_items,
     slice_sentence,
 )
-from mechdesign.report.first_screen import (
+from mechdesign.report.first_lines import (
     FULL,
     MOST_LINES,
     kept_sentence,
