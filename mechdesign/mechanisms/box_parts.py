@@ -49,6 +49,9 @@ strata overrun the limit by little."""
 SymbolCounts: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
 """Records by box, column and symbol: entry [b][j][x] counts those in box b with symbol x."""
 
+RowsByBox: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
+"""The distinct rows of each box: entry [b][i] has the codes of row i, and then its records."""
+
 BOXES_ARE_PRIVATE = (
     "The boxes themselves keep the promise, and are released as they are."
 )
@@ -168,13 +171,18 @@ class PartDesigns:
         if joint is None:
             return silent
         left = max(started + seconds - time.perf_counter(), LEAST_SECONDS)
-        design = design_for_boxes(joint, request, self._level, left, request.gap)
+        everything = released.learning + released.proving
+        all_records = plan.rows.sizes(boxes, joint, everything)
+        design = design_for_boxes(
+            joint, all_records, request, self._level, left, request.gap
+        )
         sizes = [len(variable) for variable in self._records.groups[request.given :]]
-        # The fill replaces a released box by symbols from it. Its law comes from the slice: it must
-        # be fixed before the proof looks at the other records.
-        fill: SymbolCounts = ()
+        # The fill replaces a released box by a row of it. It is a step behind the channel, which
+        # looks at the released box alone, so it may come from all records: then the law of the
+        # rows is that of the table.
+        fill: RowsByBox = ()
         if request.fill:
-            fill = _symbols_by_box(boxes, released.codes, released.learning, sizes)
+            fill = _rows_by_box(boxes, released.codes, everything)
         inside = _symbols_by_box(boxes, released.codes, released.proving, sizes)
         part = BoxPart(stratum, boxes, plan.together, design.channel, fill, inside)
         return part, design
@@ -215,6 +223,23 @@ def level_of_share(level: float, shares: int) -> float:
     while 1 - Fraction(repr(level_of_each)) > allowed:
         level_of_each = math.nextafter(level_of_each, 1.0)
     return level_of_each
+
+
+def _rows_by_box(boxes: Boxes, codes: Integers, counts: Integers) -> RowsByBox:
+    """The distinct rows of codes in each box, each with its records; rows without any are left out.
+
+    `counts` are the records of each row of `codes`, in which a row may occur once for every
+    sensitive value.
+    """
+    distinct, place = np.unique(codes, axis=0, return_inverse=True)
+    sums = np.bincount(place.ravel(), counts, minlength=len(distinct)).astype(np.int64)
+    box_of_row = boxes.of(distinct)
+    by_box: list[tuple[tuple[int, ...], ...]] = []
+    for box in range(len(boxes)):
+        inside = np.flatnonzero((box_of_row == box) & (sums > 0))
+        rows = np.column_stack([distinct[inside], sums[inside]])
+        by_box.append(tuple(map(tuple, rows.tolist())))
+    return tuple(by_box)
 
 
 def _symbols_by_box(

@@ -161,6 +161,7 @@ def design_rows(
             notion=notion,
             level=confidence,
             given=columns.given,
+            objective=objective,
             cells=cells,
             rare=rare or 0,
             fill=fill,
