@@ -406,10 +406,11 @@ class BoxChannel(Described):
                 f"{name} has no record: its rows are released as the marginal"
             )
         law: dict[str, Fraction] = {}
-        entries = channel.integers.dense[channel.useful.names.index(name)]
-        for label, entry in zip(channel.outputs, entries.tolist(), strict=True):
+        place = channel.useful.names.index(name)
+        total = channel.row_totals[place]
+        for label, entry in zip(channel.outputs, channel.rows[place], strict=True):
             if entry:
-                law[label] = Fraction(int(entry), channel.denominator)
+                law[label] = Fraction(int(entry), total)
         return law
 
     def _part(self, stratum: tuple[int, ...]) -> BoxPart:
