@@ -365,7 +365,7 @@ class RobustCounterpart:
         blocks.put(over, values, -float(sign))
         blocks.put(over, level[None, :], float(sign))
 
-    def inequalities_of(self, dual: Array) -> tuple[Array, Places, Array]:
+    def inequalities_of(self, dual: Array) -> tuple[Array, Places, Array, Array]:
         """The inequalities that the duals of all rows choose, in any state of a solver.
 
         Each fixes coefficients p and pi inside their boxes, so a.w >= 0 holds for all members.
@@ -378,6 +378,8 @@ class RobustCounterpart:
             The column y of each.
         multipliers : (k,) array
             Not negative.
+        prices : (n,) array
+            Of the masses of the columns.
         """
         finite = np.nan_to_num(dual, nan=0.0, posinf=0.0, neginf=0.0)
         high = self._coefficients(self.high, finite)
@@ -395,13 +397,19 @@ class RobustCounterpart:
             multipliers.append(weights)
         n = self.problem.n
         if not found:
-            return np.zeros((0, n)), np.zeros(0, np.intp), np.zeros(0)
+            none = np.zeros((0, n))
+            return none, np.zeros(0, np.intp), np.zeros(0), finite[self.masses]
         stacked = np.concatenate(found)
         columns = np.tile(np.arange(n), len(found))
         # The coordinate without a point has w = rest * sum v, a multiple of point.w.
         rest = self.uncertain.rest * self.uncertain.point
         rows = stacked[:, :-1] + np.outer(stacked[:, -1], rest)
-        return rows, columns, np.concatenate(multipliers)
+        of_rows = np.concatenate(multipliers)
+        # In the program that coordinate is a multiple of the mass, whose price loses what the rows
+        # now have.
+        folded = np.bincount(columns, of_rows * stacked[:, -1], minlength=n)
+        prices = finite[self.masses] - self.uncertain.rest * folded
+        return rows, columns, of_rows, prices
 
     def _coefficients(self, knapsacks: Knapsacks, dual: Array) -> Array:
         """The p of every s and column y that the duals choose, (S, n, n + 1)."""

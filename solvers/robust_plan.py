@@ -114,6 +114,7 @@ def _run(program: RobustCounterpart, end: float) -> tuple[Any, bool]:
     ways = [SIMPLEX, INTERIOR]
     if program.blocks.rows > LARGE:
         ways = [INTERIOR, SIMPLEX]
+    message = ""
     for way in ways:
         highs = highs_with(way)
         program.blocks.load(highs)
@@ -128,7 +129,8 @@ def _run(program: RobustCounterpart, end: float) -> tuple[Any, bool]:
         # Columns that tell nothing are an assignment of a free problem, so it is never empty.
         if status == statuses.kInfeasible and not program.problem.is_free:
             raise EmptyPolytope(assignment.NONE)
-    raise BackendFailure(f"HiGHS ended with {highs.modelStatusToString(status)}")
+        message = f"HiGHS ended with {highs.modelStatusToString(status)}"
+    raise BackendFailure(message)
 
 
 def _shares(program: RobustCounterpart, values: Array) -> Array:
@@ -143,11 +145,8 @@ def _multipliers(
 ) -> tuple[Array, NDArray[np.intp], Multipliers]:
     """The inequalities that the duals choose, their columns, and all multipliers."""
     problem = program.problem
-    rows, columns, of_rows = program.inequalities_of(dual)
+    rows, columns, of_rows, prices = program.inequalities_of(dual)
     # The program is in w, so a dual of column y is one of its mass over p_y.
     p = problem.masses
-    prices = np.zeros(problem.n)
-    if problem.keep:
-        prices = dual[program.masses] / p
     none = np.zeros((0, problem.n))
-    return rows, columns, Multipliers(none, prices, of_rows / p[columns])
+    return rows, columns, Multipliers(none, prices / p, of_rows / p[columns])

@@ -194,8 +194,8 @@ class BoxRelease(RowDraws):
         if self._fill is None:
             return [self._samplers.labels[outputs]]
         boxes = _drawn_step(self._fill.boxes, outputs, 1, records, key)
-        rows = _drawn_step(self._fill.rows, boxes, 2, records, key)
-        return [column[rows] for column in self._fill.codes]
+        filled = _drawn_step(self._fill.rows, boxes, 2, records, key)
+        return [column[filled] for column in self._fill.codes]
 
 
 def _drawn_step(
