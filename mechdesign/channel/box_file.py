@@ -64,8 +64,6 @@ class BoxChannelDocument(d.FileDocument):
 
     FORMAT: ClassVar[str] = "mechdesign.box-channel"
     WHAT: ClassVar[str] = "box channel file"
-    # Version 1 filled boxes column by column, with counts of symbols.
-    VERSIONS: ClassVar[tuple[int, ...]] = (1, 2)
 
     sensitive: Labels
     given: tuple[BinnedLabels, ...] = ()
@@ -130,11 +128,6 @@ def read(path: PathLike) -> BoxChannel:
 
 def _channel(version: int, document: BoxChannelDocument) -> BoxChannel:
     """The channel of a document whose keys and types have been checked."""
-    if version == 1 and any(part.fill for part in document.parts):
-        raise InputError(
-            "parts: boxes are filled column by column, as earlier versions did, which loses how "
-            "columns go together; design the channel again"
-        )
     return BoxChannel(
         sensitive=variable_of(document.sensitive, "sensitive"),
         given=tuple(variable_of(labels, "given") for labels in document.given),

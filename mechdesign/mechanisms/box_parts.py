@@ -35,7 +35,7 @@ from mechdesign.mechanisms.box_plan import BoxPlanner, design_for_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.box_rows import StratumRecords
 from mechdesign.mechanisms.optimal import X_IS_PRIVATE
-from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.result import Design, LeastCost
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes
 
@@ -60,13 +60,18 @@ BOXES_ARE_PRIVATE = (
 
 @dataclass(frozen=True)
 class PartSummary:
-    """What the part of a stratum is worth: its share of the proving records, the nats kept, and
-    their bound.
+    """What the part of a stratum is worth.
+
+    `mass` is its share of the proving records, `information` the nats kept, with their `bound`.
+    `records` are all of the stratum, and `least` has the figures of own boxes, where these are
+    released.
     """
 
     mass: float
     information: float
     bound: float
+    records: int = 0
+    least: LeastCost | None = None
 
 
 @dataclass(frozen=True)
@@ -120,11 +125,12 @@ class PartDesigns:
             # An equal share of the time that is left, so that quick strata leave more to the later.
             seconds = (end - time.perf_counter()) / (len(self._strata) - k)
             rows = self._rows_of(stratum)
+            records = int((self._learning[rows] + self._proving[rows]).sum())
             mass = float(self._proving[rows].sum() / self._proving.sum())
             part, design = self._part(stratum, rows, max(seconds, LEAST_SECONDS))
             parts.append(part)
             if design is None:
-                summaries.append(PartSummary(mass, 0.0, 0.0))
+                summaries.append(PartSummary(mass, 0.0, 0.0, records))
                 continue
             # The certificate bounds the share of H(box) in nats; without one H(box) is the bound.
             bound = design.certificate.upper_bound_nmi
@@ -132,7 +138,13 @@ class PartDesigns:
             if bound is not None:
                 bound_in_nats *= bound
             summaries.append(
-                PartSummary(mass, design.mutual_information, bound_in_nats)
+                PartSummary(
+                    mass,
+                    design.mutual_information,
+                    bound_in_nats,
+                    records,
+                    design.least,
+                )
             )
             # One sentence about all of them follows.
             stopped += design.certificate.details.get("status") == "time_limit"
