@@ -16,8 +16,15 @@ from typing import Literal
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Steps
+from mechdesign.core.wording import quoted
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level
+
+TRUTH: Literal["truth"] = "truth"
+"""Most records keep their own box, and the law of the boxes is kept."""
+
+INFORMATION: Literal["information"] = "information"
+"""Outputs are free labels that keep most information."""
 
 AUTO: Literal["auto"] = "auto"
 """The slice chooses which sensitive values are promised together."""
@@ -34,13 +41,15 @@ class BoxRequest:
         The confidence level of all strata together.
     given : int
         Number of groups of columns that are released as they are, the first ones of the records.
+    objective : {"truth", "information"}
+        Own boxes with the law of the boxes (`box_own`), or free labels with most information.
     cells : int, optional
         The number of boxes of every stratum; by default the slice chooses.
     rare : int or "auto"
         Sensitive values of a stratum with fewer records than this are promised together; "auto"
         lets the slice choose, where one column is released.
     fill : bool
-        Whether symbols drawn inside the released box are released in its place.
+        Whether rows of the table are released in place of boxes, drawn among those of the box.
     gap : float
         Gap of the searches, as a share of the entropy of the boxes.
     time_limit : float
@@ -62,6 +71,7 @@ class BoxRequest:
     notion: Notion
     level: float
     given: int = 0
+    objective: str = INFORMATION
     cells: int | None = None
     rare: int | Literal["auto"] = 0
     fill: bool = False
@@ -74,6 +84,11 @@ class BoxRequest:
     def __post_init__(self) -> None:
         # A plain float: the exact level is read from its digits.
         object.__setattr__(self, "level", check_level(self.level))
+        if self.objective not in (TRUTH, INFORMATION):
+            raise InputError(
+                f"objective ({quoted(self.objective)}) must be truth or information for boxes of "
+                "rows"
+            )
         if self.cells is not None and self.cells < 2:
             raise InputError(
                 f"cells ({self.cells}) must be a number of boxes, at least 2"

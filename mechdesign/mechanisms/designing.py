@@ -185,6 +185,7 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         notion=notion,
         level=request.confidence or 0.0,
         given=len(request.given),
+        objective=request.objective,
         cells=request.cells,
         rare=request.rare or 0,
         fill=request.fill,

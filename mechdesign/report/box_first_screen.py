@@ -28,7 +28,9 @@ from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.report import layout, wording
 from mechdesign.report.box_sentences import (
     LITTLE,
+    law_lines,
     lead,
+    own_lines,
     part_lines,
     promise_lines,
     rare_remedy,
@@ -66,6 +68,8 @@ def box_first_screen(design: BoxDesign, *, last: Sequence[str]) -> str:
     )
     before = layout.all_lines([lead(channel), *promise_lines(design.audit)])
     before += ["", *layout.lines_of(kept)]
+    before += layout.all_lines(own_lines(design.utility))
+    before += layout.all_lines(law_lines(design.utility, channel))
     limits = scope_items(channel, design.notion, design.utility)
     after = ["", "Not covered", *layout.item_lines(limits), "", FULL, *last]
 

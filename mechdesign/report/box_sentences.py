@@ -45,7 +45,7 @@ def lead(channel: BoxChannel) -> str:
         verb = "are released together"
     form = "in boxes of values"
     if channel.fills:
-        form = "in boxes that are filled with symbols"
+        form = "as rows of the table that are drawn within boxes"
     given = ""
     if channel.given:
         given = f", {wording.titles(channel.given)} as in the data"
@@ -101,7 +101,36 @@ def kept_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
             share = wording.tenths_at_least(column.share)
             shares.append(f"{wording.title(column.columns)} {share}")
         lines.append(f"Of each column by itself: {', '.join(shares)}.")
-    return lines
+    return [*lines, *own_lines(utility), *law_lines(utility, channel)]
+
+
+def own_lines(utility: BoxUtility) -> list[str]:
+    """How many records keep their box, beside the most that is possible; none for free labels."""
+    if utility.own is None or utility.own_bound is None:
+        return []
+    return [
+        f"Own box: {wording.tenths_at_least(utility.own)} of the records are released in their own "
+        f"box (expected). No channel for these boxes that keeps how often each occurs has more "
+        f"than {wording.percent_at_most(utility.own_bound, step=wording.TENTH)} (proven)."
+    ]
+
+
+def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
+    """What an analyst may count on: the law of the boxes, and of the rows that fill them."""
+    if utility.law_deviation is None:
+        return []
+    if utility.law_deviation > 0.0:
+        return [
+            "The share of a box among the released records differs from that among all records by "
+            f"at most {100 * utility.law_deviation:.2g} % of them (expected): some boxes have no "
+            "record in the proof."
+        ]
+    what = "box"
+    if channel.fills:
+        what = "row of the table"
+    return [
+        f"The law is kept: every {what} is released as often as the table has it, in expectation."
+    ]
 
 
 def unchanged_lines(channel: BoxChannel) -> list[str]:

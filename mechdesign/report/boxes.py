@@ -63,7 +63,7 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "method": "boxes",
         "notion": to_record(design.notion),
         "promise": promise,
-        "objective": "information",
+        "objective": _objective(channel),
         "nmi": design.nmi,
         "mutual_information": design.information,
         "entropy": design.entropy,
@@ -77,6 +77,9 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "levels": utility_record(design.utility, channel),
         "boxes": channel.boxes,
         "filled": channel.fills,
+        "own_boxes": design.utility.own,
+        "own_boxes_at_most": design.utility.own_bound,
+        "law_deviation": design.utility.law_deviation,
         "limit": optional_record(design.limit),
         "strata": len(channel.parts),
         "slice_records": channel.slice_records,
@@ -85,6 +88,13 @@ def box_design_record(design: BoxDesign) -> dict[str, Any]:
         "messages": design.messages,
         "seconds": design.seconds,
     }
+
+
+def _objective(channel: BoxChannel) -> str:
+    """Whether own boxes are released, or labels with most information."""
+    if any(part.releases_boxes for part in channel.parts):
+        return "truth"
+    return "information"
 
 
 def box_audit_text(audit: BoxAudit) -> str:

@@ -303,13 +303,15 @@ def test_strata_share_the_time_and_hundreds_of_them_overrun_it_by_little(
 ) -> None:
     """Each had a fifth of a second whatever the limit was, which is a minute for 300 strata."""
     limits: list[float] = []
-    designing = box_plan.design_requested
+    designing = box_parts.design_for_boxes
 
-    def recorded(request: Any) -> Any:
-        limits.append(request.time_limit)
-        return designing(request)
+    def recorded(
+        joint: Any, sizes: Any, request: Any, level: Any, seconds: float, gap: float
+    ) -> Any:
+        limits.append(seconds)
+        return designing(joint, sizes, request, level, seconds, gap)
 
-    monkeypatch.setattr(box_plan, "design_requested", recorded)
+    monkeypatch.setattr(box_parts, "design_for_boxes", recorded)
     design = md.design_rows(
         sample(truth([0.6, 0.3, 0.1]), 3000, 4),
         sensitive="s",
