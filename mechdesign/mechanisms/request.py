@@ -367,6 +367,16 @@ class DesignRequest:
                 "promise relative compares with the given columns, and there are none: name them "
                 "with given (--given COL)"
             )
+        size = self.smallest_group
+        if size is not None and (type(size) is not int or size < 1):
+            raise InputError(
+                f"smallest_group ({quoted(size)}) must be a whole number of records, at least 1"
+            )
+        if self.known and size in (None, 1):
+            raise InputError(
+                "known names the columns that count for the smallest group: give smallest_group, "
+                "at least 2, too (--smallest-group K)"
+            )
         if self.asks_boxes and self.confidence is None:
             raise InputError(
                 "cells, rare, fill and slice_seed belong to the promise about the population: give "
