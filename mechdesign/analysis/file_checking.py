@@ -32,6 +32,7 @@ from mechdesign.analysis import checking, counting
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.released_table import Advance, Released, released_file
+from mechdesign.analysis.row_checking import check_rows, is_wide
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, has_sha256
@@ -147,8 +148,21 @@ def check_release(
         text=text,
         advance=advance,
     )
-    law = _LabelLaw.of(channel, form, policy)
-    check = _check_labels(file, law, level, original, channel.useful, any_data)
+    if is_wide(channel) and form == LABEL:
+        shuffled = original is not None and _is_shuffled(released)
+        check = check_rows(
+            channel,
+            file,
+            original=None if shuffled else original,
+            level=level,
+            policy=policy,
+            any_data=any_data or shuffled,
+        )
+        if shuffled:
+            check = replace(check, notices=(_SHUFFLED, *check.notices))
+    else:
+        law = _LabelLaw.of(channel, form, policy)
+        check = _check_labels(file, law, level, original, channel.useful, any_data)
     # A notice and no finding: the release may be faultless, only this cannot be seen from here.
     if channel.sensitive is None:
         check = replace(check, notices=(_NO_SENSITIVE, *check.notices))

@@ -10,7 +10,7 @@ all tuples. The steps of `compose`:
 
 1. the columns of every channel over the useful symbols of one table (`columns_on`), or of each of
    its strata where all promises are relative to the same given columns (`relative_columns`;
-   docs/explanation/rows-theory.md, proposition 10);
+   docs/explanation/rows-theory.md, proposition 13);
 2. the products of the columns of all channels but the last, up to scale, in integers
    (`_all_but_last`). Of more than `FOLLOWED` the harmless ones are left out and bounded
    (`joint_pruning`);

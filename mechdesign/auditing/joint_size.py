@@ -12,7 +12,7 @@ For example 20,000 directions and 30,000 last leaves on |X| = 1,000 rows with |S
 products, six times the limit.
 
 The refusal has a bound that holds all the same: releases drawn from the true row tell no more than
-the true row itself (docs/explanation/rows-theory.md, proposition 11), and its lifts are computed
+the true row itself (docs/explanation/rows-theory.md, proposition 14), and its lifts are computed
 exactly by an audit of the channel that releases every symbol as it is (`_true_rows`).
 """
 

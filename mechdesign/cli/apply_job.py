@@ -81,6 +81,7 @@ class Job:
             "ledger": self.ledger,
             "changed": self.draws.changed,
             "fresh_draw": self.draws.fresh_draw,
+            "draws": self.draws.draws,
             "insecure_seed": self.draws.insecure_seed,
             "manifest": self.manifest,
             "internal_manifest": self.sides.internal_manifest,
@@ -137,12 +138,14 @@ class Job:
             or bool(self.sides.codebook)
             or self.draws.fresh_draw
             or self.draws.changed != "refuse"
+            or self.draws.draws is not None
             or self.published != PolicyOptions()
         )
         if is_asked:
             raise InputError(
                 "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, "
-                "--changed, --fresh-draw, --internal-manifest and --codebook are for channels"
+                "--changed, --fresh-draw, --draws, --internal-manifest and --codebook are for "
+                "channels"
             )
 
 

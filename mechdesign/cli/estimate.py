@@ -89,6 +89,7 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
+    from mechdesign.analysis.law_estimates import keeps_law
     from mechdesign.channel.loading import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
@@ -104,6 +105,10 @@ def estimate(
     if isinstance(loaded, md.BoxChannel):
         # Frequencies of boxes; `show` says which rows each of them has.
         loaded = loaded.single()
+    if keeps_law(loaded) and asked.by is None and not as_csv:
+        file = _ReleasedFile(released, columns, published, reading, text)
+        _estimate_shares(reporter, file, loaded, asked, common)
+        return
     if asked.of is not None:
         raise InputError(
             "--of names columns of released rows; a channel of one column estimates its own"
@@ -215,6 +220,57 @@ def _estimate_boxes(
     facts = {"records": records, "level": level, "any_data": is_bounded}
     note = box_estimate_note(is_bounded=is_bounded)
     _answer_columns(estimates, facts, [note], common)
+
+
+def _estimate_shares(
+    reporter: Reporter,
+    file: _ReleasedFile,
+    channel: md.Channel,
+    asked: EstimateOptions,
+    common: options.CommonOptions,
+) -> None:
+    """Shares of columns of a release that keeps the law of its table."""
+    from mechdesign.analysis.law_estimates import estimate_shares
+    from mechdesign.report.column_estimates import law_estimate_note
+
+    for group in (file.columns, file.published, file.reading):
+        if group != type(group)():
+            raise InputError(
+                "released rows are read under the columns' own names: leave out the options for "
+                "columns, labels and identifiers, or rename the columns of the file"
+            )
+    level = number("--level", asked.level)
+    fixed = _has_fixed_counts(file.path)
+    with reporter.work("counting", unit="records") as advance:
+        estimates = estimate_shares(
+            channel,
+            file.path,
+            None if asked.of is None else tuple(asked.of.split(",")),
+            level=level,
+            target=asked.target,
+            fixed=fixed,
+            text=file.text.text(),
+            advance=advance,
+        )
+    records = estimates[0].records
+    reporter.done("estimated", f"{file.path} is counted", records=records)
+    facts = {"records": records, "level": level, "fixed_counts": fixed}
+    _answer_columns(estimates, facts, [law_estimate_note(fixed=fixed)], common)
+
+
+def _has_fixed_counts(path: str) -> bool:
+    """True if the manifest beside a release says that its counts were fixed."""
+    from mechdesign.core.files import has_sha256
+    from mechdesign.jobs.manifest_records import read_manifest
+
+    try:
+        manifest = read_manifest(f"{path}.manifest.json", "public")
+    except InputError:
+        return False
+    # The digest ties the manifest to this very file.
+    if not has_sha256(path, manifest.output):
+        return False
+    return all(column.draws == "fixed" for column in manifest.released)
 
 
 def _answer_columns(

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.measures import utility
+from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows
@@ -28,7 +28,6 @@ from mechdesign.mechanisms.plan_costs import CodedCells
 from mechdesign.mechanisms.plan_design import channel_law, column_truth
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
-from mechdesign.mechanisms.strata_design import beyond_given
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 

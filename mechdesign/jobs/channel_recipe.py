@@ -19,13 +19,16 @@ The recipe travels to other machines, so `without_tables` leaves the joint table
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
@@ -36,10 +39,10 @@ from mechdesign.jobs.file_recipe import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.manifest_columns import ReleasedColumn, released_column
 from mechdesign.jobs.option_keys import key_for_columns, key_in_options
-from mechdesign.jobs.options import ReleaseOptions
-from mechdesign.jobs.recipe import Drawer
+from mechdesign.jobs.options import FIXED, INDEPENDENT, ReleaseOptions
+from mechdesign.jobs.recipe import Drawer, TablePart
 from mechdesign.jobs.side_files import Sides
-from mechdesign.release.drawing import Release, channel_digest
+from mechdesign.release.drawing import Release, channel_digest, fixed_records
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import MARGINAL
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
@@ -97,9 +100,13 @@ def _single_box_channel(releasable: Any) -> BoxChannel | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelRecipe(KeyedRecipe):
-    """Channels with their keys and what a user asks of the release."""
+    """Channels with their keys and what a user asks of the release.
+
+    `fixed_codes` has the symbol of every record where their counts are fixed.
+    """
 
     channels: tuple[Channel, ...]
+    fixed_codes: Integers | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -145,7 +152,64 @@ class ChannelRecipe(KeyedRecipe):
 
     def drawer(self, header: Sequence[Any]) -> ChannelDrawer:
         """Ready for the parts of a table with this header."""
-        return ChannelDrawer(self, self.channels, header)
+        drawer = ChannelDrawer(self, self.channels, header)
+        if self.fixed_codes is not None:
+            drawer.fix(self.fixed_codes)
+        return drawer
+
+    def settled(
+        self,
+        header: Sequence[Any],
+        parts: Iterable[TablePart],
+        *,
+        is_whole: bool = True,
+    ) -> ChannelRecipe:
+        """The recipe with fixed counts where the records are those of the table of the design, and
+        nobody wants another way.
+        """
+        if self.options.draws == INDEPENDENT:
+            return self
+        reason = self._unfixed(is_whole)
+        if reason is None:
+            drawer = ChannelDrawer(self, self.channels, header)
+            codes = [np.zeros(0, dtype=np.int32)]
+            first_row = 0
+            for column, count in parts:
+                codes.append(drawer.symbols_of(column, first_row))
+                first_row += count
+            whole = np.concatenate(codes)
+            if self._has_records_of_design(whole):
+                options = replace(self.options, draws=FIXED)
+                return replace(self, options=options, fixed_codes=whole)
+            reason = "the records are not those of the table of the design"
+        if self.options.draws == FIXED:
+            raise InputError(
+                f"{reason}, so their counts cannot be fixed: draw them independently (--draws "
+                "independent)"
+            )
+        return replace(self, options=replace(self.options, draws=INDEPENDENT))
+
+    def _unfixed(self, is_whole: bool) -> str | None:
+        """Why counts cannot be fixed, whatever the records are; None where they can."""
+        options = self.options
+        if not is_whole:
+            return "these are a part of a table"
+        if options.identifiers or options.row_numbers is not None:
+            return "records that are identified keep a draw of their own"
+        if len(self.channels) > 1 or fixed_records(self.channels[0]) is None:
+            return "the channel does not keep the law of its table, or comes without that table"
+        return None
+
+    def _has_records_of_design(self, codes: Integers) -> bool:
+        """True if every symbol has as many records as in the table of the design."""
+        counts = fixed_records(self.channels[0])
+        if counts is None:
+            return False
+        # Two places more are for missing cells and unknown symbols.
+        found = np.bincount(codes, minlength=len(counts) + 2)
+        return bool(
+            (found[: len(counts)] == counts).all() and not found[len(counts) :].any()
+        )
 
     def uses(self, header: Sequence[Any]) -> list[Use]:
         """How a table with this header is released through each channel."""
@@ -157,6 +221,7 @@ class ChannelRecipe(KeyedRecipe):
                 columns=tuple(header[number] for number in numbers),
                 form=self.options.form,
                 changed=self.options.changed,
+                draws=self.options.draws or INDEPENDENT,
                 **asdict(self.options.rules),
             )
             uses.append(use)
@@ -189,7 +254,7 @@ class ChannelRecipe(KeyedRecipe):
         lean: list[Channel] = []
         for channel in self.channels:
             lean.append(_without_table(channel, self.options))
-        return replace(self, channels=tuple(lean))
+        return replace(self, channels=tuple(lean), fixed_codes=None)
 
     def codebook(self) -> str:
         """The codebook of the first channel's labels."""

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -50,7 +50,7 @@ from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.ledger_notices import change_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import ReleasedColumn
-from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe
+from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe, TablePart
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
 from mechdesign.leaks.crossing import Crossing
@@ -92,6 +92,16 @@ class KeyedRecipe(GroupedRecipe):
     def codebook(self) -> str:
         """The codebook of the labels, as it is written."""
 
+    def settled(
+        self,
+        header: Sequence[Any],
+        parts: Iterable[TablePart],
+        *,
+        is_whole: bool = True,
+    ) -> KeyedRecipe:
+        """The recipe for these very records; by default itself."""
+        return self
+
     def with_keys(self, keys: tuple[Key, ...]) -> Recipe:
         """The same with the keys of a job."""
         return replace(self, keys=keys)
@@ -111,6 +121,14 @@ class KeyedRecipe(GroupedRecipe):
 
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Applied:
         """Release a file, entered in the ledger if there is one."""
+        settled = self.settled(run.table.header, run.parts(self))
+        if settled is not self:
+            run.settle(settled)
+            return settled.write_file_as_settled(run, ledger)
+        return self.write_file_as_settled(run, ledger)
+
+    def write_file_as_settled(self, run: FileRun, ledger: Ledger | None) -> Applied:
+        """Release a file with what `settled` decided for its records."""
         if ledger is None:
             return self._write_unrecorded(run)
         job = Job(

@@ -75,6 +75,15 @@ class FileOptions:
     warn: Callable[[str], None] | None = None
 
 
+FIXED = "fixed"
+"""Draws of fixed counts (`release.fixed_counts`)."""
+
+INDEPENDENT = "independent"
+"""A draw of its own for each record."""
+
+DRAWS = (FIXED, INDEPENDENT)
+
+
 class FileKeywords(TypedDict, total=False):
     """The fields of `ReleaseOptions` for files: the keys and row numbers of a file are matters of
     its job.
@@ -94,6 +103,7 @@ class FileKeywords(TypedDict, total=False):
     insecure_seed: int | None
     changed: str
     fresh_draw: bool
+    draws: str | None
 
 
 class ReleaseKeywords(FileKeywords, total=False):
@@ -152,6 +162,11 @@ class ReleaseOptions:
         independently, which adds to what its releases tell (a warning says at most how much).
     fresh_draw : bool
         With a ledger: whether records that were released before are drawn anew.
+    draws : {"fixed", "independent"}, optional
+        Fixed counts: every output gets exactly as many records as the table of the design has of
+        it, so nothing that was counted in the release tells of a record. They are the default where
+        the records are those of that table and their row numbers identify them; elsewhere each
+        record is drawn independently.
     insecure_seed : int, optional
         Reproducible draws, for tests only: whoever knows the seed can undo the release.
 
@@ -178,6 +193,7 @@ class ReleaseOptions:
     insecure_seed: int | None = None
     changed: str = REFUSE
     fresh_draw: bool = False
+    draws: str | None = None
 
     def __post_init__(self) -> None:
         # The one moment at which a frozen value is set: one form for what users give in several.
@@ -221,6 +237,10 @@ class ReleaseOptions:
         if self.changed not in CHANGES:
             raise InputError(
                 f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}"
+            )
+        if self.draws not in (None, *DRAWS):
+            raise InputError(
+                f"draws ({quoted(self.draws)}) must be one of {listed(DRAWS)}"
             )
         for name in ("keep_sensitive", "shuffle", "keep_order", "fresh_draw"):
             value = vars(self)[name]

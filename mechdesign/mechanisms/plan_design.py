@@ -26,19 +26,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from solvers.plans import (
-    CellCosts,
-    MatrixCosts,
-    Plan,
-    PlanError,
-    PlanProblem,
-    integer_plan,
-    solve_plan,
-)
 
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import Law, law_of
+from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import strata_of, stratum_demands
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
@@ -62,6 +54,15 @@ from mechdesign.mechanisms.smallest_groups import (
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array
+from solvers.plans import (
+    CellCosts,
+    MatrixCosts,
+    Plan,
+    PlanError,
+    PlanProblem,
+    integer_plan,
+    solve_plan,
+)
 
 MARGINS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 """Relative distances from the budgets that are tried in turn: rounding a plan to integers moves the
@@ -69,6 +70,12 @@ lifts of a row of few records by some 1e-10, and solvers keep limits to 1e-9."""
 
 UNIT_BITS = 40
 """Units of mass of one record, as a power of two: plans are known to some 1e-12 of a record."""
+
+GROUP_TIME = 20.0
+"""Most seconds for the choice of the rows that are released with a smallest group."""
+
+GROUP_SHARE = 0.4
+"""Most of the time limit that this choice may take."""
 
 TRUTH = "truth"
 DISTANCE = "distance"
@@ -210,10 +217,12 @@ def _groups(request: PlanRequest, cells: CodedCells) -> GroupLaw | None:
     """The rows that are released and how often, where small groups are not; None for all rows."""
     joint = request.joint
     size = request.smallest_group
+    known = _places(request.known, cells)
+    counts = np.array(joint.useful_counts, dtype=object)
     if size is None:
         size = 1
-        if request.keep_law and not request.given and joint.is_counts:
-            size = default_smallest_group(joint.useful_counts)
+        if request.keep_law and joint.is_counts:
+            size = default_smallest_group(cells.codes, counts.astype(np.int64), known)
     if size == 1:
         return None
     if not joint.is_counts:
@@ -225,18 +234,32 @@ def _groups(request: PlanRequest, cells: CodedCells) -> GroupLaw | None:
             "a smallest group fixes how often each row is released, and free frequencies leave it "
             "open: leave one of them out (--smallest-group, --free-frequencies)"
         )
-    if request.given:
-        raise InputError(
-            "a smallest group is not built with given columns, whose combinations stay as small as "
-            "they are: leave one of them out (--smallest-group, --given)"
-        )
-    known: list[int] | None = None
-    if request.known:
-        unknown = [name for name in request.known if name not in cells.columns]
-        if unknown:
-            raise InputError(f"known: {listed(unknown)} is not released")
-        known = [cells.columns.index(name) for name in request.known]
-    return group_law(cells.codes, joint.useful_counts, size, known)
+    return group_law(
+        cells.codes,
+        counts.astype(np.int64),
+        size,
+        known,
+        given=_places(request.given, cells) or (),
+        time_limit=_group_time(request),
+        progress=request.progress,
+    )
+
+
+def _places(names: Sequence[str], cells: CodedCells) -> list[int] | None:
+    """The places of some columns; None where none is named."""
+    if not names:
+        return None
+    unknown = [name for name in names if name not in cells.columns]
+    if unknown:
+        raise InputError(f"known: {listed(unknown)} is not released")
+    return [cells.columns.index(name) for name in names]
+
+
+def _group_time(request: PlanRequest) -> float:
+    """Seconds for the choice of the rows that are released."""
+    if request.time_limit is None:
+        return GROUP_TIME
+    return min(GROUP_TIME, request.time_limit * GROUP_SHARE)
 
 
 def check_given(
@@ -274,7 +297,7 @@ def _problem(
     joint = request.joint
     targets: Array | None = None
     if groups is not None:
-        targets = groups.counts_by_row / joint.total
+        targets = groups.targets / joint.total
     elif request.keep_law:
         targets = joint.p_x
     return PlanProblem(
@@ -402,7 +425,7 @@ def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Chann
     if keeps:
         released = counts
         if groups is not None:
-            released = [int(count) for count in groups.counts_by_row]
+            released = tuple(groups.targets.tolist())
         rows, columns, values = integer_plan(
             plan.rows, plan.columns, plan.flows, counts, released, unit=1 << bits
         )
@@ -479,10 +502,11 @@ def _design(
         truth=unchanged,
         frequency_deviation=law.largest_deviation,
     )
+    worth = beyond_given(utility(channel, joint), joint, request.given)
     design = finish(
-        Rounded(channel, verdict), joint, name, METHOD, started, messages=()
+        Rounded(channel, verdict), joint, name, METHOD, started, worth=worth
     )
-    utility = {
+    figures = {
         **(design.channel.record.utility or {}),
         **least.figures,
         "truth_by_column": truth,
@@ -491,7 +515,7 @@ def _design(
     record = replace(
         design.channel.record,
         objective=least.objective,
-        utility=utility,
+        utility=figures,
         promise_kind=request.promise,
     )
     messages: list[str] = []

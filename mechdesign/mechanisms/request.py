@@ -124,8 +124,9 @@ class DesignRequest:
     objective : {"information", "truth", "distance", "frequencies", "prefix", "ranges", "task"}, \
             Queries, matrix or callable
         Most information, with free outputs (the default without `release`). Or least expected cost
-        on the column's own symbols: most records unchanged ("truth"), numbers moved least ("distance"), or costs d(x, y) as an
-        array in the order of the symbols, or as a pandas frame or a mapping of mappings with the
+        on the column's own symbols: most records unchanged ("truth"), numbers moved least
+        ("distance"), or costs d(x, y) as an array in the order of the symbols, or as a pandas frame
+        or a mapping of mappings with the
         symbols as labels. A callable takes the cvxpy variable W (|X|, |X|) and the joint and
         returns a convex cost to minimise. Or, with free outputs, the purpose of the released
         records: least total variance of the estimated shares of all symbols ("frequencies"), of
@@ -372,10 +373,12 @@ class DesignRequest:
             raise InputError(
                 f"smallest_group ({quoted(size)}) must be a whole number of records, at least 1"
             )
-        if self.known and size in (None, 1):
+        # By default the known columns decide how small groups may be.
+        if self.known and (size == 1 or self.keep_frequencies is False):
             raise InputError(
-                "known names the columns that count for the smallest group: give smallest_group, "
-                "at least 2, too (--smallest-group K)"
+                "known names the columns that count for the smallest group, and there is none: "
+                "leave known out (--known), or give a smallest group of at least 2 without free "
+                "frequencies"
             )
         if self.asks_boxes and self.confidence is None:
             raise InputError(

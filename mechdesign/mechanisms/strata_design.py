@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign.auditing.demands import demands_of
-from mechdesign.auditing.measures import Utility, utility
+from mechdesign.auditing.measures import Utility, beyond_given, utility
 from mechdesign.auditing.strata import strata_of
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
@@ -120,20 +120,6 @@ def by_strata(
     )
     kept = replace(result.channel.record, promise_kind=request.promise)
     return replace(result, channel=result.channel.with_record(kept))
-
-
-def beyond_given(worth: Utility, joint: Joint, given: Sequence[str]) -> Utility:
-    """I(X;Y|K), H(X|K) and their quotient, where I(X;Y) and H(X) include the given columns K."""
-    if not given:
-        return worth
-    of_given = joint.releasing(tuple(given)).p_x
-    known = -float(np.sum(of_given * np.log(of_given)))
-    entropy = worth.entropy - known
-    # Without anything beyond the given columns, nothing is lost.
-    if entropy <= 1e-12:
-        return Utility(0.0, 0.0, 1.0)
-    information = max(0.0, worth.mutual_information - known)
-    return Utility(information, entropy, min(1.0, information / entropy))
 
 
 def _check(request: DesignRequest) -> None:

@@ -29,13 +29,9 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
-from mechdesign.release.draws import Key, RowNumbers
+from mechdesign.release.chance import KeyedChance
+from mechdesign.release.draws import Key
 from mechdesign.release.table_rounding import rounded_up
-
-ORDER_BITS = 62
-"""Bits of the random words that order the pairs. The order is for the choice of trails alone, and
-no mean depends on it, so equal words do no harm.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,33 +123,12 @@ def integer_flows(
         added = np.full(len(completed), len(row_counts))
         part_rows = np.concatenate([part_rows, added])
 
-    # Trails through pairs in random order: who knows how some records moved does not see from the
-    # table which others moved with them.
-    words = RowNumbers(0, len(parts)).source(key.derived("fixed counts", "order"))
-    order = np.argsort(words.below(1 << ORDER_BITS, len(parts)), kind="stable")
-    coins = KeyedCoins(key.derived("fixed counts", "coins"))
-    is_up = np.empty(len(parts), dtype=bool)
-    is_up[order] = rounded_up(
-        part_rows[order], part_columns[order], parts[order], bits, coins
-    )
+    chance = KeyedChance(key.derived("fixed counts"))
+    is_up = rounded_up(part_rows, part_columns, parts, bits, chance)
     counts = wholes.copy()
     counts[fractional] += is_up[: len(fractional)]
     kept = at[counts[at] > 0]
     return Flows(row_of[kept], column_of[kept], counts[kept], row_counts)
-
-
-class KeyedCoins:
-    """Fair coins from a key: the first call takes the first ones, the next call goes on."""
-
-    def __init__(self, key: Key) -> None:
-        self._key = key
-        self._next = 0
-
-    def __call__(self, count: int) -> NDArray[np.bool_]:
-        """The next coins."""
-        source = RowNumbers(self._next, count).source(self._key)
-        self._next += count
-        return source.below(2, count) == 1
 
 
 def _bits(unit: int) -> int:

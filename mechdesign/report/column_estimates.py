@@ -84,3 +84,19 @@ def box_estimate_note(*, is_bounded: bool) -> str:
     if is_bounded:
         return layout.paragraph(ANY_DATA, "")
     return layout.paragraph(OWN_POPULATION, "")
+
+
+def law_estimate_note(*, fixed: bool) -> str:
+    """What the estimates from a release that keeps the law rest on."""
+    text = (
+        "The release keeps the frequencies of its table, so these are the shares of the file "
+        "itself; means, tables and regressions of the released columns are those of the file, too."
+    )
+    if fixed:
+        text += (
+            " Its counts were fixed: they are exactly the table's, and the errors are those of the "
+            "sample alone."
+        )
+    else:
+        text += " The errors include those of the draws. For records of another table they say nothing."
+    return layout.paragraph(text, "")

@@ -135,7 +135,7 @@ def full_report(
     for secret in joint.secrets:
         before += map(tuple, secret.lift.tolist())
         # P(s, y) = sum_x P(s, x) W(y|x), and the lift of s at y is P(s, y) / (P(s) P(y)).
-        released = secret.p @ channel.matrix
+        released = secret.p @ channel.probabilities
         lifts = released / secret.p_s[:, None] / released.sum(axis=0)
         after += map(tuple, lifts.tolist())
     # What each output says of the useful symbol: P(x|y), the largest first.

@@ -102,7 +102,7 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
 
 def rule_sentence(design: Design, report: Report) -> str:
     """What no rule that picks people by their released rows exceeds, of the value that can change
-    most (docs/explanation/rows-theory.md, 'No rule').
+    most (docs/explanation/rows-theory.md, proposition 6).
     """
     belief = _most_raised(report.promise.beliefs)
     sensitive = names_of(report.asked)[0]

@@ -57,7 +57,7 @@ def designed(frame, notion, release=("a", "b"), **options):
     settings = {
         "sensitive": "s",
         "weight": "count",
-        "smallest_group": None if options.get("given") else 1,
+        "smallest_group": 1,
         "gap": 1e-6,
         "allow_identifier": True,
         "time_limit": 60.0,
@@ -604,12 +604,8 @@ REFUSED = [
         InputError,
         "free frequencies leave it open",
     ),
-    (
-        {"smallest_group": 2, "given": "k", "promise": "relative"},
-        InputError,
-        "a smallest group is not built with given columns",
-    ),
-    ({"known": ["a"]}, InputError, "known names the columns that count for the smallest"),
+    ({"known": ["a"], "smallest_group": 1}, InputError, "known names the columns that"),
+    ({"known": ["a"], "keep_frequencies": False}, InputError, "known names the columns"),
     ({"constraints": lambda w, joint: []}, InputError, "for one column"),
     ({"objective": lambda w, joint: w[0, 0]}, InputError, "for one column"),
     ({"mechanism": "subset-merging"}, InputError, "leave subset-merging out"),
