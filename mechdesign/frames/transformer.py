@@ -49,7 +49,7 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.loading import load_single
+from mechdesign.channel.loading import load_without_boxes
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode
@@ -195,7 +195,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         table = self._table(X, reset=True)
         channel = self._given_channel()
         if isinstance(channel, (str, os.PathLike)):
-            channel = load_single(channel)
+            channel = load_without_boxes(channel)
         if channel is None:
             self.channel_ = self._designed(table, y)
         else:

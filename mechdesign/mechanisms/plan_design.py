@@ -169,7 +169,8 @@ def plan_design(request: PlanRequest) -> Design:
         by_stratum = [demands] * (max(strata) + 1)
         if request.promise == RELATIVE:
             by_stratum = stratum_demands(demands, joint, request.notion, strata)
-        _check_given(request, by_stratum, strata)
+        if request.promise == TOTAL:
+            check_given(joint, request.given, by_stratum, strata)
     problem = _problem(request, costs, groups, strata, by_stratum)
     record = ChannelRecord(promise_kind=request.promise)
     failure: Exception | None = None
@@ -261,13 +262,14 @@ def _group_time(request: PlanRequest) -> float:
     return min(GROUP_TIME, request.time_limit * GROUP_SHARE)
 
 
-def _check_given(
-    request: PlanRequest, by_stratum: Sequence[Sequence[Demand]], strata: Sequence[int]
+def check_given(
+    joint: Joint,
+    given: Sequence[str],
+    by_stratum: Sequence[Sequence[Demand]],
+    strata: Sequence[int],
 ) -> None:
-    """Raise NotPrivate where the given columns alone break the promise, decided exactly."""
-    if request.promise == RELATIVE:
-        return
-    useful = request.joint.useful
+    """Raise NotPrivate where the given columns alone break a total promise, decided exactly."""
+    useful = joint.useful
     for k, demands in enumerate(by_stratum):
         members = [x for x, stratum in enumerate(strata) if stratum == k]
         largest = LargestQuotients()
@@ -277,9 +279,7 @@ def _check_given(
         if all(extreme.kept for extreme in largest.extremes):
             continue
         symbol = useful.symbols[members[0]]
-        cells = [
-            f"{name}={symbol[useful.columns.index(name)]}" for name in request.given
-        ]
+        cells = [f"{name}={symbol[useful.columns.index(name)]}" for name in given]
         raise NotPrivate(
             f"the given columns alone break the promise where {listed(cells)}: release them "
             "(--release), or promise relative to them (--promise relative)"

@@ -368,6 +368,18 @@ class DesignRequest:
                 "promise relative compares with the given columns, and there are none: name them "
                 "with given (--given COL)"
             )
+        size = self.smallest_group
+        if size is not None and (type(size) is not int or size < 1):
+            raise InputError(
+                f"smallest_group ({quoted(size)}) must be a whole number of records, at least 1"
+            )
+        # By default the known columns decide how small groups may be.
+        if self.known and (size == 1 or self.keep_frequencies is False):
+            raise InputError(
+                "known names the columns that count for the smallest group, and there is none: "
+                "leave known out (--known), or give a smallest group of at least 2 without free "
+                "frequencies"
+            )
         if self.asks_boxes and self.confidence is None:
             raise InputError(
                 "cells, rare, fill and slice_seed belong to the promise about the population: give "

@@ -23,15 +23,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.measures import Utility, beyond_given, utility
 from mechdesign.auditing.strata import strata_of
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import OutputCells
-from mechdesign.channel.record import RELATIVE, ChannelRecord
+from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import listed
+from mechdesign.mechanisms.plan_design import check_given
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded
@@ -87,6 +89,10 @@ def by_strata(
     """
     _check(request)
     strata = strata_of(request.given, joint)
+    if request.promise == TOTAL and notion.limits.mean is None:
+        demands = demands_of(joint, notion)
+        by_stratum = [demands] * (max(strata) + 1)
+        check_given(joint, request.given, by_stratum, strata)
     released = [name for name in joint.useful.columns if name not in request.given]
     parts: list[_Part] = []
     for k in range(max(strata) + 1):

@@ -26,7 +26,10 @@ def solve_plan(problem, *, time_limit=None, gap=1e-6, margin=1e-7, seed=0, progr
             for s in np.unique(problem.strata):
                 pass
         if np.isfinite(L.upper[k]): A.append(sp.csr_matrix(((t[X]-L.upper[k]*(1-margin)),(Y,np.arange(m))),(n,m)))
-        if L.lower[k]>0: A.append(sp.csr_matrix(((L.lower[k]*(1+margin)-t[X]),(Y,np.arange(m))),(n,m)))
+        if L.lower[k]>0 and problem.strata is not None:
+            some=np.array([t[problem.strata==g].max()>0 for g in range(problem.strata.max()+1)])[problem.strata[Y]]
+            A.append(sp.csr_matrix(((L.lower[k]*(1+margin)-t[X])*some,(Y,np.arange(m))),(n,m)))
+        elif L.lower[k]>0: A.append(sp.csr_matrix(((L.lower[k]*(1+margin)-t[X]),(Y,np.arange(m))),(n,m)))
     if np.isfinite(L.ratio):
         for i in range(len(L.values)):
             for j in range(len(L.values)):
