@@ -35,6 +35,7 @@ from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_rows
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.errors import InputError, require_type
@@ -132,8 +133,12 @@ def check_release(
     InputError
         If a file cannot be read, a column is not there, or the original has a symbol that the
         channel does not know.
+    NotPrivate
+        If the channel has its table, which disproves its promise.
     """
     _require_types(channel, released)
+    # A draw of a channel that breaks its promise must not be called plausible.
+    refuse_broken(channel)
     level = checking.check_chance(level)
     if isinstance(channel, RowChannel):
         # Options that a channel of whole rows does not have.

@@ -16,10 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.channel.row_record import INFORMATION
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed
 from mechdesign.jobs.column_groups import ColumnGroup
 from mechdesign.jobs.entries import ROW, Use
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
@@ -55,6 +57,8 @@ class RowRecipe(KeyedRecipe):
         ------
         InputError
             If an option is for channels of one column alone.
+        NotPrivate
+            If the table of the channel disproves its promise.
         """
         if options.form != LABEL:
             raise InputError(
@@ -66,6 +70,7 @@ class RowRecipe(KeyedRecipe):
                 "the columns of a channel of rows are replaced, not added beside the originals, "
                 "which would void its promise; leave --add (into) out"
             )
+        refuse_broken(channel, f"the channel for {listed(channel.released_columns)}")
         key, keyless = key_in_options(options)
         return cls(
             channel=channel,

@@ -22,6 +22,7 @@ from typing import Any
 
 from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.rows import RowAudit
+from mechdesign.auditing.stated import keeps_promise
 from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.wording import about, quoted
 from mechdesign.mechanisms.row_result import RowDesign
@@ -39,7 +40,7 @@ from mechdesign.report.row_sentences import (
     utility_text,
     verified_text,
 )
-from mechdesign.report.terminal import measures_text
+from mechdesign.report.terminal import measures_text, promise_sentence
 
 
 def row_design_text(design: RowDesign) -> str:
@@ -168,7 +169,9 @@ def row_channel_text(channel: RowChannel) -> str:
     record = channel.record
     lines = [
         lead_text(channel),
-        f"It promises {channel.notion.text}, {record.promise} promise (`audit` checks it).",
+        promise_sentence(
+            f"{channel.notion.text}, {record.promise} promise", keeps_promise(channel)
+        ),
         f"Objective: {record.objective}.",
         "",
     ]
