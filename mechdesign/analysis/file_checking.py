@@ -33,6 +33,7 @@ from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.p_values import Counts
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_rows, is_wide
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, has_sha256
@@ -126,8 +127,12 @@ def check_release(
     InputError
         If a file cannot be read, a column is not there, or the original has a symbol that the
         channel does not know.
+    NotPrivate
+        If the channel has its table, which disproves its promise.
     """
     _require_types(channel, released)
+    # A draw of a channel that breaks its promise must not be called plausible.
+    refuse_broken(channel)
     level = checking.check_chance(level)
     if policy is None:
         policy = counting.STRICT
