@@ -94,7 +94,7 @@ def count_pairs(
         What the release did with missing and unknown symbols.
     """
     # The release normalised the symbols before it looked them up, so the original's are, too.
-    useful = replace(normalised(useful, policy.normalise), columns=file.useful)
+    useful = replace(normalised(useful, policy.cell_form), columns=file.useful)
     with (
         open_source(file.path, file.text) as after,
         open_source(original, file.text) as before,
@@ -121,7 +121,7 @@ def count_pairs(
                 only_after += len(new)
                 continue
             ys = counting.label_codes(new)
-            cells = normalised_cells(cells_of(old, file.useful), policy.normalise)
+            cells = normalised_cells(cells_of(old, file.useful), policy.cell_form)
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             _note_impossible_pairs(counting, xs, ys, useful, possible)
             difference = first_difference(old, new, common, loose, file.escaped)
@@ -161,7 +161,7 @@ def symbol_codes(
     if not codes.size or codes.min() >= 0:
         return codes
     missing = codes == MISSING
-    rules = np.where(missing, policy.null, policy.unknown)
+    rules = np.where(missing, policy.missing, policy.unknown)
     wrong = np.flatnonzero((codes < 0) & (rules == REFUSE))
     if wrong.size:
         error = unknown_at(int(wrong[0]), cells, useful)

@@ -308,7 +308,8 @@ class Channel(Displayed):
         first_row : int
             Row number of the first entry.
         policy : release.Policy, optional
-            The rules for unknown symbols and missing cells; by default both are refused.
+            The rules for unknown symbols and missing cells; by default those with which the
+            channel was designed, where both are refused if nothing was said.
         insecure_seed : int, optional
             Reproducible draws, for tests only: with the seed the channel can be undone.
 
@@ -329,6 +330,8 @@ class Channel(Displayed):
             raise InputError(
                 f"the identity has {len(records)} entries and the column {count}"
             )
+        if policy is None:
+            policy = Policy.recorded(self.record.rules)
         release = Release(self, key_of(key, insecure_seed), policy=policy)
         (drawn,) = release.draw(cells, records)
         return rebuild(column, drawn.astype(np.int64), self.outputs, release.names[0])

@@ -61,6 +61,7 @@ from mechdesign.core.records import Digest, Record
 from mechdesign.core.wording import listed
 from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
+from mechdesign.tables.cell_rules import NO_RULES, CellRules
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -117,6 +118,7 @@ class ChannelDocument(d.FileDocument):
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
     averages: tuple[AverageBudget, ...] = ()
+    rules: CellRules = NO_RULES
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
@@ -129,6 +131,7 @@ OF_VERSION_2 = (
     "budgets",
     "after",
     "averages",
+    "rules",
 )
 
 
@@ -224,6 +227,9 @@ def _values(channel: Channel) -> dict[str, Any]:
     values["budgets"] = _plain(record.budgets) or None
     values["after"] = record.after or None
     values["averages"] = _plain(record.averages) or None
+    values["rules"] = None
+    if record.rules != NO_RULES:
+        values["rules"] = record.rules.model_dump()
     return values
 
 
@@ -382,6 +388,7 @@ def _record(document: ChannelDocument) -> ChannelRecord:
         budgets=document.budgets,
         after=document.after,
         averages=document.averages,
+        rules=document.rules,
     )
 
 

@@ -42,7 +42,7 @@ from mechdesign.jobs.row_recipe import RowRecipe
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import MARGINAL
+from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 
 
@@ -113,6 +113,10 @@ class ChannelRecipe(KeyedRecipe):
         # Before the key, which may be in a file.
         for single in channels:
             _check_channel(single, options)
+        if options.policy is None:
+            # As their tables were read: what was one symbol there is one here.
+            policy = Policy.recorded(recorded_rules(channels))
+            options = replace(options, policy=policy)
         key, keyless = key_in_options(options)
         keys: list[Key] = []
         for single in channels:
@@ -260,7 +264,7 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
     # Labels are drawn from the channel alone, unless a cell without a symbol is drawn from P(x).
     # Values of X are drawn from P(x|y), which needs the frequencies of X too.
     rules = options.rules
-    if options.form == LABEL and MARGINAL not in (rules.unknown, rules.null):
+    if options.form == LABEL and MARGINAL not in (rules.unknown, rules.missing):
         return public
     # One symbol of S in the place of all: what is left are the sums over S, the frequencies of X.
     one_symbol = replace(joint.sensitive, symbols=joint.sensitive.symbols[:1])

@@ -94,7 +94,7 @@ def released_column(
         table_records=table_records,
         zero_cells=zero_cells,
         symbols=_symbol_counts(channel.useful.symbols, symbol_counts),
-        missing=missing,
+        empty_cells=missing,
         unknown_symbols=unknown,
         changes=release.changes,
         outputs=_value_counts(values, release.output_counts.tolist()),
@@ -209,7 +209,7 @@ def _level_counts(
             LevelCounts(
                 columns=variable.columns,
                 symbols=_symbol_counts(variable.symbols, symbol_counts),
-                missing=missing,
+                empty_cells=missing,
                 unknown_symbols=unknown,
                 outputs=_outputs_of(channel, release, k),
             )

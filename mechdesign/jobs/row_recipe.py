@@ -123,8 +123,9 @@ class RowRecipe(KeyedRecipe):
             columns=tuple(header[number] for number in numbers),
             form=ROW,
             unknown=rules.unknown,
-            null=rules.null,
+            missing=rules.missing,
             normalise=rules.normalise,
+            trim=rules.trim,
             changed=self.options.changed,
         )
         return [use]
@@ -159,7 +160,7 @@ class RowRecipe(KeyedRecipe):
         if isinstance(self.channel, BoxChannel):
             # Boxes without records are released as the marginal of the counts.
             return self
-        if MARGINAL in (rules.unknown, rules.null):
+        if MARGINAL in (rules.unknown, rules.missing):
             return self
         table_free = replace(self.channel, table=None)
         return replace(self, channel=table_free)

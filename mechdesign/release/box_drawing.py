@@ -121,7 +121,7 @@ class BoxRelease(RowDraws):
         """Check the policy; the digest of what the channel does."""
         for name, rule in (
             ("unknown", self.policy.unknown),
-            ("null", self.policy.null),
+            ("missing", self.policy.missing),
         ):
             if rule != REFUSE:
                 raise InputError(

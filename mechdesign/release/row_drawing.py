@@ -83,7 +83,7 @@ class RowRelease(RowDraws):
         """Make the samplers; the digest of what the channel does."""
         for name, rule in (
             ("unknown", self.policy.unknown),
-            ("null", self.policy.null),
+            ("missing", self.policy.missing),
         ):
             if rule not in (REFUSE, MARGINAL):
                 raise InputError(
@@ -92,7 +92,7 @@ class RowRelease(RowDraws):
         channel = self._tree
         tables = channel.tree.levels
         marginals: list[list[Integers] | None] = [None] * len(tables)
-        if MARGINAL in (self.policy.unknown, self.policy.null):
+        if MARGINAL in (self.policy.unknown, self.policy.missing):
             marginals = [*marginal_rows(channel)]
         self._levels: list[LevelSampler] = []
         for table, marginal in zip(tables, marginals, strict=True):

@@ -317,11 +317,11 @@ def test_an_unreadable_file(tmp_path, monkeypatch):
         ),
         (
             {**MICRO, "missing": "ignore"},
-            "missing ('ignore') must be one of refuse, symbol, drop",
+            "missing ('ignore') must be refuse, symbol, drop, marginal or output:LABEL",
         ),
         (
             {**WIDE, "missing": "ignore"},
-            "missing ('ignore') must be one of refuse, symbol, drop",
+            "missing ('ignore') must be refuse, symbol, drop, marginal or output:LABEL",
         ),
         ({**WIDE, "weight": "n"}, "weight belongs to a long table"),
         ({**WIDE, "probabilities": True}, "probabilities: give one of them"),
