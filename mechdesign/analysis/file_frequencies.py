@@ -35,7 +35,8 @@ from mechdesign.release.policies import Policy
 
 NO_MANIFEST = (
     "no manifest says whether draws stand in place of empty or unknown cells here; if so, say "
-    "which (--missing, --unknown), because the estimates take every label for that of a known symbol"
+    "which (--missing, --unknown), because the estimates take every label for that of a known "
+    "symbol"
 )
 
 

@@ -141,7 +141,8 @@ class Job:
         if is_asked:
             raise InputError(
                 "a mechanism draws nothing: --also, --as, --missing, --unknown, --normalise, "
-                "--trim, --changed, --fresh-draw, --internal-manifest and --codebook are for channels"
+                "--trim, --changed, --fresh-draw, --internal-manifest and --codebook are for "
+                "channels"
             )
 
 

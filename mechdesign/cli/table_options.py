@@ -38,6 +38,11 @@ class TextFormat:
     delimiter: str = option("CHAR", "Between cells; tab may be written so.", ",")
     quote: str = option("CHAR", "Around cells; none if there are no quotes.", '"')
     encoding: str = option("NAME", "Of the text.", "utf-8")
+    skip_lines: str = option(
+        "N|auto",
+        "Lines above the header, such as titles and comments; auto takes what looks like them.",
+        "0",
+    )
 
     def text(self) -> TextOptions:
         """As the readers take it."""
@@ -49,7 +54,13 @@ class TextFormat:
         quote: str | None = self.quote
         if quote == "none":
             quote = None
-        return TextOptions(delimiter=delimiter, quote=quote, encoding=self.encoding)
+        lines: Any = self.skip_lines
+        # Another word is refused with the option's name.
+        if self.skip_lines.isdecimal():
+            lines = int(self.skip_lines)
+        return TextOptions(
+            delimiter=delimiter, quote=quote, encoding=self.encoding, skip_lines=lines
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

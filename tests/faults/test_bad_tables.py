@@ -44,7 +44,7 @@ CASES = {
     "spreadsheet": (
         b"PK\x03\x04abc",
         MICRO,
-        "FILE is a spreadsheet or an archive; export the sheet as CSV",
+        "FILE: its zip data are damaged, or were not copied whole",
     ),
     "not utf-8": (
         b"s,x\na,u\nb,caf\xe9\n",
