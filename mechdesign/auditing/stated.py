@@ -129,9 +129,7 @@ def keeps_promise(channel: Channel | BoxChannel) -> bool | None:
     return all(average.kept for average in averages)
 
 
-def refuse_broken(
-    channel: Channel | BoxChannel, name: str = "the channel"
-) -> bool:
+def refuse_broken(channel: Channel | BoxChannel, name: str = "the channel") -> bool:
     """Refuse a channel whose own table disproves its promise; whether the table proved it.
 
     Raises

@@ -176,6 +176,6 @@ def _check_channel(
         text=release.text.text(),
         advance=advance,
         **release.columns.arguments(),
-        **release.published.arguments(),
+        **release.published.arguments([channel]),
         **release.reading.arguments(),
     )

@@ -311,7 +311,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     def _allows_gaps(self) -> bool:
         """Whether missing cells may be there: in the table that is counted, or in a release."""
         return self.missing != "refuse" or (
-            self.policy is not None and self.policy.null != REFUSE
+            self.policy is not None and self.policy.missing != REFUSE
         )
 
     def _given_channel(self) -> Channel | PathLike | None:

@@ -117,8 +117,9 @@ class BoxRecipe(KeyedRecipe):
             columns=tuple(header[number] for number in numbers),
             form=ROW,
             unknown=rules.unknown,
-            null=rules.null,
+            missing=rules.missing,
             normalise=rules.normalise,
+            trim=rules.trim,
             changed=self.options.changed,
         )
         return [use]

@@ -46,7 +46,7 @@ from mechdesign.jobs.recipe import Drawer, TablePart
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.drawing import Release, channel_digest, fixed_records
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import MARGINAL
+from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 
 
@@ -123,6 +123,10 @@ class ChannelRecipe(KeyedRecipe):
             _check_channel(single, options)
             # A file can be edited and its hash renewed, so its table has to prove the promise.
             refuse_broken(single, f"the channel for {listed(single.useful.columns)}")
+        if options.policy is None:
+            # As their tables were read: what was one symbol there is one here.
+            policy = Policy.recorded(recorded_rules(channels))
+            options = replace(options, policy=policy)
         key, keyless = key_in_options(options)
         keys: list[Key] = []
         for single in channels:
@@ -374,7 +378,7 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
     # Labels are drawn from the channel alone, unless a cell without a symbol is drawn from P(x).
     # Values of X are drawn from P(x|y), which needs the frequencies of X too.
     rules = options.rules
-    if options.form == LABEL and MARGINAL not in (rules.unknown, rules.null):
+    if options.form == LABEL and MARGINAL not in (rules.unknown, rules.missing):
         return public
     # One symbol of S in the place of all: what is left are the sums over S, the frequencies of X.
     one_symbol = replace(joint.sensitive, symbols=joint.sensitive.symbols[:1])

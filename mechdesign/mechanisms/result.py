@@ -321,6 +321,7 @@ def finish(
             "scope": certificate.scope,
         },
         provenance=_provenance(mechanism, method),
+        rules=joint.rules,
     )
     return Design(
         channel=rounded.channel.with_record(record),

@@ -128,7 +128,7 @@ class BoxRelease(RowDraws):
         """Check the policy; the digest of what the channel does."""
         for name, rule in (
             ("unknown", self.policy.unknown),
-            ("null", self.policy.null),
+            ("missing", self.policy.missing),
         ):
             if rule != REFUSE:
                 raise InputError(
@@ -327,8 +327,8 @@ def boxes_of_outputs(
 ) -> list[Law]:
     """The law of the box b that fills each output y of a part.
 
-    Where the outputs are boxes it is the box itself; else it is in proportion to n(b) W(y | b), with
-    the records n(b) of the box. The boxes are numbered from `first` on.
+    Where the outputs are boxes it is the box itself; else it is in proportion to n(b) W(y | b),
+    with the records n(b) of the box. The boxes are numbered from `first` on.
     """
     if part.releases_boxes:
         box_of_name = {box_name(box): box for box in range(len(part.boxes))}

@@ -16,7 +16,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Protocol
 
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import STATED, at_most, factor_at_least, factor_at_most
+from mechdesign.core.wording import (
+    STATED,
+    at_most,
+    escaped,
+    factor_at_least,
+    factor_at_most,
+)
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -72,15 +78,9 @@ def tenths_at_least(share: float) -> str:
 
 
 def label(text: str) -> str:
-    """A symbol or column name; characters that would move a terminal's cursor are escaped."""
-    characters: list[str] = []
-    for character in text:
-        if character.isprintable():
-            characters.append(character)
-        else:
-            characters.append(character.encode("unicode_escape").decode())
+    """A symbol or column name, such that no two of them look alike (`wording.escaped`)."""
     # An empty cell is a symbol like any other, and must be seen.
-    return "".join(characters) or '""'
+    return escaped(text) or '""'
 
 
 def first_labels(names: Sequence[str], most: int) -> str:

@@ -282,7 +282,7 @@ def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(channel):
 
 def test_unknown_symbols_that_crowd_in_a_partition_are_seen(channel):
     frame = people(400).assign(job=["a", "b"] * 100 + [None, "?"] * 100)
-    policy = Policy(unknown="output:p", null="output:q")
+    policy = Policy(unknown="output:p", missing="output:q")
     with pytest.raises(InputError, match="the partitions tell of 'job'"):
         sanitise_dask(
             dd.from_pandas(frame, npartitions=4), channel, key=KEY, policy=policy

@@ -171,7 +171,7 @@ def test_another_job_that_releases_another_symbol_meanwhile_is_seen(
 
 def test_missing_symbols_are_symbols_here(folder):
     write("monday.csv", {1: "", 2: "a"})
-    policy = Policy(null="marginal")
+    policy = Policy(missing="marginal")
     release("monday", policy=policy)
     write("tuesday.csv", {1: "a", 2: "a"})
     with pytest.raises(InputError, match=r"line 2: the symbol of 'job' is another one"):
