@@ -366,7 +366,7 @@ def test_a_file_with_a_level_that_its_parts_do_not_reach_is_refused(
 
 def test_a_public_file_has_no_counts_and_still_releases(tmp_path: Path) -> None:
     frame = sample(truth([0.6, 0.3, 0.1]), 2000, 4)
-    design = designed(frame, fill=True)
+    design = designed(frame)
     path = tmp_path / "public.json"
     design.channel.save(path, public=True)
     values = json.loads(path.read_text(encoding="utf-8"))

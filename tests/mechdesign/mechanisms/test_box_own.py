@@ -17,6 +17,7 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import box_own
 from mechdesign.mechanisms.box_own import own_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.report.box_first_screen import box_first_screen
 from tests.mechdesign.mechanisms.test_box_design import sample, truth
 from tests.mechdesign.mechanisms.test_least_cost_population import populations
 from tests.oracles.least_cost import least_cost
@@ -162,9 +163,10 @@ def test_a_design_says_how_many_records_keep_their_box() -> None:
     assert 0.0 < utility.own <= utility.own_bound
     assert utility.own_bound - utility.own <= 1e-3
     assert utility.law_deviation == 0.0
-    text = made.summary()
-    assert "of the records are released in their own box" in text.replace("\n", " ")
-    assert "The law is kept: every box is released as often" in text.replace("\n", " ")
+    text = made.summary().replace("\n", " ")
+    assert "of the records (expected); at most" in text
+    assert "Law: every box is released as often as the table has it" in text
+    assert "The channel file holds the rows" not in text
     assert made.to_record()["objective"] == "truth"
     free = design(frame, objective="information")
     assert free.utility.own is None
@@ -255,6 +257,24 @@ def test_rows_that_do_not_fit_their_boxes_are_refused(
         replace(channel, parts=(replace(part, fill=change(part.fill)),))
 
 
+def test_a_filled_channel_says_what_its_file_holds_and_has_no_public_one(
+    tmp_path: Path,
+) -> None:
+    made = design(sample(truth([0.6, 0.3, 0.1]), 3000, 4), fill=True)
+    for text in (made.summary(), box_first_screen(made, last=[])):
+        joined = text.replace("\n", " ")
+        assert "Law: every row of the table is released as often" in joined
+        assert "The channel file holds the rows of the table" in joined
+    with pytest.raises(InputError, match="their channel file holds to draw from"):
+        made.channel.save(tmp_path / "public.json", public=True)
+    assert not (tmp_path / "public.json").exists()
+    made.channel.save(tmp_path / "own.json")
+    again = md.load(tmp_path / "own.json")
+    assert again.parts[0].fill == made.channel.parts[0].fill
+    # The boxes without the rows, for reports: they release labels.
+    assert not made.channel.public().fills
+
+
 def test_other_objectives_are_refused() -> None:
     with pytest.raises(InputError, match="must be truth or information for boxes"):
         BoxRequest(md.LIP(0.5), 0.95, objective="distance")
@@ -267,7 +287,23 @@ def test_adult_in_many_boxes(cells: int, own: float) -> None:
     folder = os.environ.get("MECHDESIGN_DATA")
     if folder is None:
         pytest.skip("MECHDESIGN_DATA names no folder with the Adult file")
-    names = ["age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race", "sex", "capital-gain", "capital-loss", "hours", "country", "income"]
+    names = [
+        "age",
+        "workclass",
+        "fnlwgt",
+        "education",
+        "education-num",
+        "marital-status",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "capital-gain",
+        "capital-loss",
+        "hours",
+        "country",
+        "income",
+    ]
     frame = pd.read_csv(
         Path(folder) / "adult" / "adult.data",
         header=None,
