@@ -110,9 +110,11 @@ def own_lines(utility: BoxUtility) -> list[str]:
         return []
     own = wording.tenths_at_least(utility.own)
     most = wording.percent_at_most(utility.own_bound, step=wording.TENTH)
+    law = ""
+    if utility.law_deviation == 0.0:
+        law = " and their law"
     return [
-        f"Own box: {own} of the records (expected); at most {most} with these boxes and their law "
-        "(proven)."
+        f"Own box: {own} of the records (expected); at most {most} with these boxes{law} (proven)."
     ]
 
 
@@ -122,9 +124,8 @@ def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
         return []
     if utility.law_deviation > 0.0:
         return [
-            "The share of a box among the released records differs from that among all records by "
-            f"at most {100 * utility.law_deviation:.2g} % of them (expected): some boxes have no "
-            "record in the proof."
+            "Law: the share of a box among the released records differs from that in the table by "
+            f"at most {100 * utility.law_deviation:.2g} % of the records (expected)."
         ]
     what = "box"
     if channel.fills:

@@ -15,9 +15,11 @@ import pytest
 import mechdesign as md
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import box_own
+from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_own import own_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.report.box_first_screen import box_first_screen
+from mechdesign.tables.records import Records
 from tests.mechdesign.mechanisms.test_box_design import sample, truth
 from tests.mechdesign.mechanisms.test_least_cost_population import populations
 from tests.oracles.least_cost import least_cost
@@ -174,6 +176,30 @@ def test_a_design_says_how_many_records_keep_their_box() -> None:
     assert "Own box" not in free.summary()
     # Free labels keep no less information, and own boxes no fewer records in their box.
     assert made.information <= free.bound + 1e-9
+
+
+def test_the_law_of_boxes_may_be_left_open() -> None:
+    """Then no fewer records keep their box, and the answer says how far the shares move."""
+    frame = sample(truth([0.6, 0.3, 0.1]), 3000, 4)
+    records = Records.from_table(frame, sensitive="s", groups=["a", "b"])
+    made = []
+    for keep_law in (True, False):
+        request = BoxRequest(
+            md.LIP(0.2),
+            0.95,
+            objective="truth",
+            keep_law=keep_law,
+            cells=6,
+            time_limit=600.0,
+            seed=5,
+        )
+        made.append(design_boxes(records, request))
+    kept, free = (result.utility for result in made)
+    assert kept.own <= free.own + 1e-3
+    assert kept.law_deviation == 0.0 < free.law_deviation
+    text = made[1].summary().replace("\n", " ")
+    assert "Law: the share of a box among the released records differs" in text
+    assert made[1].audit.satisfied
 
 
 def test_filled_rows_of_free_labels_have_the_law_of_the_table() -> None:

@@ -87,7 +87,7 @@ def significant(outputs: int, values: int) -> float:
     ("sensitive", "cells", "objective", "least"),
     [
         ("income", 64, "information", 3.7),
-        ("income", 64, "truth", 3.4),
+        ("income", 64, "truth", 3.2),
         ("race", 4, "information", 0.8),
         ("relationship", 12, "information", 1.6),
     ],
