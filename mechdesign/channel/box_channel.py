@@ -44,6 +44,12 @@ from mechdesign.tables.variable import Variable, column_names
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
 
+NOT_PUBLIC = (
+    "boxes are filled with rows of the table, which their channel file holds to draw from: it "
+    "cannot be public; leave --fill out to release boxes by a public channel, or --public"
+)
+"""The refusal of a public file of a channel with filling."""
+
 
 @dataclass(frozen=True)
 class BoxPart:
@@ -472,7 +478,15 @@ class BoxChannel(Described):
         overwrite: bool = False,
         public: bool = False,
     ) -> None:
-        """Write the file (`channel.box_file`); with `public` without counts."""
+        """Write the file (`channel.box_file`); with `public` without counts.
+
+        Raises
+        ------
+        InputError
+            If a public file is asked of a channel with filling, which needs the rows of the table.
+        """
+        if public and self.fills:
+            raise InputError(NOT_PUBLIC)
         # The module of the file imports this one.
         from mechdesign.channel import box_file
 

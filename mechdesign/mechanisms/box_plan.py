@@ -247,12 +247,13 @@ def design_for_boxes(
 
     `sizes` are all records of each box; their law is kept where the objective is truth.
     """
-    if request.objective == TRUTH:
+    if request.objective == TRUTH and request.keep_law:
         return own_boxes(joint, sizes, request, level, seconds, gap)
     return design_requested(
         DesignRequest(
             joint,
             request.notion,
+            objective=request.objective,
             confidence=level,
             gap=gap,
             time_limit=seconds,

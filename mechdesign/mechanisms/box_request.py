@@ -22,7 +22,7 @@ from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level
 
 TRUTH: Literal["truth"] = "truth"
-"""Most records keep their own box, and the law of the boxes is kept."""
+"""Outputs are boxes, and most records keep their own."""
 
 INFORMATION: Literal["information"] = "information"
 """Outputs are free labels that keep most information."""
@@ -43,7 +43,9 @@ class BoxRequest:
     given : int
         Number of groups of columns that are released as they are, the first ones of the records.
     objective : {"truth", "information"}
-        Own boxes with the law of the boxes (`box_own`), or free labels with most information.
+        Own boxes, most of them kept (`box_own`), or free labels with most information.
+    keep_law : bool
+        With the objective truth: whether every box is released as often as the table has it.
     cells : int, optional
         The number of boxes of every stratum; by default the slice chooses.
     rare : int or "auto"
@@ -73,6 +75,7 @@ class BoxRequest:
     level: float
     given: int = 0
     objective: str = INFORMATION
+    keep_law: bool = True
     cells: int | None = None
     rare: int | Literal["auto"] = 0
     fill: bool = False

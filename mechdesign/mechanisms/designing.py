@@ -186,6 +186,7 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         level=request.confidence or 0.0,
         given=len(request.given),
         objective=request.objective,
+        keep_law=bool(request.keep_frequencies),
         cells=request.cells,
         rare=request.rare or 0,
         fill=request.fill,

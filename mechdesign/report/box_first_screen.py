@@ -28,6 +28,7 @@ from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.report import layout, wording
 from mechdesign.report.box_sentences import (
     LITTLE,
+    fill_lines,
     law_lines,
     lead,
     own_lines,
@@ -100,7 +101,11 @@ def _remarks(design: BoxDesign, room: int) -> list[str]:
     channel = design.channel
     # Which values are promised only together, and that a search was stopped, is never cut.
     needed = layout.all_lines(
-        [*part_lines(channel), *layout.remark_sentences(design.messages)]
+        [
+            *part_lines(channel),
+            *fill_lines(channel),
+            *layout.remark_sentences(design.messages),
+        ]
     )
     origin = [slice_sentence(design.utility, channel)]
     if design.nmi < LITTLE and design.limit is not None:

@@ -108,10 +108,13 @@ def own_lines(utility: BoxUtility) -> list[str]:
     """How many records keep their box, beside the most that is possible; none for free labels."""
     if utility.own is None or utility.own_bound is None:
         return []
+    own = wording.tenths_at_least(utility.own)
+    most = wording.percent_at_most(utility.own_bound, step=wording.TENTH)
+    law = ""
+    if utility.law_deviation == 0.0:
+        law = " and their law"
     return [
-        f"Own box: {wording.tenths_at_least(utility.own)} of the records are released in their own "
-        f"box (expected). No channel for these boxes that keeps how often each occurs has more "
-        f"than {wording.percent_at_most(utility.own_bound, step=wording.TENTH)} (proven)."
+        f"Own box: {own} of the records (expected); at most {most} with these boxes{law} (proven)."
     ]
 
 
@@ -121,15 +124,22 @@ def law_lines(utility: BoxUtility, channel: BoxChannel) -> list[str]:
         return []
     if utility.law_deviation > 0.0:
         return [
-            "The share of a box among the released records differs from that among all records by "
-            f"at most {100 * utility.law_deviation:.2g} % of them (expected): some boxes have no "
-            "record in the proof."
+            "Law: the share of a box among the released records differs from that in the table by "
+            f"at most {100 * utility.law_deviation:.2g} % of the records (expected)."
         ]
     what = "box"
     if channel.fills:
         what = "row of the table"
+    return [f"Law: every {what} is released as often as the table has it (expected)."]
+
+
+def fill_lines(channel: BoxChannel) -> list[str]:
+    """What the channel file discloses where rows fill the boxes."""
+    if not channel.fills:
+        return []
     return [
-        f"The law is kept: every {what} is released as often as the table has it, in expectation."
+        "The channel file holds the rows of the table with their numbers of records, which are "
+        "drawn from it: keep it as you keep the table."
     ]
 
 

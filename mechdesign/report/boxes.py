@@ -21,6 +21,7 @@ from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.notions import Notion, to_record
 from mechdesign.report import layout, wording
 from mechdesign.report.box_sentences import (
+    fill_lines,
     kept_lines,
     lead,
     notion_of,
@@ -42,6 +43,7 @@ def box_design_text(design: BoxDesign) -> str:
         *kept_lines(design.utility, channel),
         *unchanged_lines(channel),
         slice_sentence(design.utility, channel),
+        *fill_lines(channel),
         *part_lines(channel),
         *rare_lines(channel, design.utility),
         *layout.remark_sentences(design.messages),

@@ -17,7 +17,7 @@ import pytest
 import mechdesign as md
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import box_parts, box_plan
+from mechdesign.mechanisms import box_parts
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_groups import nested_groups, together_of
 from mechdesign.mechanisms.box_parts import level_of_share
@@ -366,7 +366,7 @@ def test_a_file_with_a_level_that_its_parts_do_not_reach_is_refused(
 
 def test_a_public_file_has_no_counts_and_still_releases(tmp_path: Path) -> None:
     frame = sample(truth([0.6, 0.3, 0.1]), 2000, 4)
-    design = designed(frame, fill=True)
+    design = designed(frame)
     path = tmp_path / "public.json"
     design.channel.save(path, public=True)
     values = json.loads(path.read_text(encoding="utf-8"))

@@ -15,8 +15,11 @@ import pytest
 import mechdesign as md
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import box_own
+from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_own import own_boxes
 from mechdesign.mechanisms.box_request import BoxRequest
+from mechdesign.report.box_first_screen import box_first_screen
+from mechdesign.tables.records import Records
 from tests.mechdesign.mechanisms.test_box_design import sample, truth
 from tests.mechdesign.mechanisms.test_least_cost_population import populations
 from tests.oracles.least_cost import least_cost
@@ -162,9 +165,10 @@ def test_a_design_says_how_many_records_keep_their_box() -> None:
     assert 0.0 < utility.own <= utility.own_bound
     assert utility.own_bound - utility.own <= 1e-3
     assert utility.law_deviation == 0.0
-    text = made.summary()
-    assert "of the records are released in their own box" in text.replace("\n", " ")
-    assert "The law is kept: every box is released as often" in text.replace("\n", " ")
+    text = made.summary().replace("\n", " ")
+    assert "of the records (expected); at most" in text
+    assert "Law: every box is released as often as the table has it" in text
+    assert "The channel file holds the rows" not in text
     assert made.to_record()["objective"] == "truth"
     free = design(frame, objective="information")
     assert free.utility.own is None
@@ -172,6 +176,30 @@ def test_a_design_says_how_many_records_keep_their_box() -> None:
     assert "Own box" not in free.summary()
     # Free labels keep no less information, and own boxes no fewer records in their box.
     assert made.information <= free.bound + 1e-9
+
+
+def test_the_law_of_boxes_may_be_left_open() -> None:
+    """Then no fewer records keep their box, and the answer says how far the shares move."""
+    frame = sample(truth([0.6, 0.3, 0.1]), 3000, 4)
+    records = Records.from_table(frame, sensitive="s", groups=["a", "b"])
+    made = []
+    for keep_law in (True, False):
+        request = BoxRequest(
+            md.LIP(0.2),
+            0.95,
+            objective="truth",
+            keep_law=keep_law,
+            cells=6,
+            time_limit=600.0,
+            seed=5,
+        )
+        made.append(design_boxes(records, request))
+    kept, free = (result.utility for result in made)
+    assert kept.own <= free.own + 1e-3
+    assert kept.law_deviation == 0.0 < free.law_deviation
+    text = made[1].summary().replace("\n", " ")
+    assert "Law: the share of a box among the released records differs" in text
+    assert made[1].audit.satisfied
 
 
 def test_filled_rows_of_free_labels_have_the_law_of_the_table() -> None:
@@ -255,6 +283,24 @@ def test_rows_that_do_not_fit_their_boxes_are_refused(
         replace(channel, parts=(replace(part, fill=change(part.fill)),))
 
 
+def test_a_filled_channel_says_what_its_file_holds_and_has_no_public_one(
+    tmp_path: Path,
+) -> None:
+    made = design(sample(truth([0.6, 0.3, 0.1]), 3000, 4), fill=True)
+    for text in (made.summary(), box_first_screen(made, last=[])):
+        joined = text.replace("\n", " ")
+        assert "Law: every row of the table is released as often" in joined
+        assert "The channel file holds the rows of the table" in joined
+    with pytest.raises(InputError, match="their channel file holds to draw from"):
+        made.channel.save(tmp_path / "public.json", public=True)
+    assert not (tmp_path / "public.json").exists()
+    made.channel.save(tmp_path / "own.json")
+    again = md.load(tmp_path / "own.json")
+    assert again.parts[0].fill == made.channel.parts[0].fill
+    # The boxes without the rows, for reports: they release labels.
+    assert not made.channel.public().fills
+
+
 def test_other_objectives_are_refused() -> None:
     with pytest.raises(InputError, match="must be truth or information for boxes"):
         BoxRequest(md.LIP(0.5), 0.95, objective="distance")
@@ -267,7 +313,23 @@ def test_adult_in_many_boxes(cells: int, own: float) -> None:
     folder = os.environ.get("MECHDESIGN_DATA")
     if folder is None:
         pytest.skip("MECHDESIGN_DATA names no folder with the Adult file")
-    names = ["age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race", "sex", "capital-gain", "capital-loss", "hours", "country", "income"]
+    names = [
+        "age",
+        "workclass",
+        "fnlwgt",
+        "education",
+        "education-num",
+        "marital-status",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "capital-gain",
+        "capital-loss",
+        "hours",
+        "country",
+        "income",
+    ]
     frame = pd.read_csv(
         Path(folder) / "adult" / "adult.data",
         header=None,
