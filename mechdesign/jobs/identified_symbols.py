@@ -33,7 +33,7 @@ from sqlite3 import Connection
 
 import numpy as np
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.integers import Integers
 from mechdesign.formats.census import Content
 from mechdesign.formats.digests import Hashes
@@ -132,7 +132,7 @@ class IdentifiedRecords:
 
         Raises
         ------
-        InputError
+        StartAgain
             If another process has released one of them with another symbol since `recall`.
         """
         for hashes, codes in self.ledger.known(db, self.drawn, self.key):
@@ -141,7 +141,7 @@ class IdentifiedRecords:
             changed = codes_here != codes
             # A change that `recall` showed was dealt with when the record was drawn.
             if self._any_late(hashes[changed], codes[changed]):
-                raise InputError(RELEASED_MEANWHILE)
+                raise StartAgain(RELEASED_MEANWHILE)
         for hashes, codes in self.release.new_records():
             self.ledger.remember(db, entry, self.drawn, self.key, hashes, codes)
         known, _ = self.ledger.spellings(db, self.drawn)

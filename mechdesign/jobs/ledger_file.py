@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike, real_path, reason
 from mechdesign.core.nameless_file import MODE
 from mechdesign.core.undoing import on_failure
@@ -280,7 +280,7 @@ class LedgerFile:
         # error.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return InputError(
+            return StartAgain(
                 f"another process keeps the ledger {self.path} busy; try again"
             )
         if code in DAMAGE:
