@@ -139,8 +139,9 @@ class DesignRequest:
         With objective "task": the table of that column and the useful one, as
         ``Joint.from_table(frame, sensitive=TASK, useful=..)``; its name where the table is a data
         frame.
-    distance : {"absolute", "squared"}, optional
-        The distance between numbers, with objective "distance".
+    distance : {"absolute", "squared", "ranks"}, optional
+        The distance between numbers, with objective "distance": "absolute" by default; with
+        `release` that of their ranks ("ranks") by default, or "absolute".
     keep_frequencies : bool, optional
         Whether the expected share of every symbol is preserved (invariant PRAM), to within 1e-12;
         of released rows exactly, which is their default.
