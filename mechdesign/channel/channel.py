@@ -414,7 +414,7 @@ class Channel(Displayed):
         return (self.record.confidence or {}).get("unseen", 0)
 
     @property
-    def distance(self) -> Literal["absolute", "squared"] | None:
+    def distance(self) -> Literal["absolute", "squared", "ranks"] | None:
         """The distance between numbers that the design minimised; None for other objectives."""
         objective = self.record.objective
         if objective is None:

@@ -99,11 +99,11 @@ class Objective(Record):
 
     `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of
     symbols of which the first is never released as the second. `constraints` counts further ones,
-    which a file cannot hold.
+    which a file cannot hold. Numbers of released rows are moved least in "ranks" by default.
     """
 
     name: Literal["truth", "distance", "costs", "convex"]
-    distance: Literal["absolute", "squared"] | None = None
+    distance: Literal["absolute", "squared", "ranks"] | None = None
     keep_frequencies: bool = False
     stay: dict[str, Ratio] = Field(default_factory=dict)
     forbid: tuple[tuple[str, str], ...] = ()
@@ -114,7 +114,7 @@ class Objective(Record):
         """Refuse an objective of distance without a distance, or another one with it."""
         if (self.name == "distance") != (self.distance is not None):
             raise InputError(
-                "distance (absolute or squared) belongs to the objective distance, no other"
+                "distance (absolute, squared or ranks) belongs to the objective distance, no other"
             )
         return self
 

@@ -42,7 +42,13 @@ from mechdesign.core.progress import Steps
 from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
-from mechdesign.mechanisms.plan_costs import CodedCells, cell_costs, column_weights
+from mechdesign.mechanisms.plan_costs import (
+    RANKS,
+    CodedCells,
+    cell_costs,
+    check_distance,
+    column_weights,
+)
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
@@ -98,8 +104,8 @@ class PlanRequest:
         Columns that are released as they are.
     promise : {"total", "relative"}
     objective : {"truth", "distance"} or matrix of costs
-    distance : {"absolute"}, optional
-        Distances of numbers themselves, in the place of those of their ranks.
+    distance : {"ranks", "absolute"}, optional
+        With the objective distance: of ranks of numbers (the default), or of numbers themselves.
     column_weights : mapping of column to number, optional
     keep_law : bool
         Whether every row is released as often as the table has it.
@@ -199,6 +205,7 @@ def plan_design(request: PlanRequest) -> Design:
 
 def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:
     """The costs of the objective."""
+    check_distance(request.objective, request.distance)
     if isinstance(request.objective, str):
         return cell_costs(
             request.joint,
@@ -488,7 +495,7 @@ def _design(
     name = request.objective if isinstance(request.objective, str) else COSTS
     distance = None
     if name == DISTANCE:
-        distance = request.distance or "absolute"
+        distance = request.distance or RANKS
     least = LeastCost(
         objective=Objective(
             name=name,

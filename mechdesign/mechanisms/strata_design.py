@@ -129,7 +129,7 @@ def _check(request: DesignRequest) -> None:
         "protect_each": request.protect_each,
         "an average": request.average is not None,
         "objective task": request.task is not None,
-        "queries": request.has_purpose and request.task is None,
+        "an objective of queries": request.has_purpose and request.task is None,
         "start": request.start is not None,
     }
     for name, is_given in refused.items():

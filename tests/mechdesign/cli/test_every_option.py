@@ -7,6 +7,7 @@ The options are those that the command declares, so a new one needs a line in `T
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
@@ -34,9 +35,19 @@ class Tried:
     """What is typed for an option, and what is typed with and without it."""
 
     def __init__(
-        self, *values, beside=(), table="people.csv", budget=BUDGET, secret="secret"
+        self,
+        value,
+        *,
+        beside=(),
+        table="people.csv",
+        budget=BUDGET,
+        secret="secret",
+        alone=(),
+        **of_shapes,
     ):
-        self.values = values
+        self.alone = alone
+        self.value = value
+        self.of_shapes = of_shapes
         self.beside = tuple(beside)
         self.table = table
         self.budget = tuple(budget)
@@ -44,7 +55,8 @@ class Tried:
 
 
 TWO = "secret,other"
-AFTER = ("--after", "before.json")
+BOXES = ("confident", "merged")
+"""Shapes that refuse the options beside which another one is tried."""
 
 TRIED = {
     # The table.
@@ -52,8 +64,8 @@ TRIED = {
     "--protect-each": Tried(None, secret=TWO),
     "--useful": Tried("b"),
     "--weight": Tried("w"),
-    "--contingency": Tried(None),
-    "--probabilities": Tried(None),
+    "--contingency": Tried(None, table="wide.csv"),
+    "--probabilities": Tried(None, table="wide.csv"),
     "--weighted": Tried(None, beside=("--weight", "w")),
     "--missing": Tried("drop", table="holes.csv"),
     "--bin": Tried("a=0,2,inf"),
@@ -80,26 +92,32 @@ TRIED = {
     "--after": Tried("before.json"),
     # Rows.
     "--release": Tried("a"),
-    "--given": Tried("k", beside=("--promise", "relative")),
+    "--given": Tried("k", given="n"),
     "--leave-out": Tried("n"),
-    "--promise": Tried("total"),
-    "--never": Tried("a=1,b=u", beside=("--free-frequencies",)),
+    "--promise": Tried("relative", given="total"),
+    "--never": Tried("a=1,b=u", beside=("--free-frequencies",), alone=BOXES),
     "--column-weight": Tried("a=9"),
     "--smallest-group": Tried("30"),
-    "--known": Tried("a", beside=("--smallest-group", "30")),
+    "--known": Tried("a", beside=("--smallest-group", "30"), alone=BOXES),
     "--cells": Tried("3"),
-    "--rare": Tried("150"),
+    "--rare": Tried("300"),
     "--fill": Tried(None),
     "--slice-seed": Tried("2"),
     "--merge-rare": Tried("90"),
     # What is kept.
     "--objective": Tried("frequencies"),
-    "--task": Tried("other", beside=("--objective", "task")),
-    "--distance": Tried("squared", beside=("--objective", "distance")),
-    "--keep-frequencies": Tried(None, beside=("--objective", "truth")),
+    "--task": Tried("other", beside=("--objective", "task"), alone=BOXES),
+    "--distance": Tried(
+        "squared",
+        rows="absolute",
+        given="absolute",
+        beside=("--objective", "distance"),
+        alone=BOXES,
+    ),
+    "--keep-frequencies": Tried(None, beside=("--objective", "truth"), alone=BOXES),
     "--free-frequencies": Tried(None),
-    "--stay": Tried("0.9", beside=("--objective", "truth")),
-    "--forbid": Tried("1:2", beside=("--objective", "truth")),
+    "--stay": Tried("0.9", beside=("--objective", "truth"), alone=BOXES),
+    "--forbid": Tried("1:2", crossed="1, u:2, u", beside=("--objective", "truth"), alone=BOXES),
     # How it is found.
     "--mechanism": Tried("complete-merging"),
     "--method": Tried("columns"),
@@ -115,7 +133,7 @@ TRIED = {
     "--all-measures": Tried(None),
     "--report": Tried("report.json"),
     "--public-report": Tried("public.json"),
-    "--curve": Tried("1", beside=("--report", "report.json")),
+    "--curve": Tried("0", beside=("--report", "report.md")),
 }
 
 OF_THE_CONSOLE = {"--quiet", "--log-json", "--debug", "--json"}
@@ -126,6 +144,24 @@ WRITTEN = {"--output", "--public", "--full", "--all-measures", "--report"} | {
     "--curve",
 }
 """Options that change what is printed or written."""
+
+SAME = {
+    **dict.fromkeys(
+        [(option, shape) for option in ("--gap", "--time-limit") for shape in ("rows", "given")],
+        "the optimum of a small plan is proven before either ends the search",
+    ),
+    ("--time-limit", "merged"): "the search of few symbols needs no time",
+    ("--allow-identifier", "merged"): "merging is for such columns",
+    **dict.fromkeys(
+        [("--no-fallback", shape) for shape in SHAPES],
+        "it decides what follows a search that fails",
+    ),
+    **dict.fromkeys(
+        [("--keep-frequencies", shape) for shape in ("rows", "given")],
+        "it is the default there",
+    ),
+}
+"""Options and shapes for which the answer may be the same, and why."""
 
 
 def declared() -> list[str]:
@@ -153,7 +189,7 @@ def tables(tmp_path_factory):
             "other": np.where(rng.random(count) < 0.3, secret, "o"),
             "a": a,
             "b": b,
-            "k": np.where(rng.random(count) < 0.1, secret, "m"),
+            "k": rng.choice(["m", "f"], count),
             "n": rng.integers(0, 3, count),
             "w": rng.integers(1, 4, count),
         }
@@ -162,16 +198,16 @@ def tables(tmp_path_factory):
     holes = frame.astype(object)
     holes.loc[:20, ["a", "b"]] = None
     holes.to_csv(folder / "holes.csv", index=False)
-    quoted = frame.assign(b=frame["b"].map("'{}'".format))
+    quoted = frame.assign(**{name: frame[name].map("'{}'".format) for name in "ab"})
     quoted.to_csv(folder / "quoted.csv", index=False)
     latin = frame.assign(b=frame["b"].replace("u", "ü"), a=frame["a"].map("é{}".format))
     latin.to_csv(folder / "latin.csv", index=False, encoding="latin-1")
-    few = frame.head(60).assign(a=np.arange(60), b=np.arange(60))
+    few = frame.head(120).assign(a=np.arange(120), b=np.arange(120))
     few.to_csv(folder / "few.csv", index=False)
+    (folder / "wide.csv").write_text("secret,x,y,z\ns,500,300,200\nt,200,400,400\n")
     (folder / "shares.csv").write_text("symbol,share\ns,0.4\nt,0.6\n")
     (folder / "secrets.csv").write_text("secret\ns\nt\nz\n")
     (folder / "symbols.csv").write_text("a\n1\n2\n3\n4\n5\n")
-    (folder / "symbols2.csv").write_text("a,b\n9,u\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         before = ("design", "people.csv", "--sensitive", "secret", "--useful", "n")
@@ -182,10 +218,11 @@ def tables(tmp_path_factory):
 def asked(shape: str, tried: Tried, option: str | None) -> tuple[str, ...]:
     """The command line with an option, or without it."""
     words = ["design", tried.table, *tried.secret, *SHAPES[shape], *tried.budget]
-    words += tried.beside
+    if shape not in tried.alone:
+        words += tried.beside
     if option is None:
         return tuple(words)
-    (value,) = tried.values
+    value = tried.of_shapes.get(shape, tried.value)
     if option in words and value is not None:
         # What the shape has already is replaced, where a second one would be one more.
         words[words.index(option) + 1] = value
@@ -235,6 +272,12 @@ def without(value):
     return value
 
 
+def names(option: str, error: str) -> bool:
+    """True if a message has the option or the words of its name."""
+    words = option.removeprefix("--").replace("-", "[-_ ]")
+    return re.search(words, error) is not None
+
+
 @pytest.fixture
 def answer(tables, monkeypatch, capfd):
     monkeypatch.chdir(tables)
@@ -252,7 +295,9 @@ def test_no_option_is_dropped(answer, option, shape):
     written = option in WRITTEN
     found = answer(asked(shape, tried, option), written)
     if found.code == 2:
-        assert option in found.error, found.error
+        assert names(option, found.error), found.error
+        return
+    if (option, shape) in SAME:
         return
     bare = answer(asked(shape, tried, None), written)
     assert found.content != bare.content, f"{found.code} {found.error} {bare.error}"

@@ -351,7 +351,7 @@ def ranks_of(frame):
     }
 
 
-@pytest.mark.parametrize("distance", [None, "absolute"])
+@pytest.mark.parametrize("distance", [None, "ranks", "absolute"])
 def test_numbers_are_moved_least(distance):
     """By their ranks, or by themselves; letters change or do not."""
     frame = numbers_frame()
@@ -360,7 +360,7 @@ def test_numbers_are_moved_least(distance):
         frame, notion, release=["n", "a"], objective="distance", distance=distance
     )
     place = ranks_of(frame)
-    if distance is not None:
+    if distance == "absolute":
         place = {text: float(text) for text in place}
     span = max(place.values()) - min(place.values())
 
@@ -371,6 +371,7 @@ def test_numbers_are_moved_least(distance):
     costs = [[cost(x, y) for y in symbols] for x in symbols]
     expected = best(made.channel.joint, notion, costs)
     assert cost_of(made.channel, cost) == pytest.approx(expected, abs=CLOSE)
+    assert made.channel.record.objective.distance == (distance or "ranks")
     assert_law_kept(made.channel)
 
 
@@ -571,6 +572,14 @@ REFUSED = [
         InputError,
         "squared distances are for one column",
     ),
+    ({"distance": "absolute"}, InputError, "belongs to the objective distance"),
+    (
+        {"objective": "distance", "release": ["b"], "distance": "cubed"},
+        InputError,
+        r"distance \('cubed'\) must be ranks or absolute",
+    ),
+    ({"method": "columns"}, InputError, "leave method "),
+    ({"enumerate": "pivot", "method": "vertices"}, InputError, "leave method "),
     ({"column_weights": {"z": 1}}, InputError, "'z' is no released column"),
     (
         {"column_weights": {"k": 1}, "given": "k", "promise": "relative"},
@@ -689,7 +698,7 @@ def test_weights_have_no_smallest_group():
     [
         ({"after": True}, "after is not built with given columns and free outputs"),
         ({"protect_each": True}, "protect_each is not built with given columns and"),
-        ({"objective": "frequencies"}, "queries is not built with given columns and"),
+        ({"objective": "frequencies"}, "an objective of queries is not built with given columns"),
     ],
 )
 def test_what_free_outputs_with_given_columns_do_not_have(people, options, message):
