@@ -3,8 +3,8 @@
 A channel says how many records of the input x get the output y in the mean, F(x, y), often a
 fraction. Independent draws give counts around it, and the counts that come out tell an observer of
 the whole file which moves were made. Draws of fixed counts give every output exactly the number of
-records that the table's sums promise; proposition 12 of the plans proves that such a file tells of
-a record no more than its own released value does.
+records that the table's sums promise. Then the whole file tells of a person no more than the own
+released value does (docs/explanation/whole-file.md, proposition 1).
 
 For example, two records have the row a, one has b, and the pairs are, in units of 1/4:
 
