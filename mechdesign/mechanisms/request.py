@@ -380,7 +380,11 @@ class DesignRequest:
                 f"smallest_group ({quoted(size)}) must be a whole number of records, at least 1"
             )
         # By default the known columns decide how small groups may be.
-        if not self.has_free_outputs and self.known and (size == 1 or self.keep_frequencies is False):
+        if (
+            not self.has_free_outputs
+            and self.known
+            and (size == 1 or self.keep_frequencies is False)
+        ):
             raise InputError(
                 "known names the columns that count for the smallest group, and there is none: "
                 "leave known out (--known), or give a smallest group of at least 2 without free "
