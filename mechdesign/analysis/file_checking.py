@@ -30,16 +30,19 @@ import numpy as np
 
 from mechdesign.analysis import checking, counting
 from mechdesign.analysis.model import ReleaseModel, release_model
+from mechdesign.analysis.other_records import law_of_rule
 from mechdesign.analysis.p_values import Counts
+from mechdesign.analysis.release_facts import facts_of_release
 from mechdesign.analysis.released_table import Advance, Released, released_file
 from mechdesign.analysis.row_checking import check_rows, is_wide
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.errors import InputError, require_type
 from mechdesign.core.files import PathLike, has_sha256
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.jobs.manifest_records import read_manifest
-from mechdesign.release.policies import OUTPUT, REFUSE, Policy, policy_row
-from mechdesign.release.released_values import LABEL, by_output
+from mechdesign.release.policies import OUTPUT, Policy
+from mechdesign.release.released_values import LABEL
 from mechdesign.tables.variable import Variable
 
 _NO_SENSITIVE = (
@@ -98,7 +101,8 @@ def check_release(
         Names of the released columns where they were added under other names.
     form : 'label', 'posterior-draw', 'representative' or 'within'
     policy : Policy, optional
-        The job's policy for missing and unknown symbols.
+        The job's policy for missing and unknown symbols. By default that of the manifest beside
+        the file, if it is about this file, or else the one that the channel was designed with.
     level : float
         Probability of a false alarm about the frequencies of a faithful release.
     any_data : bool
@@ -126,11 +130,15 @@ def check_release(
     InputError
         If a file cannot be read, a column is not there, or the original has a symbol that the
         channel does not know.
+    NotPrivate
+        If the channel has its table, which disproves its promise.
     """
     _require_types(channel, released)
+    # A draw of a channel that breaks its promise must not be called plausible.
+    refuse_broken(channel)
     level = checking.check_chance(level)
     if policy is None:
-        policy = counting.STRICT
+        policy = _policy_of_release(released, channel)
     # With None no column is private, not even a sensitive one; `()` keeps those of the channel.
     hidden: Sequence[str] | None = correlated
     if keep_sensitive:
@@ -176,6 +184,14 @@ def _require_types(channel: object, released: object) -> None:
         raise InputError(
             f"released must be the path of a CSV or Parquet file, not {type(released).__name__}"
         )
+
+
+def _policy_of_release(released: PathLike, channel: Channel) -> Policy:
+    """What was released for cells without a symbol, by the manifest or else by the channel."""
+    facts = facts_of_release(released, channel)
+    if facts is not None:
+        return facts.policy
+    return Policy.recorded(channel.record.rules)
 
 
 def _is_shuffled(released: PathLike) -> bool:
@@ -277,8 +293,8 @@ class _LabelLaw:
     def of(cls, channel: Channel, form: str, policy: Policy) -> _LabelLaw:
         """The law of a channel in one form of its release: labels, or draws from posteriors."""
         model = release_model(channel, form)
-        missing = _policy_row(channel, form, "null", policy.null)
-        unknown = _policy_row(channel, form, "unknown", policy.unknown)
+        missing = law_of_rule(channel, form, "missing", policy.missing)
+        unknown = law_of_rule(channel, form, "unknown", policy.unknown)
         return cls(model, policy, np.vstack([model.matrix, missing, unknown]))
 
     @property
@@ -294,19 +310,5 @@ class _LabelLaw:
     @property
     def has_fixed_label(self) -> bool:
         """Whether a missing or unknown symbol always gets the same label."""
-        rules = (self.policy.null, self.policy.unknown)
+        rules = (self.policy.missing, self.policy.unknown)
         return any(rule.startswith(OUTPUT) for rule in rules)
-
-
-def _policy_row(channel: Channel, form: str, name: str, rule: str) -> Array:
-    """Probabilities of the labels for a missing or unknown symbol; zeros where it is refused."""
-    row = np.zeros(len(channel.outputs))
-    if rule != REFUSE:
-        # Integers in proportion to the probabilities, so that the release draws from them exactly.
-        masses = policy_row(channel, rule, name)
-        total = sum(masses)
-        row = np.array([mass / total for mass in masses])
-    if form == LABEL:
-        return row
-    # A draw from the posterior follows the output.
-    return row @ by_output(channel, form)

@@ -60,8 +60,8 @@ TIMES = " times"
 """Stands in the caption of a table of factors, and not in every cell."""
 
 FILLED = (
-    "Values are drawn inside of the released box. For the population the search keeps most "
-    "information of the boxes; no search keeps most cells unchanged."
+    "Rows of the table are drawn within the released box. For the population the search leaves "
+    "most records in their own box; no search keeps most cells unchanged."
 )
 
 SEVERAL = (

@@ -521,7 +521,8 @@ class Channel(Displayed):
         first_row : int
             Row number of the first entry.
         policy : release.Policy, optional
-            The rules for unknown symbols and missing cells; by default both are refused.
+            The rules for unknown symbols and missing cells; by default those with which the
+            channel was designed, where both are refused if nothing was said.
         draws : {"fixed", "independent"}, optional
             Fixed counts, the default where the column is the table of the design, or a draw of its
             own for each entry.
@@ -545,6 +546,8 @@ class Channel(Displayed):
             raise InputError(
                 f"the identity has {len(records)} entries and the column {count}"
             )
+        if policy is None:
+            policy = Policy.recorded(self.record.rules)
         release = Release(self, key_of(key, insecure_seed), policy=policy)
         if draws != "independent":
             _fix_where_whole(release, cells, records, is_asked=draws is not None)
@@ -603,7 +606,7 @@ class Channel(Displayed):
 
         Returns
         -------
-        Channel, RowChannel or BoxChannel
+        Channel or BoxChannel
             The type of `mechdesign.load` names them.
         """
         # A file of any kind is accepted, and the modules of all kinds import this one.

@@ -23,6 +23,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.records import Digest, Matching, Record
 from mechdesign.core.wording import listed, quoted
 from mechdesign.notions import Notion, check_budget, from_record
+from mechdesign.tables.cell_rules import NO_RULES, CellRules
 from mechdesign.tables.variable import Variable
 
 Ratio = Annotated[
@@ -182,7 +183,8 @@ class ChannelRecord:
 
     `notion` comes from `notions.to_record`, `confidence` from `ConfidenceSet.to_record`; `achieved`
     and `utility` are those of the integers. `after` has the `sha256` of the channel files
-    (`channel.file.digest`) together with which this one keeps the promise. `unwritable` is the
+    (`channel.file.digest`) together with which this one keeps the promise. `rules` are those by
+    which the cells of the table were read, and those of a release must be. `unwritable` is the
     reason why no file may hold the channel, if there is one. `promise_kind` says against what lifts
     are measured, `TOTAL` or `RELATIVE`.
     """
@@ -197,6 +199,7 @@ class ChannelRecord:
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
     averages: tuple[AverageBudget, ...] = ()
+    rules: CellRules = NO_RULES
     unwritable: str | None = None
     promise_kind: str = TOTAL
 

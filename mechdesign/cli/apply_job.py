@@ -74,7 +74,6 @@ class Job:
         identity = self._identity()
         arguments = {
             **self._common_arguments(),
-            **self.published.arguments(),
             **self.columns.release_arguments(),
             **self._format_arguments(),
             "identity": identity or None,
@@ -88,7 +87,7 @@ class Job:
             "codebook": self.sides.codebook,
         }
         paths = [self.channel, *(self.columns.also or [])]
-        return _release_of(paths, self.source, self.target, arguments)
+        return _release_of(paths, self.source, self.target, self.published, arguments)
 
     def mechanism_release(self, numbers: MechanismOptions) -> Callable[..., Any]:
         """The release through a mechanism file of `quantize`; it takes `progress` and `warn`."""
@@ -143,14 +142,18 @@ class Job:
         )
         if is_asked:
             raise InputError(
-                "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, "
-                "--changed, --fresh-draw, --draws, --internal-manifest and --codebook are for "
-                "channels"
+                "a mechanism draws nothing: --also, --as, --missing, --unknown, --normalise, "
+                "--trim, --changed, --fresh-draw, --draws, --internal-manifest and --codebook are "
+                "for channels"
             )
 
 
 def _release_of(
-    paths: list[str], source: str, target: str, arguments: dict[str, Any]
+    paths: list[str],
+    source: str,
+    target: str,
+    published: PolicyOptions,
+    arguments: dict[str, Any],
 ) -> Callable[..., Any]:
     """The release through the channels of these files; it takes `progress` and `warn`."""
     from mechdesign.channel.loading import load
@@ -170,5 +173,11 @@ def _release_of(
         [("the channel file", path) for path in paths],
     )
     return partial(
-        sanitise_path, channels, source, target, channel_files=paths, **arguments
+        sanitise_path,
+        channels,
+        source,
+        target,
+        channel_files=paths,
+        **published.arguments(channels),
+        **arguments,
     )

@@ -23,6 +23,7 @@ from mechdesign.core.errors import InputError
 if TYPE_CHECKING:
     from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
+    from mechdesign.auditing.stated import Statement
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        Or any matrix:  mechdesign audit --matrix "
@@ -57,6 +58,9 @@ class Verdict(NamedTuple):
         What is printed below the verdict: earlier releases, then the population.
     measures
         Every measure of the channel, with --all-measures.
+    statement
+        What the file states, held against its own table; None where another table was given, or
+        there is no file.
     """
 
     joint: md.Joint
@@ -64,6 +68,7 @@ class Verdict(NamedTuple):
     population: PopulationPromise | None
     sentences: list[str]
     measures: ChannelMeasures | None = None
+    statement: Statement | None = None
 
 
 def audit(
@@ -130,30 +135,39 @@ def _answer(
     """Print the verdict on a channel of one column, with its measures where they are asked for."""
     from mechdesign.report.average_section import audit_average_texts
     from mechdesign.report.command_records import audit_record
+    from mechdesign.report.file_statements import figures_record, figures_texts
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.
     if table.table is not None:
         reporter.notices(verdict.joint.notices)
+    statement = verdict.statement
+    # A file whose figures are wrong keeps its promise by luck at best.
+    is_wrong = statement is not None and bool(statement.wrong)
     satisfied = verdict.audit.satisfied
-    _report_verdict(reporter, name, satisfied)
+    _report_verdict(reporter, name, satisfied and not is_wrong)
     channel_measures = verdict.measures
 
     def record() -> dict[str, Any]:
         answer = dict(audit_record(verdict.audit, verdict.population))
         if channel_measures is not None:
             answer["measures"] = asdict(channel_measures)
+        if statement is not None:
+            answer["figures"] = figures_record(statement)
         return answer
 
     def text() -> str:
-        averages = audit_average_texts(verdict.audit.averages)
-        answer = audit_text(verdict.audit, [*averages, *verdict.sentences])
+        sentences = audit_average_texts(verdict.audit.averages)
+        sentences += verdict.sentences
+        if statement is not None:
+            sentences += figures_texts(statement)
+        answer = audit_text(verdict.audit, sentences)
         if channel_measures is not None:
             answer += "\n\n" + measures_text(channel_measures, measures.per_output)
         return answer
 
     common.answer(record, text)
-    return 0 if satisfied else NO
+    return 0 if satisfied and not is_wrong else NO
 
 
 def _report_verdict(reporter: Reporter, name: str, satisfied: bool) -> None:
@@ -200,6 +214,7 @@ def _audit_channel(
     from mechdesign.auditing.common_table import common_table
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
+    from mechdesign.auditing.stated import statement_of
     from mechdesign.report.sentences import population_sentences
 
     notion = _notion(channel, path, budget)
@@ -213,15 +228,19 @@ def _audit_channel(
             result = md.audit(channel, joint, notion, after=earlier)
             return Verdict(joint, result, None, sentences)
         joint = table.read_for(channel, path)
+        # Another table decides nothing of the figures of the file.
+        statement: Statement | None = None
+        if table.table is None and channel.joint is not None:
+            statement = statement_of(channel)
         # A design with --confidence is judged on the confidence set that it was made for.
         confidence = set_behind(channel, joint)
         result = md.audit(channel, joint, notion, population=confidence)
         # A promise for the population needs counts of records, and one secret for all columns.
         if not joint.is_counts or joint.sensitive.protects_columns:
-            return Verdict(joint, result, None, sentences)
+            return Verdict(joint, result, None, sentences, statement=statement)
         promise = population_promise(channel, joint, notion, chosen=confidence)
     sentences += population_sentences(promise, confidence, joint.total)
-    return Verdict(joint, result, promise, sentences)
+    return Verdict(joint, result, promise, sentences, statement=statement)
 
 
 def _audit_boxes(

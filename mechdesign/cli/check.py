@@ -148,7 +148,8 @@ def _check_channel(
     level: float,
     advance: Callable[[int], None],
 ) -> ReleaseCheck:
-    """Check a release against the channel or of boxes in the file `path`."""
+    """Check a release against the channel, or the channel of boxes, in the file `path`."""
+    from mechdesign.auditing.stated import refuse_broken
     from mechdesign.channel.box_channel import BoxChannel
     from mechdesign.channel.loading import load
 
@@ -160,6 +161,8 @@ def _check_channel(
             raise InputError(
                 "a release of boxes is checked by its labels alone: leave --original out"
             )
+        # Its single channel has no promise of its own.
+        refuse_broken(channel)
         channel = channel.single()
         # Its table lacks the slice, which is released as well.
         any_data = True
@@ -173,6 +176,6 @@ def _check_channel(
         text=release.text.text(),
         advance=advance,
         **release.columns.arguments(),
-        **release.published.arguments(),
+        **release.published.arguments([channel]),
         **release.reading.arguments(),
     )

@@ -27,6 +27,7 @@ from mechdesign.cli.parsing import number
 from mechdesign.cli.released import (
     ChannelOption,
     FileColumns,
+    OtherCells,
     PublishedForm,
     ReleasedPath,
     ReleaseReading,
@@ -77,6 +78,7 @@ def estimate(
     channel: ChannelOption,
     columns: FileColumns,
     published: PublishedForm,
+    others: OtherCells,
     reading: ReleaseReading,
     text: table_options.TextFormat,
     asked: EstimateOptions,
@@ -96,6 +98,7 @@ def estimate(
     # the user would take an ignored one for obeyed.
     loaded = load(channel)
     if isinstance(loaded, md.BoxChannel) and asked.of is not None:
+        _refuse_other_cells(released, loaded, others, "boxes")
         _estimate_boxes(reporter, released, loaded, text, asked, reading, common)
         return
     if asked.any_data:
@@ -106,14 +109,15 @@ def estimate(
         # Frequencies of boxes; `show` says which rows each of them has.
         loaded = loaded.single()
     if keeps_law(loaded) and asked.by is None and not as_csv:
-        file = _ReleasedFile(released, columns, published, reading, text)
+        _refuse_other_cells(released, loaded, others, "columns")
+        file = _ReleasedFile(released, columns, published, others, reading, text)
         _estimate_shares(reporter, file, loaded, asked, common)
         return
     if asked.of is not None:
         raise InputError(
             "--of names columns of released rows; a channel of one column estimates its own"
         )
-    file = _ReleasedFile(released, columns, published, reading, text)
+    file = _ReleasedFile(released, columns, published, others, reading, text)
     _estimate_column(reporter, file, loaded, asked, common, as_csv=as_csv)
 
 
@@ -123,8 +127,31 @@ class _ReleasedFile(NamedTuple):
     path: str
     columns: FileColumns
     published: PublishedForm
+    others: OtherCells
     reading: ReleaseReading
     text: table_options.TextFormat
+
+
+def _refuse_other_cells(
+    released: str,
+    channel: md.Channel | md.BoxChannel,
+    others: OtherCells,
+    kind: str,
+) -> None:
+    """Refuse to estimate from released rows or boxes with records without a symbol among them."""
+    from mechdesign.analysis.release_facts import facts_of_release
+
+    arguments = others.arguments()
+    policy = arguments["policy"]
+    facts = facts_of_release(released, channel, others.manifest)
+    if policy is None and facts is not None:
+        policy = facts.policy
+    if policy is not None and not policy.lets_nothing_through:
+        raise InputError(
+            f"the release has draws in place of empty or unknown cells, and estimates from "
+            f"released {kind} cannot be corrected for them: design with --missing symbol, or "
+            "release the records that have all cells"
+        )
 
 
 def _estimate_column(
@@ -153,6 +180,7 @@ def _estimate_column(
             form=file.published.form,
             text=file.text.text(),
             advance=advance,
+            **file.others.arguments(),
             **file.reading.arguments(),
         )
     reporter.done("estimated", f"{file.path} is counted", records=result.records)

@@ -168,7 +168,7 @@ class RowOptions(RowColumns):
         "promised together; auto (--merge-rare) takes the fewest with which half is kept.",
     )
     fill: bool = flag(
-        "With --release and --confidence: release symbols drawn inside the released box."
+        "With --release and --confidence: release rows of the table drawn within the released box."
     )
 
     slice_seed: str | None = option(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import mechdesign as md
 from mechdesign.cli import parsing
@@ -20,8 +20,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
+    from mechdesign.formats.cell_forms import CellForm
     from mechdesign.formats.text_options import TextOptions
-    from mechdesign.tables.tally import Missing
     from mechdesign.tables.variable import Variable
 
 AUTO = "auto"
@@ -37,6 +37,11 @@ class TextFormat:
     delimiter: str = option("CHAR", "Between cells; tab may be written so.", ",")
     quote: str = option("CHAR", "Around cells; none if there are no quotes.", '"')
     encoding: str = option("NAME", "Of the text.", "utf-8")
+    skip_lines: str = option(
+        "N|auto",
+        "Lines above the header, such as titles and comments; auto takes what looks like them.",
+        "0",
+    )
 
     def text(self) -> TextOptions:
         """As the readers take it."""
@@ -48,7 +53,13 @@ class TextFormat:
         quote: str | None = self.quote
         if quote == "none":
             quote = None
-        return TextOptions(delimiter=delimiter, quote=quote, encoding=self.encoding)
+        lines: Any = self.skip_lines
+        # Another word is refused with the option's name.
+        if self.skip_lines.isdecimal():
+            lines = int(self.skip_lines)
+        return TextOptions(
+            delimiter=delimiter, quote=quote, encoding=self.encoding, skip_lines=lines
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +92,17 @@ class TableOptions:
     missing: str = option(
         "WHAT",
         "Treatment of empty cells: refuse (an error), symbol (a symbol of their own), drop (leave "
-        "the record out).",
+        "the record out), marginal or output:LABEL (left out here, and what `apply` releases for "
+        "them).",
         "refuse",
+    )
+    normalise: str | None = option(
+        "FORM",
+        "Unicode form in which cells are compared, here and by `apply`: none, NFC, NFD, NFKC or "
+        "NFKD.",
+    )
+    trim: bool = flag(
+        "Compare cells without blanks at their ends, here and in `apply`."
     )
     bins: list[str] | None = option(
         "[COL=]BINS",
@@ -99,6 +119,7 @@ class TableOptions:
         sensitive: Columns | None = None,
         useful: Columns | None = None,
         bins: Any = None,
+        form: CellForm | None = None,
     ) -> md.Joint:
         """Read a table as the options say.
 
@@ -110,8 +131,14 @@ class TableOptions:
             The columns where no option names them.
         bins : optional
             Bins that take the place of those of the options.
+        form : CellForm, optional
+            The form in which cells are compared, where no option says it.
         """
+        from mechdesign.formats.cell_forms import CellForm
         from mechdesign.tables.reading import read_joint
+
+        if self.normalise is not None or self.trim:
+            form = CellForm(normalise=self.normalise or "none", trim=self.trim)
 
         sensitive_columns = parsing.columns("--sensitive", self.sensitive)
         useful_columns = parsing.columns("--useful", self.useful)
@@ -135,10 +162,10 @@ class TableOptions:
             contingency=self.contingency,
             probabilities=self.probabilities,
             weighted=self.weighted,
-            # Other words are refused there.
-            missing=cast("Missing", self.missing),
+            missing=self.missing,
             bins=bins,
             text=text,
+            form=form,
         )
         if self.protect_each:
             return joint.protecting_each()
@@ -220,6 +247,7 @@ class OtherTable(TextFormat, TableOptions):
         together : bool
             Whether the channels are judged together, so that all must protect the same column.
         """
+        from mechdesign.release.policies import recorded_rules
         from mechdesign.tables.records import bins_by_column
 
         if self.table is None:
@@ -252,8 +280,14 @@ class OtherTable(TextFormat, TableOptions):
         options = self
         if self.sensitive is None and _protect_each_of_several(protected, channels):
             options = replace(self, protect_each=True)
+        rules = recorded_rules(channels)
         return options.joint(
-            self.table, sensitive=sensitive, useful=tuple(useful), bins=bins or None
+            self.table,
+            sensitive=sensitive,
+            useful=tuple(useful),
+            bins=bins or None,
+            # What was one symbol for the channel is one here.
+            form=None if rules is None else rules.cell_form,
         )
 
     def read_for(self, channel: md.Channel, path: str) -> md.Joint:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Described
 from mechdesign.core.errors import InputError
@@ -139,12 +140,15 @@ def export_channel(
     InputError
         If the channel has another denominator or, for SQL and R, bins that cannot be written
         there; or if a name is unknown.
+    NotPrivate
+        If the table of the channel disproves its promise.
     """
     if to not in TARGETS:
         raise InputError(f"to ({quoted(to)}) must be one of {listed(TARGETS)}")
     if not table or not identity:
         raise InputError("the table and its identifying column need names")
     lookup = lookup_of(channel)
+    refuse_broken(channel)
     if to == CSV:
         return Export(lookup.csv_text(), lookup)
     if to == R:

@@ -36,9 +36,10 @@ def box_codebook_text(channel: BoxChannel) -> str:
             continue
         # Each text is the name of a box and the rows in it.
         rows_of_box = dict(text.split(": ", 1) for text in channel.box_texts(part))
+        rows = list(zip(inner.useful.names, inner.rows, inner.row_totals, strict=True))
         for y, output in enumerate(inner.outputs):
-            for box, row in zip(inner.useful.names, inner.rows, strict=True):
+            for box, row, total in rows:
                 if row[y]:
-                    share = repr(row[y] / inner.denominator)
+                    share = repr(row[y] / total)
                     writer.writerow([given, output, box, rows_of_box[box], share])
     return stream.getvalue()

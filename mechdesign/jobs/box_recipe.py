@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import listed
 from mechdesign.jobs.box_codebook import box_codebook_text
 from mechdesign.jobs.box_drawer import BoxDrawer
 from mechdesign.jobs.column_groups import ColumnGroup
@@ -49,6 +51,8 @@ class BoxRecipe(KeyedRecipe):
         ------
         InputError
             If an option is for channels of one column alone.
+        NotPrivate
+            If the table of the channel disproves its promise.
         """
         if options.form != LABEL:
             raise InputError(
@@ -60,6 +64,7 @@ class BoxRecipe(KeyedRecipe):
                 "the columns of a channel of rows are replaced, not added beside the originals, "
                 "which would void its promise; leave --add (into) out"
             )
+        refuse_broken(channel, f"the channel for {listed(channel.released_columns)}")
         key, keyless = key_in_options(options)
         return cls(
             channel=channel,
@@ -112,8 +117,9 @@ class BoxRecipe(KeyedRecipe):
             columns=tuple(header[number] for number in numbers),
             form=ROW,
             unknown=rules.unknown,
-            null=rules.null,
+            missing=rules.missing,
             normalise=rules.normalise,
+            trim=rules.trim,
             changed=self.options.changed,
         )
         return [use]

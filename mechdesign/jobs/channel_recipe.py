@@ -6,7 +6,8 @@ and gives the recipe of that kind.
 
 Channels of one column or of crossed columns become a `ChannelRecipe` (`ChannelRecipe.of`):
 
-1. The channels are checked.
+1. The channels are checked, and those with a table are audited: nothing is released through one
+   whose table disproves its promise.
 2. Each gets a key. Two channels on one key still draw independently, because the channel is part of
    what a draw follows from.
 3. The options are kept without the key.
@@ -25,11 +26,12 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
+from mechdesign.auditing.stated import refuse_broken
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import listed, quoted
 from mechdesign.jobs.box_recipe import BoxRecipe
 from mechdesign.jobs.channel_drawer import ChannelDrawer
 from mechdesign.jobs.codebook import codebook_text
@@ -44,7 +46,7 @@ from mechdesign.jobs.recipe import Drawer, TablePart
 from mechdesign.jobs.side_files import Sides
 from mechdesign.release.drawing import Release, channel_digest, fixed_records
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import MARGINAL
+from mechdesign.release.policies import MARGINAL, Policy, recorded_rules
 from mechdesign.release.released_values import LABEL, POSTERIOR_DRAW
 
 
@@ -119,6 +121,12 @@ class ChannelRecipe(KeyedRecipe):
         # Before the key, which may be in a file.
         for single in channels:
             _check_channel(single, options)
+            # A file can be edited and its hash renewed, so its table has to prove the promise.
+            refuse_broken(single, f"the channel for {listed(single.useful.columns)}")
+        if options.policy is None:
+            # As their tables were read: what was one symbol there is one here.
+            policy = Policy.recorded(recorded_rules(channels))
+            options = replace(options, policy=policy)
         key, keyless = key_in_options(options)
         keys: list[Key] = []
         for single in channels:
@@ -370,7 +378,7 @@ def _without_table(channel: Channel, options: ReleaseOptions) -> Channel:
     # Labels are drawn from the channel alone, unless a cell without a symbol is drawn from P(x).
     # Values of X are drawn from P(x|y), which needs the frequencies of X too.
     rules = options.rules
-    if options.form == LABEL and MARGINAL not in (rules.unknown, rules.null):
+    if options.form == LABEL and MARGINAL not in (rules.unknown, rules.missing):
         return public
     # One symbol of S in the place of all: what is left are the sums over S, the frequencies of X.
     one_symbol = replace(joint.sensitive, symbols=joint.sensitive.symbols[:1])

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -153,7 +153,7 @@ class FileRun:
     def _reading(self) -> dict[str, Any]:
         """How the text of the input is read, as it stands in the ledger."""
         # Options that are left out are their defaults, so that both have one hash.
-        return asdict(self.files.text or TextOptions())
+        return (self.files.text or TextOptions()).record()
 
     def settings(self) -> Settings:
         """What decides, beside data, channels and draws, which bytes are written."""

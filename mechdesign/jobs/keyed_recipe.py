@@ -29,12 +29,13 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike
 from mechdesign.formats.census import Content
 from mechdesign.formats.digests import RecordCensus, RowHasher
@@ -47,7 +48,7 @@ from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.grouped_recipe import GroupedRecipe
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import change_notices
+from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, change_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import ReleasedColumn
 from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe, TablePart
@@ -56,6 +57,9 @@ from mechdesign.jobs.target import Target
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.draws import Key
+
+MOST_DRAWINGS = 5
+"""Times that a file is drawn while other processes release its records: twice as a rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,10 +195,10 @@ class KeyedRecipe(GroupedRecipe):
 
         Only when all records were read is their content known. If the ledger has other keys for it,
         which happens when it was released from a file with other bytes, everything is drawn again.
+        The same holds where another process has released these records meanwhile.
         """
         hasher = job.ledger.hasher
-        # Usually not more than twice: `met` has taken the keys of this content on.
-        while True:
+        for _ in range(MOST_DRAWINGS):
             census = RecordCensus(hasher)
             drawer = self._drawer_of(job, run.table.header)
             bare = BareRecords(drawer.releases)
@@ -202,8 +206,12 @@ class KeyedRecipe(GroupedRecipe):
             records = run.draw(out, drawer, inspect)
             content = census.content()
             earlier = job.met(content)
-            if earlier is not None:
+            if earlier is None:
+                # `met` has taken the keys of this content on.
+                continue
+            with suppress(StartAgain):
                 return _drawn_records(job, drawer, records, content, bare, earlier)
+        raise StartAgain(RELEASED_MEANWHILE)
 
     def _seal(
         self,

@@ -96,7 +96,7 @@ def released_column(
         table_records=table_records,
         zero_cells=zero_cells,
         symbols=_symbol_counts(channel.useful.symbols, symbol_counts),
-        missing=missing,
+        empty_cells=missing,
         unknown_symbols=unknown,
         changes=release.changes,
         outputs=_value_counts(values, release.output_counts.tolist()),
@@ -176,7 +176,7 @@ def _level_counts(channel: BoxChannel, release: RowDraws) -> tuple[LevelCounts, 
             LevelCounts(
                 columns=variable.columns,
                 symbols=_symbol_counts(variable.symbols, symbol_counts),
-                missing=missing,
+                empty_cells=missing,
                 unknown_symbols=unknown,
                 outputs=_outputs_of(channel, release, k),
             )

@@ -39,8 +39,9 @@ class PublicColumn(Record):
     names: tuple[str, ...]
     form: str
     unknown: str
-    null: str
+    missing: str
     normalise: str
+    trim: bool = False
     changed: str = policies.REFUSE
     draws: str = "independent"
     law_kept: bool = False
@@ -76,7 +77,7 @@ class InternalColumn(PublicColumn):
     table_records: Natural | None
     zero_cells: Natural | None
     symbols: tuple[SymbolCount, ...]
-    missing: Natural
+    empty_cells: Natural
     unknown_symbols: Natural
     changes: Natural = 0
     outputs: tuple[ValueCount, ...]
@@ -89,7 +90,7 @@ class LevelCounts(Record):
 
     columns: tuple[str, ...]
     symbols: tuple[SymbolCount, ...]
-    missing: Natural
+    empty_cells: Natural
     unknown_symbols: Natural
     outputs: tuple[ValueCount, ...]
 

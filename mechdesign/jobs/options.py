@@ -112,6 +112,7 @@ class ReleaseKeywords(FileKeywords, total=False):
     key: Key | PathLike | None
     ledger: PathLike | None
     row_numbers: str | None
+    keep_index: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +153,10 @@ class ReleaseOptions:
         Other columns of the output, which hold the released columns alone by default. ``"all"``
         keeps every column, and refuses those that are called like the useful or a sensitive column
         or copy it in the data. A column that is named stays whatever it discloses.
+    keep_index : bool
+        Whether the index of a frame stays. By default the rows of the output are numbered anew,
+        because an index may hold the secret, an identifier, or the order in which the records stood
+        before; one with a name stays where all columns do.
     shuffle : bool
         Whether the records are put in random order, which is fixed by the key and the data.
     keep_order : bool
@@ -188,6 +193,7 @@ class ReleaseOptions:
     correlated: ColumnNames = ()
     drop: ColumnNames = ()
     keep: ColumnNames = ()
+    keep_index: bool = False
     shuffle: bool = False
     keep_order: bool = False
     insecure_seed: int | None = None
@@ -207,6 +213,11 @@ class ReleaseOptions:
         if self.shuffle and self.keep_order:
             raise InputError(
                 "the order of the records is shuffled or kept: give --shuffle or --keep-order"
+            )
+        if self.shuffle and self.keep_index:
+            raise InputError(
+                "the index would give the old order of shuffled records back: leave shuffle or "
+                "keep_index out"
             )
 
     def _checked_columns(self) -> dict[str, str]:
@@ -242,7 +253,8 @@ class ReleaseOptions:
             raise InputError(
                 f"draws ({quoted(self.draws)}) must be one of {listed(DRAWS)}"
             )
-        for name in ("keep_sensitive", "shuffle", "keep_order", "fresh_draw"):
+        flags = ("keep_sensitive", "keep_index", "shuffle", "keep_order", "fresh_draw")
+        for name in flags:
             value = vars(self)[name]
             # Any other value would count as True or False without a word, "no" as True.
             if not isinstance(value, bool):

@@ -15,7 +15,6 @@ changes nothing:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -91,7 +90,7 @@ def history_of(
             content, bare = _contents(ledger, records, identities)
         # Only now: hash and content must be of the same bytes.
         guarded.check()
-        file = ledger.file_hash(guarded.sha256, canonical(asdict(reading)))
+        file = ledger.file_hash(guarded.sha256, canonical(reading.record()))
     with ledger.reading() as db:
         shared = releases_of(db, entries, content, file)
         renamed = _renamed(db, ledger, entries, bare)

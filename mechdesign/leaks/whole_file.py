@@ -13,15 +13,16 @@ until rows and columns add up to what he knows: the rows to the table, the colum
 Of a record with y he believes that it was a with probability 16.3 / 80 = .204, less than the 25 /
 100 = .25 of the channel. If a has a secret that b has not, that is his belief of the secret.
 
-The scaled pairs are the likeliest ones for many records. They are the mean ones to within terms of
-relative order 1 / F, so **where pairs have few records he can know more than this says**: had a and
-b one record each, and the file one x and one y, it would be 1/10 (both moved or none), and scaling
-changes nothing. With draws of fixed counts (`release.fixed_counts`) the counts are those of F, and
-he knows exactly what the channel says, however few the records.
+The scaled pairs are the mean ones if pairs have many records. **Where they have few, he can know
+far more than scaling says**: had a and b one record each, and the file one x and one y, it would be
+1/10 (both moved or none), and scaling changes nothing. `file_messages` is the stronger observer
+there. With draws of fixed counts (`release.fixed_counts`) he knows what the channel says, however
+few the records.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +104,6 @@ def posterior_given_file(
     flows = np.asarray(values, dtype=np.float64)
     targets = np.asarray(released, dtype=np.float64)
     row_count = shares.shape[1]
-    column_count = len(targets)
     if not flows.sum() > 0 or not targets.sum() > 0:
         raise InputError("there must be at least one pair and one released record")
     # In records of the file.
@@ -112,7 +112,7 @@ def posterior_given_file(
     rounds = 0
     deviation = np.inf
     while True:
-        flows = flows * _factors(columns, flows, targets)[columns]
+        flows = flows * factors(columns, flows, targets)[columns]
         rounds += 1
         sums = np.bincount(rows, flows, minlength=row_count)
         known = row_targets > 0
@@ -120,16 +120,63 @@ def posterior_given_file(
         # After the columns, whose beliefs then add up to one.
         if deviation <= close or rounds >= most_rounds:
             break
-        flows = flows * _factors(rows, flows, row_targets)[rows]
-    posteriors = np.full((len(shares), column_count), np.nan)
+        flows = flows * factors(rows, flows, row_targets)[rows]
+    return FilePosterior(
+        beliefs(columns, flows, targets, shares[:, rows]), flows, deviation, rounds
+    )
+
+
+def beliefs(
+    columns: Integers, flows: Floats, targets: Floats, shares: Floats
+) -> Floats:
+    """The probability of each secret given the output; NaN for outputs without records.
+
+    Parameters
+    ----------
+    columns, flows : (p,) arrays
+        Output and records of each pair; the records of an output add up to its target.
+    targets : (m,) array
+        Records of each output.
+    shares : (k, p) array
+        The share of each secret among the records of a pair's input.
+    """
+    posteriors = np.full((len(shares), len(targets)), np.nan)
     seen = targets > 0
     for secret, share in enumerate(shares):
-        found = np.bincount(columns, share[rows] * flows, minlength=column_count)
+        found = np.bincount(columns, share * flows, minlength=len(targets))
         posteriors[secret, seen] = found[seen] / targets[seen]
-    return FilePosterior(posteriors, flows, deviation, rounds)
+    return posteriors
 
 
-def _factors(places: Integers, flows: Floats, targets: Floats) -> Floats:
+def success(believed: Floats, holds: NDArray[np.bool_], share: float) -> float:
+    """How often an observer is right about the records of which he is surest.
+
+    Parameters
+    ----------
+    believed : (n_records,) array
+        His probability that a record has the secret.
+    holds : (n_records,) array
+        Whether it has.
+    share : float
+        The share of the records that he points at, in (0, 1].
+
+    Returns
+    -------
+    float
+        The share of these that have the secret. Of equally sure ones he picks at random, and this
+        is the mean.
+    """
+    if not 0 < share <= 1:
+        raise InputError(f"share ({share}) must be above 0 and at most 1")
+    picked = math.ceil(share * len(believed))
+    least = np.partition(believed, len(believed) - picked)[len(believed) - picked]
+    surer = believed > least
+    equal = believed == least
+    of_equal = (picked - surer.sum()) * holds[equal].mean()
+    return float((holds[surer].sum() + of_equal) / picked)
+
+
+def factors(places: Integers, flows: Floats, targets: Floats) -> Floats:
     """What scales the flows of each row, or column, to its target."""
     sums = np.bincount(places, flows, minlength=len(targets))
     if np.any((sums == 0) & (targets > 0)):

@@ -36,7 +36,7 @@ from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_columns import columns_kept
 from mechdesign.mechanisms.box_entropy import conditional_entropy
-from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns
+from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns, PartSummary
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.box_rows import SLICE_SHARE
@@ -152,7 +152,27 @@ def _utility(
         records=records.total,
         columns=columns_kept(records, request.given, designed.parts, proving),
         limit=_limit(records, request, designed.parts),
+        **_own_figures(designed.summaries),
     )
+
+
+def _own_figures(summaries: Sequence[PartSummary]) -> dict[str, float]:
+    """The share of records that keep their box, its bound, and the law; none for free labels.
+
+    Strata that release nothing have no boxes to keep.
+    """
+    of_parts = [(part.records, part.least) for part in summaries if part.least]
+    if not of_parts:
+        return {}
+    total = sum(part.records for part in summaries)
+    own = math.fsum(n * least.truth for n, least in of_parts) / total
+    bound = math.fsum(n * (1.0 - least.cost_lower_bound) for n, least in of_parts)
+    return {
+        # A sum of rounded doubles errs by less than this.
+        "own": own * (1.0 - 2.0**-50),
+        "own_bound": min(bound / total * (1.0 + 2.0**-50), 1.0),
+        "law_deviation": max(least.frequency_deviation for _, least in of_parts),
+    }
 
 
 def _limit(

@@ -88,6 +88,14 @@ class GroupedRows:
     names: Sequence[str]
     column: str
 
+    def sizes(self, boxes: Boxes, joint: Joint, weights: Integers) -> list[int]:
+        """The records of each box of `joint`, in its order, with `weights` records of each row."""
+        sums = np.bincount(boxes.of(self.codes), weights, minlength=len(boxes))
+        by_name: dict[str, int] = {}
+        for box, size in enumerate(sums.tolist()):
+            by_name[box_name(box)] = int(size)
+        return [by_name[name] for name in joint.useful.names]
+
     def joint(self, boxes: Boxes, weights: Integers) -> Joint | None:
         """The table of groups by boxes, with `weights` records of each row; None where a group has
         no record or one box has them all.

@@ -203,6 +203,8 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         notion=notion,
         level=request.confidence or 0.0,
         given=len(request.given),
+        objective=request.objective,
+        keep_law=bool(request.keep_frequencies),
         cells=request.cells,
         rare=request.rare or 0,
         fill=request.fill,

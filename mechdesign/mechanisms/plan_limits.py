@@ -24,11 +24,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from solvers.plans import PlanLimits
 
 from mechdesign.auditing.demands import Demand
 from mechdesign.core.errors import InputError
 from solvers import Array
+from solvers.plans import PlanLimits
 
 LARGEST_EXPONENT = 700.0
 """Budgets in nats above which factors overflow; no finite budget may be larger."""

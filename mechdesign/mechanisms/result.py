@@ -43,7 +43,8 @@ class Certificate:
 
     `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion; `gap_nmi` is
     that bound minus the NMI of the emitted integers. Both are None where no optimum was computed.
-    `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), or 'none'.
+    `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), 'stated' (a
+    channel file says so, and nothing has proven it again), or 'none'.
     `details` are figures of the search and how it ended.
     """
 
@@ -320,6 +321,7 @@ def finish(
             "scope": certificate.scope,
         },
         provenance=_provenance(mechanism, method),
+        rules=joint.rules,
     )
     return Design(
         channel=rounded.channel.with_record(record),

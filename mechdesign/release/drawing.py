@@ -93,7 +93,7 @@ class Release(IdentifiedDraws):
         # channels must be independent, as their composition assumes.
         self.digest = channel_digest(channel)
         super().__init__(key.derived("channel", self.digest), changed)
-        self._alphabet = normalised(channel.useful, policy.normalise)
+        self._alphabet = normalised(channel.useful, policy.cell_form)
         self._sampler = policies.sampler_with_policies(channel, policy)
         self._publication = publication_of(channel, form)
         self.codes: Integers = np.zeros(0, dtype=np.int64)
@@ -223,7 +223,7 @@ class Release(IdentifiedDraws):
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add records to `symbol_counts`, each so many times; nothing is drawn or refused."""
-        columns = normalised_cells(columns, self.policy.normalise)
+        columns = normalised_cells(columns, self.policy.cell_form)
         if len(columns) == 1:
             # Each text once, and before them the empty cells with code -1: there are few different
             # texts, and positions are looked up for them alone.
@@ -239,12 +239,12 @@ class Release(IdentifiedDraws):
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
-        columns = normalised_cells(columns, self.policy.normalise)
+        columns = normalised_cells(columns, self.policy.cell_form)
         codes = positions_of(columns, self._alphabet)
         # Most batches have neither missing cells nor unknown symbols.
         if codes.size and codes.min() < 0:
             size = len(self._alphabet)
-            self._place(codes, MISSING, self.policy.null, size, columns)
+            self._place(codes, MISSING, self.policy.missing, size, columns)
             self._place(codes, UNKNOWN, self.policy.unknown, size + 1, columns)
         return codes
 

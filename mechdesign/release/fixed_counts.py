@@ -3,8 +3,8 @@
 A channel says how many records of the input x get the output y in the mean, F(x, y), often a
 fraction. Independent draws give counts around it, and the counts that come out tell an observer of
 the whole file which moves were made. Draws of fixed counts give every output exactly the number of
-records that the table's sums promise; proposition 12 of the plans proves that such a file tells of
-a record no more than its own released value does.
+records that the table's sums promise. Then the whole file tells of a person no more than the own
+released value does (docs/explanation/whole-file.md, proposition 1).
 
 For example, two records have the row a, one has b, and the pairs are, in units of 1/4:
 
@@ -32,6 +32,9 @@ from mechdesign.core.integers import LARGEST_INTEGER, Integers
 from mechdesign.release.chance import KeyedChance
 from mechdesign.release.draws import Key
 from mechdesign.release.table_rounding import rounded_up
+
+HALF = 31
+"""Bits of the lower half of a value: billions of halves can be added in 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,17 +154,18 @@ def _integers(name: str, values: Any) -> Integers:
 
 
 def _exact(values: Any) -> NDArray[Any]:
-    """Positive integers of any size, as Python integers where they may not fit 64 bits."""
+    """Positive integers, as Python's integers if some of them do not fit 64 bits."""
     array = np.asarray(values)
-    if array.ndim == 1 and array.dtype.kind in "iu" and array.size:
-        if int(array.min()) > 0:
-            return array.astype(object)
-    elif array.ndim == 1 and array.dtype == object:
-        if all(isinstance(value, int) and value > 0 for value in array.tolist()):
-            return array
-    elif array.size == 0:
-        return np.zeros(0, dtype=object)
-    raise InputError("the values of fixed counts must be positive whole numbers")
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    is_whole = array.dtype.kind in "iu"
+    if array.dtype == object:
+        is_whole = all(isinstance(value, int) for value in array.flat)
+    if array.ndim != 1 or not is_whole or array.min() <= 0:
+        raise InputError("the values of fixed counts must be positive whole numbers")
+    if array.max() <= LARGEST_INTEGER:
+        return array.astype(np.int64)
+    return array.astype(object)
 
 
 def _check_sums(
@@ -170,9 +174,12 @@ def _check_sums(
     """Refuse values whose sum over a row or column is not its count of units."""
     if place.size and int(place.max()) >= len(counts):
         raise InputError(f"a pair has a {axis} without a count")
-    # In Python's integers: sums of thousands of values need more than 64 bits.
-    sums = np.zeros(len(counts), dtype=object)
-    np.add.at(sums, place, exact)
+    # The sums need more than 64 bits, those of halves of the values do not.
+    lower = np.zeros(len(counts), dtype=exact.dtype)
+    upper = np.zeros(len(counts), dtype=exact.dtype)
+    np.add.at(lower, place, exact & (1 << HALF) - 1)
+    np.add.at(upper, place, exact >> HALF)
+    sums = (upper.astype(object) << HALF) + lower
     wrong = np.flatnonzero(sums != counts.astype(object) * unit)
     if wrong.size:
         raise InputError(

@@ -23,7 +23,8 @@ One step, `_moves`, at the place of 2^b, where all entries are multiples of 2^b 
 
 An entry with that place lies in [2^b, 2^bits - 2^b], so it stays within [0, 2^bits]. Each step
 keeps all means, as its coins are fair whatever happened before. It takes time proportional to the
-number of odd entries, at most the number of entries; there are `bits` steps.
+number of odd entries, at most the number of entries; there are `bits` steps
+(docs/explanation/whole-file.md, proposition 5).
 
 Many entries of a table may be equal, and would be odd together at every place. Long trails of them
 would move as one, and hundreds of records would move or none. Therefore some moves along disjoint

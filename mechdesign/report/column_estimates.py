@@ -98,5 +98,8 @@ def law_estimate_note(*, fixed: bool) -> str:
             "sample alone."
         )
     else:
-        text += " The errors include those of the draws. For records of another table they say nothing."
+        text += (
+            " The errors include those of the draws. For records of another table they say "
+            "nothing."
+        )
     return layout.paragraph(text, "")

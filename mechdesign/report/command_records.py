@@ -20,6 +20,7 @@ from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 from mechdesign.release.moved_numbers import moved
@@ -128,6 +129,10 @@ def channel_record(channel: Channel) -> dict[str, Any]:
     codebook: dict[str, dict[str, float]] | None = None
     if channel.joint is not None:
         codebook = channel.codebook()
+    certificate = record.certificate
+    if certificate is not None:
+        # Nothing proves the bound of a file again.
+        certificate = {**certificate, "scope": STATED}
     integers = channel.integers
     matrix: dict[str, Any] = {
         "denominator": channel.denominator,
@@ -156,7 +161,7 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "notion": record.notion,
         "achieved": record.achieved,
         "utility": record.utility,
-        "certificate": record.certificate,
+        "certificate": certificate,
         "provenance": record.provenance,
         "confidence": level,
     }

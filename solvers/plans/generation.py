@@ -82,6 +82,7 @@ class Generation:
     ) -> None:
         self._problem = problem
         self._group = group
+        self.pricer = Pricer(problem, group)
         self._penalty = PENALTY * max(problem.costs.largest, 1e-9)
         penalty = self._penalty if elastic else None
         self._program = PlanProgram(group, penalty=penalty)
@@ -124,7 +125,7 @@ class Generation:
 
     def flows(self, solved: Solved, bound: float) -> Flows:
         """The plan of a solution."""
-        keys = np.concatenate(self._order)
+        keys = np.concatenate(self._order)[: len(solved.flows)]
         used = solved.flows > 0.0
         rows, columns = np.divmod(keys[used], len(self._group.outputs))
         return Flows(
@@ -154,7 +155,6 @@ class Generation:
         OutOfTime
             If the time was over before there was a plan without slacks.
         """
-        pricer = Pricer(self._problem, self._group)
         mass = float(self._group.masses.sum())
         bound = -math.inf
         clean = False
@@ -168,7 +168,7 @@ class Generation:
                 break
             clean = solved.slack <= NO_SLACK * mass
             most = ENTERING if clean else 2 * ENTERING
-            priced = pricer.price(solved.prices, most=most, tolerance=1e-9)
+            priced = self.pricer.price(solved.prices, most=most, tolerance=1e-9)
             self.rounds += 1
             bound = max(bound, priced.bound)
             if clean:
@@ -186,9 +186,10 @@ class Generation:
 
     def _finished(self, last: Solved, bound: float) -> Flows:
         """A plan of few pairs, among those that the last solution uses."""
-        if self.pairs <= MANY_PAIRS:
+        if len(last.flows) <= MANY_PAIRS:
             return self.flows(last, bound)
-        keys = np.concatenate(self._order)
+        # Pairs that were added after the last solution have no flow.
+        keys = np.concatenate(self._order)[: len(last.flows)]
         rows, columns = np.divmod(keys, len(self._group.outputs))
         least = np.minimum(self._group.masses[rows], self._group.targets[columns])
         used = last.flows > USED * least

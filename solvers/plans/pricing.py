@@ -37,6 +37,13 @@ ROUNDING = 2.0**-48
 is that of the sums over all masses, which numpy adds in pairs."""
 
 
+FEW_CANDIDATES = 4
+"""Candidates that are sorted at once, for each one that may enter: more cost more than they help."""
+
+SAMPLE = 20_000
+"""Reduced costs that estimate how many are below a number."""
+
+
 @dataclass(frozen=True, eq=False)
 class Entering:
     """Pairs of negative reduced cost, by places in the group."""
@@ -66,6 +73,7 @@ class Pricer:
         self._place_of = np.full(n, -1)
         self._place_of[group.inputs] = np.arange(len(group.inputs))
         # Share of the mass that stays at least, by input; and the place of its own output.
+        self._costs: Array | None = None
         self._output_of = np.full(n, -1)
         self._output_of[group.outputs] = np.arange(len(group.outputs))
 
@@ -79,8 +87,7 @@ class Pricer:
     def reduced(self, prices: Prices, part: slice) -> Array:
         """d - u_x - lam_y . t(x) of all inputs by the outputs of `part`; infinite where forbidden."""
         group = self._group
-        out = self._problem.costs.block(group.inputs, group.outputs[part])
-        out -= prices.inputs[:, None]
+        out = self._cost_block(part) - prices.inputs[:, None]
         ranges = group.ranges
         if len(ranges.values):
             out -= ranges.values.T @ prices.ranges[:, part]
@@ -89,6 +96,16 @@ class Pricer:
             out -= scaled.T @ prices.compared[:, part]
         self._forbid(out, part)
         return out
+
+    def _cost_block(self, part: slice) -> Array:
+        """Costs of all inputs by the outputs of `part`; those of a small group are kept."""
+        group = self._group
+        if self._costs is not None:
+            return self._costs
+        costs = self._problem.costs.block(group.inputs, group.outputs[part])
+        if part == slice(0, len(group.outputs)):
+            self._costs = costs
+        return costs
 
     def _forbid(self, out: Array, part: slice) -> None:
         """Set forbidden pairs of a block to infinity."""
@@ -113,20 +130,16 @@ class Pricer:
         least_of_output = np.empty(o)
         least_of_input = np.full(n, np.inf)
         own = np.zeros(n)
-        inputs = _Smallest(n, most)
-        found: list[tuple[Indices, Indices, Array]] = []
+        candidates = _Candidates(n, o, most)
         for part in self.chunks():
             block = self.reduced(prices, part)
             least_of_output[part] = block.min(axis=0)
             self._own(own, block, part)
             block += offsets[part]
-            self._columns(found, block, part, most, tolerance)
             np.minimum(least_of_input, block.min(axis=1), out=least_of_input)
-            inputs.update(block, part.start, tolerance)
-        found += inputs.found()
-        rows, columns, reduced = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-        _, first = np.unique(rows * o + columns, return_index=True)
-        entering = Entering(rows[first], columns[first], reduced[first])
+            candidates.update(block, part.start, tolerance)
+        rows, columns, reduced = candidates.found()
+        entering = Entering(rows, columns, reduced)
         bound = self._bound(prices, ends, least_of_output, least_of_input, own)
         return Pricing(bound, entering, least_of_input, least_of_output)
 
@@ -138,22 +151,6 @@ class Pricer:
         places = self._place_of[y]
         there = np.flatnonzero(places >= 0)
         own[places[there]] = block[places[there], there]
-
-    @staticmethod
-    def _columns(
-        found: list[tuple[Indices, Indices, Array]],
-        block: Array,
-        part: slice,
-        most: int,
-        tolerance: float,
-    ) -> None:
-        """Collect the most negative pairs of every output."""
-        count = min(most, len(block))
-        rows = np.argpartition(block, count - 1, axis=0)[:count]
-        reduced = np.take_along_axis(block, rows, axis=0)
-        chosen = reduced < -tolerance
-        columns = np.broadcast_to(np.arange(part.start, part.stop), rows.shape)
-        found.append((rows[chosen], columns[chosen], reduced[chosen]))
 
     def _bound(
         self,
@@ -209,31 +206,63 @@ class Pricer:
         return size
 
 
-class _Smallest:
-    """The smallest reduced costs of every input over the chunks so far."""
+class _Candidates:
+    """Pairs of small reduced cost over the chunks so far: the smallest of every input and output."""
 
-    def __init__(self, n: int, most: int) -> None:
+    def __init__(self, n: int, o: int, most: int) -> None:
+        self._o = o
         self._most = most
-        self._columns = np.zeros((n, most), np.int64)
-        self._reduced = np.full((n, most), np.inf)
+        self._keys = np.zeros(0, np.int64)
+        self._reduced = np.zeros(0)
+        # Kept for outputs, whose pairs come in one chunk.
+        self._of_outputs: list[tuple[Indices, Array]] = []
 
     def update(self, block: Array, first: int, tolerance: float) -> None:
         """Take the smallest of a block, whose columns start at `first`."""
-        count = min(self._most, block.shape[1])
-        columns = np.argpartition(block, count - 1, axis=1)[:, :count]
-        reduced = np.take_along_axis(block, columns, axis=1)
-        reduced = np.where(reduced < -tolerance, reduced, np.inf)
-        both = np.hstack([self._reduced, reduced])
-        places = np.hstack([self._columns, columns + first])
-        order = np.argsort(both, axis=1)[:, : self._most]
-        self._reduced = np.take_along_axis(both, order, axis=1)
-        self._columns = np.take_along_axis(places, order, axis=1)
+        places = np.flatnonzero(block < _threshold(block, self._most, tolerance))
+        reduced = block.ravel()[places]
+        rows, columns = np.divmod(places, block.shape[1])
+        keys = rows * self._o + columns + first
+        chosen = _first_of(columns, reduced, self._most)
+        self._of_outputs.append((keys[chosen], reduced[chosen]))
+        keys = np.concatenate([self._keys, keys])
+        reduced = np.concatenate([self._reduced, reduced])
+        chosen = _first_of(keys // self._o, reduced, self._most)
+        self._keys, self._reduced = keys[chosen], reduced[chosen]
 
-    def found(self) -> list[tuple[Indices, Indices, Array]]:
-        """Pairs (rows, columns, reduced costs)."""
-        chosen = np.isfinite(self._reduced)
-        rows = np.broadcast_to(np.arange(len(chosen))[:, None], chosen.shape)
-        return [(rows[chosen], self._columns[chosen], self._reduced[chosen])]
+    def found(self) -> tuple[Indices, Indices, Array]:
+        """Pairs (rows, columns, reduced costs), each once."""
+        of_outputs = [keys for keys, _ in self._of_outputs]
+        keys = np.concatenate([self._keys, *of_outputs])
+        reduced = np.concatenate(
+            [self._reduced, *(values for _, values in self._of_outputs)]
+        )
+        keys, first = np.unique(keys, return_index=True)
+        rows, columns = np.divmod(keys, self._o)
+        return rows, columns, reduced[first]
+
+
+def _threshold(block: Array, most: int, tolerance: float) -> float:
+    """Reduced costs from here on are no candidates: -tolerance, or less where too many are below."""
+    wanted = FEW_CANDIDATES * most * sum(block.shape)
+    below = np.count_nonzero(block < -tolerance)
+    if below <= wanted:
+        return -tolerance
+    # Of a regular sample: the exact number does not matter.
+    step = max(1, block.size // SAMPLE)
+    sample = np.sort(block.ravel()[::step])
+    place = len(sample) * wanted // block.size
+    return float(min(sample[min(place, len(sample) - 1)], -tolerance))
+
+
+def _first_of(owners: Indices, reduced: Array, most: int) -> Indices:
+    """Places of the `most` smallest of every owner."""
+    order = np.lexsort((reduced, owners))
+    ordered = owners[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    sizes = np.diff(np.append(starts, len(ordered)))
+    rank = np.arange(len(ordered)) - np.repeat(starts, sizes)
+    return order[rank < most]
 
 
 def _paid(kept: Array, above: Array) -> float:

@@ -249,8 +249,7 @@ class Stratum:
 
     def _add_priced(self, generation: Generation, group: Group) -> None:
         """Add pairs of least reduced cost by the prices so far."""
-        pricer = Pricer(self.problem, group)
-        priced = pricer.price(
+        priced = generation.pricer.price(
             self._prices_of(group), most=START_PAIRS, tolerance=-math.inf
         )
         generation.add(priced.entering.rows, priced.entering.columns)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.leaks.whole_file import posterior_given_file
+from mechdesign.leaks.whole_file import posterior_given_file, success
 from mechdesign.release.draws import Key
 from mechdesign.release.fixed_counts import integer_flows
 
@@ -126,3 +126,24 @@ def test_files_that_cannot_be():
         posterior_given_file(rows, rows, [1, 1], np.array([2, 0]), SHARES)
     with pytest.raises(InputError, match="at least one pair and one released record"):
         posterior_given_file(rows, rows, [1, 1], np.array([0, 0]), SHARES)
+
+
+def test_success_is_the_truth_of_the_surest():
+    believed = np.array([0.9, 0.1, 0.5, 0.7])
+    holds = np.array([True, True, False, False])
+    assert success(believed, holds, 0.25) == 1
+    assert success(believed, holds, 0.5) == 0.5
+    assert success(believed, holds, 0.7) == pytest.approx(1 / 3)
+    assert success(believed, holds, 1) == 0.5
+
+
+def test_equally_sure_records_count_by_their_mean():
+    believed = np.array([0.9, 0.2, 0.2, 0.2])
+    holds = np.array([False, True, True, False])
+    assert success(believed, holds, 0.5) == pytest.approx((0 + 2 / 3) / 2)
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.01])
+def test_shares_are_shares(share):
+    with pytest.raises(InputError, match="must be above 0 and at most 1"):
+        success(np.array([0.5]), np.array([True]), share)

@@ -17,7 +17,7 @@ import pytest
 import mechdesign as md
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import box_parts, box_plan
+from mechdesign.mechanisms import box_parts
 from mechdesign.mechanisms.box_design import design_boxes
 from mechdesign.mechanisms.box_groups import nested_groups, together_of
 from mechdesign.mechanisms.box_parts import level_of_share
@@ -303,13 +303,15 @@ def test_strata_share_the_time_and_hundreds_of_them_overrun_it_by_little(
 ) -> None:
     """Each had a fifth of a second whatever the limit was, which is a minute for 300 strata."""
     limits: list[float] = []
-    designing = box_plan.design_requested
+    designing = box_parts.design_for_boxes
 
-    def recorded(request: Any) -> Any:
-        limits.append(request.time_limit)
-        return designing(request)
+    def recorded(
+        joint: Any, sizes: Any, request: Any, level: Any, seconds: float, gap: float
+    ) -> Any:
+        limits.append(seconds)
+        return designing(joint, sizes, request, level, seconds, gap)
 
-    monkeypatch.setattr(box_plan, "design_requested", recorded)
+    monkeypatch.setattr(box_parts, "design_for_boxes", recorded)
     design = md.design(
         sample(truth([0.6, 0.3, 0.1]), 3000, 4),
         sensitive="s",
@@ -364,7 +366,7 @@ def test_a_file_with_a_level_that_its_parts_do_not_reach_is_refused(
 
 def test_a_public_file_has_no_counts_and_still_releases(tmp_path: Path) -> None:
     frame = sample(truth([0.6, 0.3, 0.1]), 2000, 4)
-    design = designed(frame, fill=True)
+    design = designed(frame)
     path = tmp_path / "public.json"
     design.channel.save(path, public=True)
     values = json.loads(path.read_text(encoding="utf-8"))
