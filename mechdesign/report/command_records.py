@@ -135,7 +135,7 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         certificate = {**certificate, "scope": STATED}
     integers = channel.integers
     matrix: dict[str, Any] = {
-        "denominator": channel.denominator,
+        "denominator": channel.denominator if channel.totals is None else None,
         "totals": channel.totals,
     }
     if integers.shape[0] * integers.shape[1] > MOST_CELLS:

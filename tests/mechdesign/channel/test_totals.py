@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 from collections import Counter
 from dataclasses import replace
@@ -22,7 +24,10 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import OutputCells, own_rows
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.errors import InputError
+from mechdesign.notions import to_record
 from mechdesign.release.drawing import channel_digest
+from mechdesign.report.command_records import channel_record
+from mechdesign.report.terminal import channel_text, matrix_csv
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -379,20 +384,22 @@ def test_unknown_rows_are_refused(records, message):
         made().apply(records, insecure_seed=1)
 
 
-def test_unknown_rows_get_a_row_of_the_law_with_the_policy_marginal():
-    """Where columns are given, a row of another stratum would change them."""
-    policy = md.Policy(unknown="marginal")
+@pytest.mark.parametrize(
+    "policy",
+    [
+        md.Policy(unknown="marginal"),
+        md.Policy(unknown="output:F, 1, x"),
+        md.Policy(missing="marginal"),
+    ],
+)
+def test_unknown_rows_get_an_output_only_where_nothing_is_given(policy):
+    """A row of another stratum would change the given column of the record."""
+    record = ("F", "1", "y") if policy.missing == "refuse" else ("F", "1", None)
     free = made(given=())
-    drawn = Counter(free.apply([("F", "1", "y")] * 5000, insecure_seed=1, policy=policy))
-    assert {*drawn} == {*SYMBOLS}
-    try:
-        released = made().apply(
-            [("F", "1", "y")] * 500, insecure_seed=1, policy=policy
-        )
-    except InputError as error:
-        assert "given" in str(error)
-    else:
-        assert {row[0] for row in released} == {"F"}
+    drawn = Counter(free.apply([record] * 5000, insecure_seed=1, policy=policy))
+    assert {*drawn} == ({*SYMBOLS} if "output" not in policy.unknown else {SYMBOLS[0]})
+    with pytest.raises(InputError, match="releases 'sex' as it is, and an output for"):
+        made().apply([record], insecure_seed=1, policy=policy)
 
 
 def test_public_channels_release_as_well():
@@ -438,3 +445,29 @@ def test_a_changed_record_is_another_channel_and_the_same_draws():
     assert channel_digest(noted) == channel_digest(channel)
     with pytest.raises(InputError, match=r"promise \('odd'\) must be total or relative"):
         ChannelRecord(promise_kind="odd")
+
+
+def test_text_csv_and_reports_have_shares_of_each_total(tmp_path):
+    """`show` and the reports, which once divided by the common denominator."""
+    channel = made()
+    text = channel_text(channel)
+    assert "rows with sums of their own" in text
+    lines = list(csv.reader(io.StringIO(matrix_csv(channel))))
+    for row, integers, total in zip(lines[1:], ROWS, TOTALS, strict=True):
+        shares = [float(cell) for cell in row[1:]]
+        assert shares == pytest.approx([w / total for w in integers], abs=1e-15)
+    shown = channel_record(channel)
+    assert shown["denominator"] is None
+    assert shown["totals"] == TOTALS
+    md.report(channel.with_record(noted()), tmp_path / "r.json")
+    record = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    table = record["channel"]
+    assert table["totals"] == list(TOTALS)
+    for entries, total in zip(table["rows"], TOTALS, strict=True):
+        assert sum(entry["weight"] for entry in entries) == total
+        for entry in entries:
+            assert entry["share"] == entry["weight"] / total
+
+
+def noted():
+    return ChannelRecord(notion=to_record(md.LIP(5.0)), promise_kind="relative")
