@@ -29,7 +29,7 @@ def table(folder, run):
 @pytest.fixture
 def released(table):
     channel = md.Channel.load("row.json")
-    assert isinstance(channel, md.RowChannel)
+    assert isinstance(channel, md.Channel)
     frame = channel.apply(table[["a", "b"]], insecure_seed=1)
     frame.to_csv("out.csv", index=False)
     return frame
@@ -143,7 +143,7 @@ def test_no_belief_above_a_share(table, run):
     design = ("design", "people.csv", "--sensitive", "secret", "--release", "a,b")
     made = run(*design, "--max-posterior", "0.62", "--output", "most.json", "--json")
     assert made.code == 0, made.err
-    channel = md.RowChannel.load("most.json")
+    channel = md.Channel.load("most.json")
     law = oracle.joint_law(channel, channel.table)
     by_row = oracle.summed(law, lambda entry: entry[2])
     both = oracle.summed(law, lambda entry: (entry[0], entry[2]))

@@ -46,7 +46,7 @@ def test_a_row_channel_is_designed_audited_and_shown(table, run):
     assert set(record["truth"]) == {"a", "b"}
     assert record["achieved"]["eps_u"] <= 0.4
     assert 0.0 < record["nmi"] <= record["upper_bound_nmi"]
-    assert isinstance(md.load("row.json"), md.RowChannel)
+    assert isinstance(md.load("row.json"), md.Channel)
     verdict = run("audit", "row.json", "--json").record
     assert verdict["satisfied"] is True
     assert verdict["achieved"] == record["achieved"]
@@ -343,7 +343,7 @@ def test_frequencies_of_released_rows(table, run):
         "--output",
         "row.json",
     )
-    channel = md.RowChannel.load("row.json")
+    channel = md.Channel.load("row.json")
     released = channel.apply(table[["k", "a", "b"]], insecure_seed=1)
     released.to_csv("out.csv", index=False)
     single = run("estimate", "out.csv", "--channel", "row.json", "--json").record
@@ -374,7 +374,7 @@ def test_values_that_are_never_told_apart_have_an_open_part(folder, run):
     frame = pd.DataFrame({"secret": secret, "a": secret})
     frame.to_csv("people.csv", index=False)
     run(*DESIGN, "--release", "a", "--epsilon", "1e-9", "--output", "row.json")
-    channel = md.RowChannel.load("row.json")
+    channel = md.Channel.load("row.json")
     channel.apply(frame[["a"]], insecure_seed=1).to_csv("out.csv", index=False)
     arguments = ("estimate", "out.csv", "--channel", "row.json")
     (part,) = run(*arguments, "--json").record["frequencies"]
@@ -391,7 +391,7 @@ def test_a_terminal_shows_the_largest_of_many_estimates(folder, run):
     frame = pd.DataFrame({"secret": chance.choice(["s", "t"], 3000), **columns})
     frame.to_csv("people.csv", index=False)
     run(*DESIGN, "--release", "a,b", "--epsilon", "1", "--output", "row.json")
-    channel = md.RowChannel.load("row.json")
+    channel = md.Channel.load("row.json")
     channel.apply(frame[["a", "b"]], insecure_seed=1).to_csv("out.csv", index=False)
     arguments = ("estimate", "out.csv", "--channel", "row.json", "--of", "a,b")
     text = run(*arguments).out
