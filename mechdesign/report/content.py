@@ -78,7 +78,9 @@ def public_report(
     return Report(
         audience="public",
         asked=request,
-        promise=promise_of(notion, sensitive, verdict, satisfied, {}),
+        promise=promise_of(
+            notion, sensitive, verdict, satisfied, {}, channel.record.promise_kind
+        ),
         holds_for=public_scope_texts(notion, confidence, sensitive, useful),
         voided_by=void_texts(useful),
         least=_least(bare),

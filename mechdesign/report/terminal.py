@@ -218,8 +218,16 @@ def _lines(block: blocks.Block) -> list[str]:
             raise TypeError(f"a summary holds no {type(block).__name__}")
 
 
+RELATIVE_MEASURES = (
+    "The promise is relative to the given columns, and bounds no measure of the whole row: its given "
+    "columns are part of what it reveals. `mechdesign measure` gives what it reveals in all."
+)
+
+
 def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: bounds that follow from the promise, then what this channel attains."""
+    if not report.promise.bounds:
+        return layout.lines_of(RELATIVE_MEASURES)
     if all_measures:
         lines: list[str] = []
         for block in measure_blocks(report.promise):
