@@ -30,6 +30,7 @@ from mechdesign.report.command_records import channel_record
 from mechdesign.report.terminal import channel_text, matrix_csv
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
+from tests.oracles import released_rows as oracle
 
 SYMBOLS = (("F", "1", "x"), ("F", "2", "y"), ("M", "1", "y"), ("M", "2", "x"))
 USEFUL = Variable(("sex", "n", "a"), SYMBOLS)
@@ -471,3 +472,24 @@ def test_text_csv_and_reports_have_shares_of_each_total(tmp_path):
 
 def noted():
     return ChannelRecord(notion=to_record(md.LIP(5.0)), promise_kind="relative")
+
+
+def test_the_law_is_kept_where_totals_are_those_of_the_records():
+    """Row sums c_x and column sums c_x: here the plan exchanges one record of each stratum."""
+    counts = joint_of().useful_counts
+    assert counts == (7, 5, 3, 11)
+    rows = ((5, 2, 0, 0), (2, 3, 0, 0), (0, 0, 2, 1), (0, 0, 1, 10))
+    kept = made(rows=rows, totals=counts)
+    assert kept.keeps_law
+    assert kept.public().keeps_law
+    law = oracle.summed(oracle.joint_law(kept), lambda entry: entry[2])
+    assert law == {
+        x: Fraction(n, sum(counts)) for x, n in zip(SYMBOLS, counts, strict=True)
+    }
+    # Other totals, other sums, labels, and a table with other counts.
+    assert not made().keeps_law
+    moved = ((5, 2, 0, 0), (1, 4, 0, 0), (0, 0, 2, 1), (0, 0, 1, 10))
+    assert not made(rows=moved, totals=counts).keeps_law
+    assert not made(rows=rows, totals=counts, published=None, given=()).keeps_law
+    other = Joint(joint_of().sensitive, USEFUL, ((7, 2, 1, 5), (0, 3, 2, 7)))
+    assert not made(rows=rows, totals=counts, joint=other).keeps_law

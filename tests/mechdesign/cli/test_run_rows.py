@@ -111,9 +111,8 @@ def test_a_rehearsal_writes_nothing(job, run, folder):
 def test_a_job_looks_for_the_smallest_budget(job, run):
     job.write_text(JOB.replace("epsilon = 1.0", 'keep = 0.7\ntime-limit = "none"'))
     assert run("run", "job.toml").code == 0
-    channel = md.Channel.load("row.json")
+    channel = md.load("row.json")
     assert channel.record.utility["nmi"] >= 0.7
-    assert channel.record.certificate["kept_at"] > 0.0
     # The same job again verifies the channel in the place of another search.
     before = channel.record.provenance
     assert run("run", "job.toml").code == 0
@@ -135,7 +134,7 @@ def test_records_that_changed_overnight(job, run, changed):
         assert night.code == 2
         assert "job.toml, line 15: in.csv" in night.err  # that of changed
         assert (
-            "the symbols are other ones than when the record was released" in night.err
+            "is another one than when the record was released before" in night.err
         )
         return
     assert night.code == 0, night.err
