@@ -112,7 +112,7 @@ def test_randomised_response_of_many_rows_is_left_out_and_said(frame, monkeypatc
 
 def test_results_are_shown(frame):
     result = compared(frame)
-    assert repr(result).startswith("RowComparison(lip (epsilon 0.4): rows of the table")
+    assert repr(result).startswith("RowComparison(lip (eps_l 0.4, eps_u 0.4): rows of")
 
 
 def test_other_requests_are_refused(frame):
