@@ -45,13 +45,8 @@ RECORDS = "records"
 NOT_KEPT = (
     "this channel does not keep the law of its table, so the shares of the released file are not "
     "those of the table, and what they were is not identified: design the channel with the law "
-    "kept (--release without --free-frequencies)"
+    "kept (--release with --smallest-group 1 and without --free-frequencies)"
 )
-
-
-def keeps_law(channel: Channel) -> bool:
-    """True if every row is released as often as the channel's table has it."""
-    return channel.releases_symbols and channel.totals is not None
 
 
 def estimate_shares(
@@ -92,7 +87,7 @@ def estimate_shares(
         If the channel does not keep the law, a column is not released, or the file has a row that
         the channel never releases.
     """
-    if not keeps_law(channel):
+    if not channel.keeps_law:
         raise InputError(NOT_KEPT)
     confidence = check_level(level)
     if target not in (POPULATION, RECORDS):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import mul
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ from mechdesign.auditing.leakages import OutputLeakage, output_leakages, worst_o
 from mechdesign.auditing.output_masses import ReleasedMasses, masses_of
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import order_of
 from mechdesign.notions import check_alpha
@@ -161,6 +162,8 @@ def measure(
 ) -> ChannelMeasures:
     """Measure `channel` on `joint`; of several secrets each figure is the worst of all."""
     joint = released_part(channel, joint)
+    # Measures are of the whole row, whatever its promise is relative to.
+    channel = channel.with_record(replace(channel.record, promise_kind=TOTAL))
     if joint.sensitive.protects_columns:
         parts: list[ChannelMeasures] = []
         for secret in joint.secrets:

@@ -393,6 +393,32 @@ class Channel(Displayed):
             self.published is not None and self.published.columns == self.useful.columns
         )
 
+    @cached_property
+    def keeps_law(self) -> bool:
+        """True if every row of the table is released exactly as often as the table has it.
+
+        The total of each row must be in proportion to its records; of a public channel, which does
+        not say how many these are, it is taken to be.
+        """
+        if not self.releases_symbols:
+            return False
+        totals = self.row_totals
+        if self.joint is not None:
+            records = self.joint.useful_counts
+            whole = sum(totals)
+            for total, count in zip(totals, records, strict=True):
+                if total * self.joint.total != count * whole:
+                    return False
+        # Python integers, because sums may exceed 64 bits.
+        released = [sum(values) for _, values in self.integers.columns]
+        if len(released) != len(totals):
+            return False
+        place = self.useful.index
+        for cells, mass in zip(self.output_cells, released, strict=True):
+            if cells not in place or totals[place[cells]] != mass:
+                return False
+        return True
+
     def codebook(self) -> dict[str, dict[str, float]]:
         """For every output label, the posterior P(x|y) of each input that can have caused it."""
         names = self.useful.names

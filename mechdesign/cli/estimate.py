@@ -91,7 +91,6 @@ def estimate(
     Symbols that the channel cannot tell apart are estimated together.
     """
     common.refuse_beside(as_csv)
-    from mechdesign.analysis.law_estimates import keeps_law
     from mechdesign.channel.loading import load
 
     # The kind of the channel decides which options have a meaning; the others are refused, because
@@ -108,7 +107,7 @@ def estimate(
     if isinstance(loaded, md.BoxChannel):
         # Frequencies of boxes; `show` says which rows each of them has.
         loaded = loaded.single()
-    if keeps_law(loaded) and asked.by is None and not as_csv:
+    if loaded.keeps_law and asked.by is None and not as_csv:
         _refuse_other_cells(released, loaded, others, "columns")
         file = _ReleasedFile(released, columns, published, others, reading, text)
         _estimate_shares(reporter, file, loaded, asked, common)

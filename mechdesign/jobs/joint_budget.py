@@ -220,7 +220,7 @@ def _loaded(file: str) -> Any:
     return None
 
 
-def local_budget(rows: Sequence[Sequence[int]]) -> float:
+def local_budget(channel: Channel) -> float:
     """The largest log W(y|x) / W(y|x') in nats, rounded up: what one draw tells at most of
     anything.
 
@@ -230,9 +230,9 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
     from mechdesign.auditing.extremes import log_upper
 
     largest = 0.0
-    for column in zip(*rows, strict=True):
+    for inputs, values in channel.columns:
         # An output that some symbol never has excludes that symbol.
-        if min(column) == 0:
+        if len(inputs) < len(channel.useful):
             return math.inf
-        largest = max(largest, log_upper(max(column), min(column)))
+        largest = max(largest, log_upper(max(values), min(values)))
     return largest

@@ -128,7 +128,7 @@ def change_notices(releases: Sequence[RecordedDraws]) -> tuple[str, ...]:
             # Of a channel of rows the given columns alone have no finite local budget, and with
             # its own symbols hardly a level has one.
             if isinstance(release.channel, Channel):
-                budget = local_budget(release.channel.rows)
+                budget = local_budget(release.channel)
                 if math.isfinite(budget):
                     bound = f"at most {at_most(budget)}"
             outcome = (

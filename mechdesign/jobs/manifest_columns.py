@@ -88,7 +88,7 @@ def released_column(
         names=names,
         sensitive=sensitive,
         notion=without_infinities(channel.record.notion),
-        law_kept=channel.totals is not None,
+        law_kept=channel.keeps_law,
         given=channel.given,
         promise=channel.record.promise_kind,
         channel_file=channel_file,

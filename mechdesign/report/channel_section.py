@@ -33,10 +33,13 @@ def channel_blocks(report: Report) -> list[blocks.Block]:
     """The matrix W(y|x), or, where it is too large, the most probable outputs of each symbol."""
     channel = report.channel
     useful = names_of(report.asked)[1]
+    over = f"over {channel.denominator}"
+    if channel.denominator is None:
+        over = "over the sum of each row"
     text = (
         f"Every value of {useful} is replaced by one of "
         f"{wording.count(len(channel.outputs), 'output')}, drawn with these probabilities. They "
-        f"are integers over {channel.denominator}; percentages here are rounded."
+        f"are integers {over}; percentages here are rounded."
     )
     fits = (
         len(channel.outputs) <= MOST_MATRIX_OUTPUTS

@@ -20,6 +20,7 @@ from mechdesign.auditing.implied_bounds import guarantees
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import RELATIVE
 from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
@@ -64,7 +65,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "certificate": {"scope": certificate.scope, **certificate.details},
         "achieved": asdict(design.achieved),
         "used": optional_record(design.used),
-        "guarantees": guarantees(design.achieved.eps_l, design.achieved.eps_u),
+        "guarantees": _guarantees(design),
         "bins": bins,
         "records": records,
         "confidence": level,
@@ -135,7 +136,7 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         certificate = {**certificate, "scope": STATED}
     integers = channel.integers
     matrix: dict[str, Any] = {
-        "denominator": channel.denominator,
+        "denominator": channel.denominator if channel.totals is None else None,
         "totals": channel.totals,
     }
     if integers.shape[0] * integers.shape[1] > MOST_CELLS:
@@ -165,3 +166,12 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "provenance": record.provenance,
         "confidence": level,
     }
+
+
+def _guarantees(design: Design) -> dict[str, float] | None:
+    """What follows from the achieved budgets; None for a relative promise, which bounds nothing of
+    the whole row.
+    """
+    if design.channel.record.promise_kind == RELATIVE:
+        return None
+    return guarantees(design.achieved.eps_l, design.achieved.eps_u)

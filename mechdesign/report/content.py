@@ -78,7 +78,9 @@ def public_report(
     return Report(
         audience="public",
         asked=request,
-        promise=promise_of(notion, sensitive, verdict, satisfied, {}),
+        promise=promise_of(
+            notion, sensitive, verdict, satisfied, {}, channel.record.promise_kind
+        ),
         holds_for=public_scope_texts(notion, confidence, sensitive, useful),
         voided_by=void_texts(useful),
         least=_least(bare),
@@ -202,11 +204,16 @@ def _least(channel: Channel) -> LeastKept | None:
 
 def _channel_table(channel: Channel) -> ChannelTable:
     """The positive integers of the channel, row by row, with their shares."""
-    denominator = channel.denominator
     rows: list[tuple[Entry, ...]] = []
-    for row in channel.integers.entries():
+    for row, total in zip(channel.integers.entries(), channel.row_totals, strict=True):
         entries: list[Entry] = []
         for output, weight in row:
-            entries.append(Entry(output, weight, weight / denominator))
+            entries.append(Entry(output, weight, weight / total))
         rows.append(tuple(entries))
-    return ChannelTable(channel.useful.names, channel.outputs, denominator, tuple(rows))
+    return ChannelTable(
+        symbols=channel.useful.names,
+        outputs=channel.outputs,
+        denominator=channel.denominator if channel.totals is None else None,
+        totals=channel.totals,
+        rows=tuple(rows),
+    )

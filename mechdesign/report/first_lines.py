@@ -15,6 +15,7 @@ from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import layout, wording
 from mechdesign.report.asked import names_of
+from mechdesign.report.promises import COMPARED
 from mechdesign.report.record import Report
 from mechdesign.report.scope_texts import FREE, FREE_SIDE
 
@@ -74,13 +75,19 @@ def promise_lines(design: Design, report: Report) -> list[str]:
         if limits.symbol_budgets:
             table += ", single values by budgets of their own"
         if design.channel.record.promise_kind == RELATIVE:
-            table += ", compared with records of the same given columns"
-        verdict = "verified" if design.verified else "VIOLATED"
-        table += f" ({verdict})."
+            table += f", {COMPARED}"
+        table += f" ({_verdict(design)})."
     else:
         # Averages of lifts, and ratios between two rows, bound no single factor directly.
         table = f"Table: {report.promise.statement}"
+        if design.channel.published is not None:
+            table = f"{table.removesuffix('.')} ({_verdict(design)})."
     return [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
+
+
+def _verdict(design: Design) -> str:
+    """The exact verdict on a promise, in a word."""
+    return "verified" if design.verified else "VIOLATED"
 
 
 def _unit(design: Design) -> str:

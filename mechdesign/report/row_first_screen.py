@@ -39,6 +39,9 @@ from mechdesign.report.law_section import law_lines
 from mechdesign.report.record import Belief, Report
 from mechdesign.tables.joint import Joint
 
+MOST_NAMED = 6
+"""Released columns that the first sentence names; `--full` has all."""
+
 LITTLE = 0.2
 """Share of unchanged cells below which a release is of little use, and says so first."""
 
@@ -88,7 +91,10 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
     """What is released, and what is protected."""
     channel = design.channel
     released = [name for name in channel.useful.columns if name not in channel.given]
-    names = wording.title(released)
+    names = wording.title(tuple(released[:MOST_NAMED]))
+    left = len(released) - MOST_NAMED
+    if left > 0:
+        names += f" and {wording.count(left, 'other column')}"
     sensitive = names_of(report.asked)[0]
     given = ""
     if channel.given:

@@ -95,11 +95,16 @@ def channel_text(channel: Channel) -> str:
     each output.
     """
     published: dict[str, dict[str, float]] = {}
-    rows = zip(channel.useful.names, channel.integers.entries(), strict=True)
-    for name, row in rows:
+    rows = zip(
+        channel.useful.names,
+        channel.integers.entries(),
+        channel.row_totals,
+        strict=True,
+    )
+    for name, row, total in rows:
         shares: dict[str, float] = {}
         for output, weight in row:
-            shares[channel.outputs[output]] = weight / channel.denominator
+            shares[channel.outputs[output]] = weight / total
         published[name] = shares
     promised = ""
     notion = channel.record.promise(channel.sensitive)
@@ -134,12 +139,14 @@ def matrix_csv(channel: Channel) -> str:
     """The matrix W(y|x) as CSV: useful symbols down, outputs along, exact decimals
     where they end.
     """
-    denominator = Decimal(channel.denominator)
     rows = [[",".join(channel.useful.columns), *channel.outputs]]
-    for name, weights in zip(channel.useful.names, channel.rows, strict=True):
+    entries = zip(
+        channel.useful.names, channel.rows, channel.row_totals, strict=True
+    )
+    for name, weights, total in entries:
         row = [name]
         for weight in weights:
-            share = DIGITS_OF_QUOTIENTS.divide(Decimal(weight), denominator)
+            share = DIGITS_OF_QUOTIENTS.divide(Decimal(weight), Decimal(total))
             row.append(f"{share.normalize(DIGITS_OF_QUOTIENTS):f}")
         rows.append(row)
     return plain_values.csv_text(rows).removesuffix("\n")
@@ -211,8 +218,16 @@ def _lines(block: blocks.Block) -> list[str]:
             raise TypeError(f"a summary holds no {type(block).__name__}")
 
 
+RELATIVE_MEASURES = (
+    "The promise is relative to the given columns, and bounds no measure of the whole row: its given "
+    "columns are part of what it reveals. `mechdesign measure` gives what it reveals in all."
+)
+
+
 def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: bounds that follow from the promise, then what this channel attains."""
+    if not report.promise.bounds:
+        return layout.lines_of(RELATIVE_MEASURES)
     if all_measures:
         lines: list[str] = []
         for block in measure_blocks(report.promise):

@@ -6,7 +6,6 @@ What the names do must stay as it is. A change of theirs that alters a golden va
 from __future__ import annotations
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.cli import main
 from mechdesign.formats import _rowhash
 from mechdesign.formats.cells import encode
@@ -21,7 +20,6 @@ from mechdesign.release.assigned_outputs import assigned_outputs
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
 from mechdesign.release.fixed_counts import integer_flows
-from mechdesign.release.row_drawing import RowRelease, row_channel_digest
 from mechdesign.tables.variable import Variable
 
 sip_hash = _rowhash.mix
@@ -34,10 +32,8 @@ __all__ = [
     "Key",
     "NumberedRecords",
     "Release",
-    "RowChannel",
     "RowHasher",
     "RowNumbers",
-    "RowRelease",
     "Splitter",
     "TextOptions",
     "Variable",
@@ -52,7 +48,6 @@ __all__ = [
     "open_source",
     "random_words",
     "read_key",
-    "row_channel_digest",
     "sanitise",
     "shuffle_file",
     "sip_hash",

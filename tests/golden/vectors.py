@@ -25,10 +25,8 @@ from tests.golden.entry import (
     Key,
     NumberedRecords,
     Release,
-    RowChannel,
     RowHasher,
     RowNumbers,
-    RowRelease,
     Splitter,
     TextOptions,
     Variable,
@@ -41,7 +39,6 @@ from tests.golden.entry import (
     key_of_draw,
     open_source,
     random_words,
-    row_channel_digest,
     sanitise,
     shuffle_file,
     sip_hash,
@@ -307,24 +304,23 @@ def releases() -> dict[str, Any]:
 
 
 def row_releases() -> dict[str, Any]:
-    """Rows that a stored channel of rows draws, a draw for each level, by row number and by identifier."""
-    channel = RowChannel.load(STORED / ROW_CHANNEL)
+    """Rows that a stored channel of rows draws, one draw a record, by row number and by identifier."""
+    channel = Channel.load(STORED / ROW_CHANNEL)
     count = 120
-    rows = [channel.table.codes[i % len(channel.table)].tolist() for i in range(count)]
+    symbols = channel.useful.symbols
+    rows = [symbols[i % len(symbols)] for i in range(count)]
     cells = []
-    for k, variable in enumerate(channel.groups):
-        symbols = [variable.symbols[row[k]] for row in rows]
-        for part, name in enumerate(variable.columns):
-            cells.append(encode(pa.array([symbol[part] for symbol in symbols]), name))
+    for part, name in enumerate(channel.useful.columns):
+        cells.append(encode(pa.array([row[part] for row in rows]), name))
     numbers = np.arange(count) * 10**9 + 3
     every = {
         "rows from 5": RowNumbers(5, count),
         "numbered": NumberedRecords(numbers),
         "identifier": Identifiers([[f"person {i}" for i in range(count)]]),
     }
-    drawn: dict[str, Any] = {"digest": row_channel_digest(channel)}
+    drawn: dict[str, Any] = {"digest": channel_digest(channel)}
     for name, records in every.items():
-        release = RowRelease(channel, Key(SECRET))
+        release = Release(channel, Key(SECRET))
         columns = release.draw(cells, records)
         drawn[name] = {
             column: [texts[code] for code in codes.tolist()]

@@ -300,10 +300,21 @@ def test_options(folder):
 
 def test_local_budget():
     """log W(y|x) / W(y|x') at its largest, rounded up; infinite where an output is impossible under one symbol."""
-    assert local_budget([[1, 3], [2, 2]]) == pytest.approx(math.log(2), abs=1e-15)
-    assert local_budget([[1, 3], [2, 2]]) >= math.log(2)
-    assert local_budget([[0, 4], [2, 2]]) == math.inf
-    assert local_budget([[5], [5]]) == 0.0
+    def budget(rows, **options):
+        useful = Variable(("x",), (("a",), ("b",)))
+        labels = ("u", "v")[: len(rows[0])]
+        return local_budget(Channel(useful, labels, rows, **options))
+
+    assert budget([[1, 3], [2, 2]], denominator=4) == pytest.approx(
+        math.log(2), abs=1e-15
+    )
+    assert budget([[1, 3], [2, 2]], denominator=4) >= math.log(2)
+    assert budget([[0, 4], [2, 2]], denominator=4) == math.inf
+    assert budget([[5], [5]], denominator=5) == 0.0
+    # 1/4 and 2/4 as a row over 4 and one over 8.
+    assert budget([[1, 3], [4, 4]], totals=(4, 8)) == budget(
+        [[1, 3], [2, 2]], denominator=4
+    )
 
 
 def test_memory_has_an_end():

@@ -38,8 +38,7 @@ RELEASED = CHANNEL.apply(pd.Series(list(JOINT.useful.names) * 40, name="useful")
 SHARES = md.estimate_frequencies(CHANNEL, RELEASED)
 CROSSED = md.estimate_joint(CHANNEL, RELEASED, ["p", "q"] * 100)
 TOGETHER = md.compose([CHANNEL, CHANNEL])
-WAYS = md.compare_rows(JOINT, sensitive="sensitive", release=["useful"], notion=NOTION)
-SHOWN = [JOINT, CHANNEL, DESIGN, AUDIT, CURVES, WAYS, SHARES, CROSSED, TOGETHER]
+SHOWN = [JOINT, CHANNEL, DESIGN, AUDIT, CURVES, SHARES, CROSSED, TOGETHER]
 
 
 @pytest.fixture(autouse=True)
