@@ -40,6 +40,7 @@ from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.text_options import TextOptions
 from mechdesign.release.first_symbols import FirstSymbols
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at
@@ -94,9 +95,9 @@ def count_pairs(
         What the release did with missing and unknown symbols.
     """
     # The release normalised the symbols before it looked them up, so the original's are, too.
-    useful = replace(normalised(useful, policy.normalise), columns=file.useful)
+    useful = replace(normalised(useful, policy.cell_form), columns=file.useful)
     with (
-        open_source(file.path, file.text) as after,
+        open_source(file.path, _text_of_release(file)) as after,
         open_source(original, file.text) as before,
     ):
         counting = Counting(file, after, len(useful) + 2)
@@ -121,7 +122,7 @@ def count_pairs(
                 only_after += len(new)
                 continue
             ys = counting.label_codes(new)
-            cells = normalised_cells(cells_of(old, file.useful), policy.normalise)
+            cells = normalised_cells(cells_of(old, file.useful), policy.cell_form)
             xs = symbol_codes(before, cells, useful, counting.records, policy)
             _note_impossible_pairs(counting, xs, ys, useful, possible)
             difference = first_difference(old, new, common, loose, file.escaped)
@@ -144,6 +145,11 @@ def count_pairs(
     return CountedFile(records, counting.counts, tuple(findings))
 
 
+def _text_of_release(file: Released) -> TextOptions | None:
+    """How a release is read beside its original: lines are skipped in the original alone."""
+    return None if file.text is None else file.text.of_output
+
+
 def symbol_codes(
     table: Source,
     cells: list[Encoded],
@@ -161,7 +167,7 @@ def symbol_codes(
     if not codes.size or codes.min() >= 0:
         return codes
     missing = codes == MISSING
-    rules = np.where(missing, policy.null, policy.unknown)
+    rules = np.where(missing, policy.missing, policy.unknown)
     wrong = np.flatnonzero((codes < 0) & (rules == REFUSE))
     if wrong.size:
         error = unknown_at(int(wrong[0]), cells, useful)

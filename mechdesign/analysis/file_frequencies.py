@@ -10,6 +10,7 @@ channel cannot give is an error here: no estimate would be right then.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from mechdesign.analysis import counting
 from mechdesign.analysis.frequencies import Frequencies, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
+from mechdesign.analysis.release_facts import facts_of_release
 from mechdesign.analysis.released_table import (
     Advance,
     Released,
@@ -29,6 +31,13 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.release.policies import Policy
+
+NO_MANIFEST = (
+    "no manifest says whether draws stand in place of empty or unknown cells here; if so, say "
+    "which (--missing, --unknown), because the estimates take every label for that of a known "
+    "symbol"
+)
 
 
 def estimate_file(
@@ -43,13 +52,32 @@ def estimate_file(
     escape_formulas: bool = False,
     text: TextOptions | None = None,
     advance: Advance | None = None,
+    policy: Policy | None = None,
+    manifest: PathLike | None = None,
+    missing_share: float | None = None,
+    unknown_share: float | None = None,
     **settings: Any,
 ) -> Frequencies | JointFrequencies:
     """Estimate frequencies of a released file.
 
     The `settings` are those of `estimate_frequencies`; with `by`, a kept column, those of
-    `estimate_joint`.
+    `estimate_joint`. Without a `policy`, what was released for cells without a symbol is looked up
+    in the manifest: the one named, or the one beside the file. A notice says so if it is unknown.
     """
+    facts = facts_of_release(released, channel, manifest)
+    shares = (missing_share, unknown_share)
+    notices: tuple[str, ...] = ()
+    if policy is None and facts is not None:
+        policy = facts.policy
+    if facts is not None:
+        shares = (
+            facts.shares[0] if missing_share is None else missing_share,
+            facts.shares[1] if unknown_share is None else unknown_share,
+        )
+    if policy is None:
+        policy = Policy.recorded(channel.record.rules)
+        if policy.lets_nothing_through:
+            notices = (NO_MANIFEST,)
     file = released_file(
         channel,
         released,
@@ -70,13 +98,29 @@ def estimate_file(
             raise InputError(
                 f"--by {by!r} is the released column itself; name a column that was kept"
             )
-        return estimate_joint(channel, _crossed(file, by), form=form, **settings)
+        if not policy.lets_nothing_through:
+            raise InputError(
+                "joint frequencies (--by) need a symbol in every record, and this release has "
+                "draws in place of empty or unknown cells, whose share may differ from value to "
+                "value: leave --by out"
+            )
+        joint = estimate_joint(channel, _crossed(file, by), form=form, **settings)
+        return replace(joint, notices=(*joint.notices, *notices))
     counted = counting.count_release(file)
     for finding in counted.findings:
         if finding.kind in ("label", "identity"):
             raise InputError(finding.text)
     counts = dict(zip(file.labels.names, counted.counts[0].tolist(), strict=True))
-    return estimate_frequencies(channel, counts, form=form, **settings)
+    estimated = estimate_frequencies(
+        channel,
+        counts,
+        form=form,
+        policy=policy,
+        missing_share=shares[0],
+        unknown_share=shares[1],
+        **settings,
+    )
+    return replace(estimated, notices=(*estimated.notices, *notices))
 
 
 def _crossed(file: Released, by: str) -> dict[tuple[str, str], int]:

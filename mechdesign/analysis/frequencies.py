@@ -32,14 +32,19 @@ from mechdesign.analysis.estimator import Estimator
 from mechdesign.analysis.label_counts import label_counts
 from mechdesign.analysis.linear import Identification, covariance_of, identify
 from mechdesign.analysis.model import release_model
+from mechdesign.analysis.other_records import OtherRecords
 from mechdesign.analysis.score_intervals import check_level, score_interval, spread_of
 from mechdesign.channel.channel import Array, Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import percent_of, quoted
+from mechdesign.release.policies import Policy
 
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
+
+BOUNDS = "bounds"
+"""The method of a result that has bounds and no estimates."""
 
 VISIBLE_MOVE = 1e-9
 """Distance to the nearest possible value below which an unbiased estimate misses it by rounding
@@ -63,7 +68,9 @@ class Estimated(Displayed):
     lower, upper : arrays of the same shape
         Score intervals within the possible values (`score_intervals.score_interval`).
     records : int
-    method : 'unbiased' or 'ml'
+    method : 'unbiased', 'ml' or 'bounds'
+        Bounds have no estimates (NaN): some records without a symbol are among the others, and
+        their share is not known.
     target : 'population' or 'records'
         Whether the intervals are for the population that the records are drawn from, or for the
         records of the file.
@@ -100,7 +107,11 @@ class Estimated(Displayed):
         }
         rows: list[dict[str, Any]] = []
         for k, name in enumerate(names):
-            numbers = {key: float(values.flat[k]) for key, values in columns.items()}
+            numbers: dict[str, float | None] = {}
+            for key, values in columns.items():
+                value = float(values.flat[k])
+                # JSON has no NaN, and a table of bounds has no estimates.
+                numbers[key] = None if np.isnan(value) else value
             rows.append(name | numbers)
         return rows
 
@@ -160,6 +171,9 @@ def estimate_frequencies(
     functionals: Any = None,
     unidentified: str = "groups",
     form: str = "label",
+    policy: Policy | None = None,
+    missing_share: float | None = None,
+    unknown_share: float | None = None,
 ) -> Frequencies:
     """Estimate the frequencies of X from a released column.
 
@@ -186,6 +200,12 @@ def estimate_frequencies(
         Where the channel cannot tell symbols apart: estimate the sums of such groups, or refuse.
     form : 'label', 'posterior-draw', 'representative' or 'within'
         The form of the released column.
+    policy : Policy, optional
+        What was released for empty and unknown cells, if the file has such records. The estimates
+        are those of the other records then.
+    missing_share, unknown_share : float, optional
+        The share of empty cells, and of unknown symbols, among the records. Where the policy lets
+        them through and their share is not known, there are bounds and no estimates (NaN).
 
     Raises
     ------
@@ -195,8 +215,13 @@ def estimate_frequencies(
     """
     settings = check_estimate(method, level, target)
     model = release_model(channel, form)
+    others = OtherRecords.of(channel, form, policy, (missing_share, unknown_share))
+    if others is not None and others.share is not None:
+        model = others.corrected(model)
     estimator = Estimator.of(model, functionals, unidentified)
     counts = label_counts(model.labels, released, model.bins)
+    if others is not None and others.share is None:
+        return _bounded(estimator, others, counts, settings)
     records = record_count(counts)
     cells = estimator.cells
     unbiased: Array = estimator.weights.T @ (counts / records)
@@ -215,8 +240,15 @@ def estimate_frequencies(
         *cells.notices,
         *fitted.notices,
         *impossible_notice(fitted.estimates, estimates),
-        *_kept_frequencies_notice(channel, records),
     )
+    if others is None:
+        notices += _kept_frequencies_notice(channel, records)
+    else:
+        notices += (
+            f"{percent_of(others.share or 0.0)} of the records had {' or '.join(others.names)}: "
+            "the estimates are corrected for what was released in their place, and are those of "
+            "the other records",
+        )
     return Frequencies(
         names=cells.names,
         estimates=estimates,
@@ -231,6 +263,44 @@ def estimate_frequencies(
         notices=notices,
         likelihood=fitted.likelihood,
         **settings,
+    )
+
+
+def _bounded(
+    estimator: Estimator,
+    others: OtherRecords,
+    counts: NDArray[np.int64],
+    settings: dict[str, Any],
+) -> Frequencies:
+    """Bounds of the cells where the share of records without a symbol is not known."""
+    records = record_count(counts)
+    wider = others.extended(estimator)
+    means: Array = wider.weights.T @ (counts / records)
+    # Of all records as a sample: the interval of their mean weight needs no shares.
+    spread, step = spread_of(wider, counts, "population")
+    lower, upper = score_interval(means, spread, step, records, settings["level"])
+    low, high = others.bounds(estimator, lower, upper)
+    cells = estimator.cells
+    nothing = np.full(len(cells.names), np.nan)
+    return Frequencies(
+        names=cells.names,
+        estimates=nothing,
+        unbiased=nothing,
+        standard_errors=nothing,
+        lower=low,
+        upper=high,
+        covariance=np.full((len(cells.names), len(cells.names)), np.nan),
+        records=records,
+        notices=(
+            *cells.notices,
+            f"some records had {' or '.join(others.names)}, and how many is not known: so there "
+            "are only bounds, which hold for any number of them. With their share "
+            "(--missing-share, --unknown-share) or the internal manifest (--manifest) there are "
+            "estimates",
+        ),
+        method=BOUNDS,
+        target=settings["target"],
+        level=settings["level"],
     )
 
 

@@ -49,6 +49,9 @@ reserve. Computed as log1p((m - t)/t) it loses nothing near m = t.
 """
 
 
+NOTHING = 1e-12
+"""Nats of entropy beyond the given columns that are rounding."""
+
 Group: TypeAlias = tuple[list[int], int]
 """Masses of the symbols that one outcome leaves possible, in integers, and their sum."""
 
@@ -101,6 +104,20 @@ def utility(channel: Channel, joint: Joint) -> Utility:
         entropy=entropy,
         nmi=max(0.0, math.nextafter(share, -math.inf)),
     )
+
+
+def beyond_given(worth: Utility, joint: Joint, given: Sequence[str]) -> Utility:
+    """I(X;Y|K), H(X|K) and their quotient, where I(X;Y) and H(X) include the given columns K."""
+    if not given:
+        return worth
+    of_given = joint.releasing(tuple(given))
+    known = sum_of_logs([(list(of_given.useful_counts), joint.total)], joint.total)
+    entropy = worth.entropy - known
+    # Without anything beyond the given columns, nothing is lost.
+    if entropy <= NOTHING:
+        return Utility(0.0, 0.0, 1.0)
+    information = max(0.0, worth.mutual_information - known)
+    return Utility(information, entropy, min(1.0, information / entropy))
 
 
 def sum_of_logs(groups: list[Group], scale: int) -> float:

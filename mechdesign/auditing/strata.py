@@ -1,9 +1,9 @@
-"""The relative promise: what lifts are measured against where some columns are released as they are.
+"""The relative promise: lifts against the belief of somebody who knows the given columns.
 
 The given columns k of a record are seen with every output. A *total* promise bounds P(s|k, y)
-against P(s), as for every channel. A *relative* one bounds it against P(s|k), the belief of somebody
-who knows the given columns. So each stratum, a combination of given cells, has limits of its own
-(`stratum_demands`): those of the table with the sums of the stratum in the place of P(s).
+against P(s), as for every channel. A *relative* one bounds it against P(s|k), the belief of
+somebody who knows the given columns. So each stratum, a combination of given cells, has limits of
+its own (`stratum_demands`): those of the table with the sums of the stratum in the place of P(s).
 
 For example, of 60 and 40 records of s and t a stratum has 10 and 30. An output of the stratum with
 the masses 2 and 3 has the lift (2/5) / (10/40) = 1.6 of s there, and (2/5) / (60/100) = 0.67 in
@@ -12,12 +12,19 @@ total.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from mechdesign.auditing.columns import Entries
 from mechdesign.auditing.demands import Demand, stacked
-from mechdesign.auditing.extremes import Extreme, LargestQuotients, output_masses
+from mechdesign.auditing.extremes import (
+    Achieved,
+    Extreme,
+    LargestQuotients,
+    output_masses,
+    smallest_budgets,
+)
 from mechdesign.channel.channel import Channel
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -62,6 +69,30 @@ def stratum_demands(
             of_stratum.append(replace(demand, sums=sums[place % len(secrets)]))
         by_stratum.append(of_stratum)
     return by_stratum
+
+
+def given_achieved(joint: Joint, given: Sequence[str]) -> Achieved:
+    """The smallest budgets that bound what the given columns alone tell, against P(s)."""
+    strata = strata_of(given, joint)
+    largest = LargestQuotients()
+    for secret in joint.secrets:
+        free = (math.inf,) * len(secret.sensitive)
+        demand = Demand(
+            counts=secret.counts,
+            sums=secret.sensitive_counts,
+            names=secret.sensitive.names,
+            lower=free,
+            upper=free,
+            ratio=math.inf,
+        )
+        members: dict[int, list[int]] = {}
+        for x, stratum in enumerate(strata):
+            members.setdefault(stratum, []).append(x)
+        for stratum, inputs in members.items():
+            largest.add(
+                output_masses(demand, inputs, [1] * len(inputs)), demand, stratum
+            )
+    return smallest_budgets(largest.extremes)
 
 
 def relative_lifts(

@@ -31,8 +31,7 @@ import numpy as np
 
 from mechdesign.channel.box_utility import BoxUtility
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import chosen_entries
-from mechdesign.channel.row_record import PUBLIC_PROVENANCE
+from mechdesign.channel.record import PUBLIC_PROVENANCE, chosen_entries
 from mechdesign.core.display import BOX_RENDERER, Described
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -441,7 +440,7 @@ class BoxChannel(Described):
         """Draw an output for every record: a frame with the given columns, and the box or the
         filled columns, and nothing else.
 
-        Parameters are those of `RowChannel.apply`. Symbols of the released columns that the table
+        Parameters are those of `Channel.apply`. Symbols of the released columns that the table
         did not have are covered: they belong to the boxes of 'any other'.
 
         Raises

@@ -29,8 +29,9 @@ from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.cells import Encoded
 from mechdesign.notions import from_record
-from mechdesign.release.drawing import Release, key_of
+from mechdesign.release.drawing import Release, fixed_records, key_of
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import Policy
 from mechdesign.release.row_frames import frame_of_columns
@@ -63,7 +64,7 @@ class Channel(Displayed):
     totals : |X| integers, optional
         The sum of each row where rows have sums of their own, in [1, 2**62]: then W(y|x) is
         rows[x][y] / totals[x]. A plan that keeps the law of the table has the row sums c_x M
-        (docs/explanation/plans.md, 'Integers').
+        (docs/explanation/rows-theory.md, proposition 5).
     joint : Joint, optional
         The table that the channel was designed for; None in a public channel.
     sensitive : Variable, optional
@@ -153,7 +154,7 @@ class Channel(Displayed):
         object.__setattr__(self, "denominator", math.lcm(*set(totals)))
 
     def _check_published(self) -> None:
-        """Raise InputError unless outputs have cells, and given columns are released as they are."""
+        """Raise InputError unless outputs have cells and given columns stay as they are."""
         unknown = [name for name in self.given if name not in self.useful.columns]
         if unknown:
             raise InputError(f"given: the channel has no column {listed(unknown)}")
@@ -281,6 +282,16 @@ class Channel(Displayed):
         pairs = zip(self.integers.values.tolist(), totals.tolist(), strict=True)
         return np.array([value / total for value, total in pairs])
 
+    @property
+    def probabilities(self) -> Any:
+        """(|X|, outputs) W(y|x) as a SciPy array in compressed sparse rows."""
+        from scipy.sparse import csr_array
+
+        integers = self.integers
+        return csr_array(
+            (self.shares, integers.indices, integers.indptr), shape=integers.shape
+        )
+
     # A Protocol's property accepts a property only, therefore the caches lie behind properties.
     @property
     def matrix(self) -> Array:
@@ -332,7 +343,8 @@ class Channel(Displayed):
     def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
         """For every output the inputs that can have caused it, and their P(x, y) as integers.
 
-        They are N(x) W(y|x) denominator = P(x, y) total denominator, with the counts N(x) of the table.
+        They are N(x) W(y|x) denominator = P(x, y) total denominator, with the counts N(x) of the
+        table.
         """
         if self.joint is None:
             raise InputError(
@@ -402,7 +414,7 @@ class Channel(Displayed):
         return (self.record.confidence or {}).get("unseen", 0)
 
     @property
-    def distance(self) -> Literal["absolute", "squared"] | None:
+    def distance(self) -> Literal["absolute", "squared", "ranks"] | None:
         """The distance between numbers that the design minimised; None for other objectives."""
         objective = self.record.objective
         if objective is None:
@@ -488,6 +500,7 @@ class Channel(Displayed):
         identity: Sequence[str] | None = None,
         first_row: int = 0,
         policy: Policy | None = None,
+        draws: str | None = None,
         insecure_seed: int | None = None,
     ) -> Any:
         """Draw an output for every entry of a column; the same kind of column back.
@@ -508,7 +521,11 @@ class Channel(Displayed):
         first_row : int
             Row number of the first entry.
         policy : release.Policy, optional
-            The rules for unknown symbols and missing cells; by default both are refused.
+            The rules for unknown symbols and missing cells; by default those with which the
+            channel was designed, where both are refused if nothing was said.
+        draws : {"fixed", "independent"}, optional
+            Fixed counts, the default where the column is the table of the design, or a draw of its
+            own for each entry.
         insecure_seed : int, optional
             Reproducible draws, for tests only: with the seed the channel can be undone.
 
@@ -529,7 +546,11 @@ class Channel(Displayed):
             raise InputError(
                 f"the identity has {len(records)} entries and the column {count}"
             )
+        if policy is None:
+            policy = Policy.recorded(self.record.rules)
         release = Release(self, key_of(key, insecure_seed), policy=policy)
+        if draws != "independent":
+            _fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
         if self.published is not None:
             return _rebuilt_rows(column, drawn, release, self.useful.columns)
@@ -585,13 +606,32 @@ class Channel(Displayed):
 
         Returns
         -------
-        Channel, RowChannel or BoxChannel
+        Channel or BoxChannel
             The type of `mechdesign.load` names them.
         """
         # A file of any kind is accepted, and the modules of all kinds import this one.
         from mechdesign.channel import loading
 
         return loading.load(path)
+
+
+def _fix_where_whole(
+    release: Release, cells: Sequence[Encoded], records: Records, *, is_asked: bool
+) -> None:
+    """Fix the counts of the draws where the records are those of the table of the design."""
+    is_whole = isinstance(records, RowNumbers) and records.first == 0
+    counts = fixed_records(release.channel)
+    if is_whole and counts is not None:
+        codes = release.symbols_of(cells)
+        found = np.bincount(codes, minlength=len(counts) + 2)
+        if np.array_equal(found[: len(counts)], counts) and len(codes) == counts.sum():
+            release.fix(codes)
+            return
+    if is_asked:
+        raise InputError(
+            "the entries are not the whole table of the design, so their counts cannot be fixed: "
+            "leave draws out"
+        )
 
 
 def _rebuilt_rows(

@@ -63,6 +63,7 @@ from mechdesign.core.records import Digest, Record
 from mechdesign.core.wording import listed
 from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
+from mechdesign.tables.cell_rules import NO_RULES, CellRules
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -137,6 +138,7 @@ class ChannelDocument(d.FileDocument):
         "output is a symbol of useful, each column written by itself.",
     )
     promise: Literal["total", "relative"] = "total"
+    rules: CellRules = NO_RULES
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
@@ -153,6 +155,7 @@ OF_VERSION_2 = (
     "given",
     "published",
     "promise",
+    "rules",
 )
 
 
@@ -252,6 +255,9 @@ def _values(channel: Channel) -> dict[str, Any]:
     values["budgets"] = _plain(record.budgets) or None
     values["after"] = record.after or None
     values["averages"] = _plain(record.averages) or None
+    values["rules"] = None
+    if record.rules != NO_RULES:
+        values["rules"] = record.rules.model_dump()
     return values
 
 
@@ -457,6 +463,7 @@ def _record(document: ChannelDocument) -> ChannelRecord:
         after=document.after,
         averages=document.averages,
         promise_kind=document.promise,
+        rules=document.rules,
     )
 
 

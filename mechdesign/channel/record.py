@@ -23,6 +23,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.records import Digest, Matching, Record
 from mechdesign.core.wording import listed, quoted
 from mechdesign.notions import Notion, check_budget, from_record
+from mechdesign.tables.cell_rules import NO_RULES, CellRules
 from mechdesign.tables.variable import Variable
 
 Ratio = Annotated[
@@ -98,11 +99,11 @@ class Objective(Record):
 
     `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of
     symbols of which the first is never released as the second. `constraints` counts further ones,
-    which a file cannot hold.
+    which a file cannot hold. Numbers of released rows are moved least in "ranks" by default.
     """
 
     name: Literal["truth", "distance", "costs", "convex"]
-    distance: Literal["absolute", "squared"] | None = None
+    distance: Literal["absolute", "squared", "ranks"] | None = None
     keep_frequencies: bool = False
     stay: dict[str, Ratio] = Field(default_factory=dict)
     forbid: tuple[tuple[str, str], ...] = ()
@@ -113,7 +114,7 @@ class Objective(Record):
         """Refuse an objective of distance without a distance, or another one with it."""
         if (self.name == "distance") != (self.distance is not None):
             raise InputError(
-                "distance (absolute or squared) belongs to the objective distance, no other"
+                "distance (absolute, squared or ranks) belongs to the objective distance, no other"
             )
         return self
 
@@ -182,7 +183,8 @@ class ChannelRecord:
 
     `notion` comes from `notions.to_record`, `confidence` from `ConfidenceSet.to_record`; `achieved`
     and `utility` are those of the integers. `after` has the `sha256` of the channel files
-    (`channel.file.digest`) together with which this one keeps the promise. `unwritable` is the
+    (`channel.file.digest`) together with which this one keeps the promise. `rules` are those by
+    which the cells of the table were read, and those of a release must be. `unwritable` is the
     reason why no file may hold the channel, if there is one. `promise_kind` says against what lifts
     are measured, `TOTAL` or `RELATIVE`.
     """
@@ -197,6 +199,7 @@ class ChannelRecord:
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
     averages: tuple[AverageBudget, ...] = ()
+    rules: CellRules = NO_RULES
     unwritable: str | None = None
     promise_kind: str = TOTAL
 

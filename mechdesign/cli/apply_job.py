@@ -74,20 +74,20 @@ class Job:
         identity = self._identity()
         arguments = {
             **self._common_arguments(),
-            **self.published.arguments(),
             **self.columns.release_arguments(),
             **self._format_arguments(),
             "identity": identity or None,
             "ledger": self.ledger,
             "changed": self.draws.changed,
             "fresh_draw": self.draws.fresh_draw,
+            "draws": self.draws.draws,
             "insecure_seed": self.draws.insecure_seed,
             "manifest": self.manifest,
             "internal_manifest": self.sides.internal_manifest,
             "codebook": self.sides.codebook,
         }
         paths = [self.channel, *(self.columns.also or [])]
-        return _release_of(paths, self.source, self.target, arguments)
+        return _release_of(paths, self.source, self.target, self.published, arguments)
 
     def mechanism_release(self, numbers: MechanismOptions) -> Callable[..., Any]:
         """The release through a mechanism file of `quantize`; it takes `progress` and `warn`."""
@@ -137,17 +137,23 @@ class Job:
             or bool(self.sides.codebook)
             or self.draws.fresh_draw
             or self.draws.changed != "refuse"
+            or self.draws.draws is not None
             or self.published != PolicyOptions()
         )
         if is_asked:
             raise InputError(
-                "a mechanism draws nothing: --also, --as, --unknown, --null, --normalise, "
-                "--changed, --fresh-draw, --internal-manifest and --codebook are for channels"
+                "a mechanism draws nothing: --also, --as, --missing, --unknown, --normalise, "
+                "--trim, --changed, --fresh-draw, --draws, --internal-manifest and --codebook are "
+                "for channels"
             )
 
 
 def _release_of(
-    paths: list[str], source: str, target: str, arguments: dict[str, Any]
+    paths: list[str],
+    source: str,
+    target: str,
+    published: PolicyOptions,
+    arguments: dict[str, Any],
 ) -> Callable[..., Any]:
     """The release through the channels of these files; it takes `progress` and `warn`."""
     from mechdesign.channel.loading import load
@@ -167,5 +173,11 @@ def _release_of(
         [("the channel file", path) for path in paths],
     )
     return partial(
-        sanitise_path, channels, source, target, channel_files=paths, **arguments
+        sanitise_path,
+        channels,
+        source,
+        target,
+        channel_files=paths,
+        **published.arguments(channels),
+        **arguments,
     )

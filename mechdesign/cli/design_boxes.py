@@ -14,7 +14,7 @@ from mechdesign.cli import options
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.design_options import OutputOptions
 from mechdesign.cli.line import COMMAND, command_line
-from mechdesign.cli.report import ReportOptions, save_rows
+from mechdesign.cli.report import ReportOptions, save_boxes
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
@@ -39,7 +39,7 @@ def answer_boxes(
         design.channel.save(output, overwrite=force, public=files.public)
         end = [f"Written to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv"]
     if reports.asked:
-        save_rows(design.channel, output or "the channel", reports, force=force)
+        save_boxes(design.channel, output or "the channel", reports, force=force)
         end += reports.text().split("\n")
     reporter.done("designed", "\n".join(end))
     common.answer(

@@ -253,9 +253,9 @@ class AfterOptions:
 
     def channels(self) -> list[md.Channel]:
         """The channels of the earlier releases, in the order of the command line."""
-        from mechdesign.channel.loading import load_single
+        from mechdesign.channel.loading import load_without_boxes
 
-        return [load_single(path) for path in self.after or ()]
+        return [load_without_boxes(path) for path in self.after or ()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +324,7 @@ class KeptOptions:
     """What is kept"""
 
     distance: str | None = option(
-        "KIND", "With distance: absolute (default) or squared."
+        "KIND", "With distance: absolute (default) or squared; with --release ranks (default) or absolute."
     )
     keep_frequencies: bool = flag(
         "With truth, distance, costs: expected shares of symbols stay as they are (default with "

@@ -8,7 +8,8 @@ becomes ``columns={"job": "beruf"}``, as the file calls the channel's column job
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -87,27 +88,87 @@ class PublishedForm:
 class PolicyOptions(PublishedForm):
     """What is published"""
 
-    unknown: str = option(
+    missing: str | None = option(
         "WHAT",
-        "Treatment of symbols that the channel does not have: refuse, output:LABEL, or "
-        "marginal (drawn as for a record of which nothing is known).",
-        "refuse",
+        "Treatment of empty cells: refuse, marginal (drawn as for a record of which nothing is "
+        "known), output:LABEL, or symbol (the channel has one for them). Default: as the channel "
+        "was designed.",
+        names="--missing --null",
     )
-    null: str = option(
-        "WHAT", "Treatment of empty cells: refuse, output:LABEL, or marginal.", "refuse"
+    unknown: str | None = option(
+        "WHAT",
+        "The same for symbols that the channel does not have: refuse, marginal or output:LABEL.",
     )
-    normalise: str = option(
+    normalise: str | None = option(
         "FORM",
-        "Unicode form to compare symbols in: none, NFC, NFD, NFKC, NFKD.",
-        "none",
+        "Unicode form to compare symbols in: none, NFC, NFD, NFKC, NFKD. Default: as the channel "
+        "was designed.",
+    )
+    trim: bool = flag("Compare symbols without blanks at their ends.")
+
+    def policy(self, channels: Sequence[object] = ()) -> md.Policy | None:
+        """The policy of the options; what they leave open is that of the channels.
+
+        None where they leave all open.
+        """
+        from mechdesign.release.policies import Policy, recorded_rules
+
+        given: dict[str, Any] = {}
+        for name in ("missing", "unknown", "normalise"):
+            value = getattr(self, name)
+            if value is not None:
+                given[name] = value
+        if self.trim:
+            given["trim"] = True
+        if not given:
+            return None
+        return replace(Policy.recorded(recorded_rules(channels)), **given)
+
+    def arguments(self, channels: Sequence[object] = ()) -> dict[str, Any]:
+        """Keyword arguments of a release through these channels, and of its check."""
+        return {"form": self.form, "policy": self.policy(channels)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherCells:
+    """Records without a symbol"""
+
+    missing: str | None = option(
+        "WHAT",
+        "What was released for empty cells: refuse, marginal or output:LABEL, as to `apply`. "
+        "Default: what the manifest says that lies beside the file, or else the channel.",
+    )
+    unknown: str | None = option(
+        "WHAT", "The same for symbols that the channel does not have."
+    )
+    missing_share: str | None = option(
+        "SHARE",
+        "Share of the records that had an empty cell. Without it there are bounds alone.",
+    )
+    unknown_share: str | None = option(
+        "SHARE", "Share of the records that had an unknown symbol."
+    )
+    manifest: str | None = option(
+        "FILE",
+        "The manifest of the release, if it is not beside it; the internal one has both shares.",
     )
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of a release and its check."""
-        policy = md.Policy(
-            unknown=self.unknown, null=self.null, normalise=self.normalise
-        )
-        return {"form": self.form, "policy": policy}
+        """Keyword arguments of an estimate from a file."""
+        from mechdesign.release.policies import REFUSE, Policy
+
+        policy: Policy | None = None
+        if self.missing is not None or self.unknown is not None:
+            policy = Policy(
+                missing=self.missing or REFUSE, unknown=self.unknown or REFUSE
+            )
+        shares: dict[str, float | None] = {}
+        for name in ("missing_share", "unknown_share"):
+            value = getattr(self, name)
+            if value is not None:
+                option_name = f"--{name.replace('_', '-')}"
+                shares[name] = parsing.number(option_name, value, zero=True)
+        return {"policy": policy, "manifest": self.manifest, **shares}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,5 @@
-"""`mechdesign design` for boxes: of rows with a confidence level (--release, --confidence), and of a
-column with rare symbols merged (--merge-rare).
+"""`mechdesign design` for boxes: of rows with a confidence level (--release, --confidence), and of
+a column with rare symbols merged (--merge-rare).
 
 Both make channels that are released and reported alike, and refuse the same options
 (`_refuse_other_options`). `design_boxed` learns boxes of rows; `design_merged` learns boxes of the
@@ -19,11 +19,15 @@ from mechdesign.cli.console import Reporter
 from mechdesign.cli.design_arguments import DesignArguments
 from mechdesign.cli.design_boxes import answer_boxes
 from mechdesign.cli.design_options import DesignOptions
+from mechdesign.cli.report import ReportOptions
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.box_result import BoxDesign
     from mechdesign.tables.joint import Joint
+
+INFORMATION = "information"
+"""The objective of boxes."""
 
 
 def design_boxed(
@@ -115,14 +119,15 @@ def _refuse_other_options(arguments: DesignArguments) -> None:
         )
     if arguments.after.after:
         raise InputError(
-            "--after is not built for a release of rows (--release, --merge-rare): leave it out; "
+            "--after is not built for boxes (--release with --confidence, --merge-rare): leave it "
+            "out; "
             "`mechdesign compose` says what the releases tell together"
         )
     unbuilt = _unbuilt_options(arguments)
     if unbuilt:
         raise InputError(
-            f"{unbuilt[0]} is not built for a release of rows (--release, --merge-rare): leave "
-            "it out"
+            f"{unbuilt[0]} is not built for boxes (--release with --confidence, --merge-rare): "
+            "leave it out"
         )
 
 
@@ -130,9 +135,27 @@ def _unbuilt_options(arguments: DesignArguments) -> list[str]:
     """The options on the command line that no release of rows has."""
     budget = arguments.budget
     confidence = arguments.confidence
-    unbuilt: list[str] = []
-    if budget.average is not None:
-        unbuilt.append("--average")
+    search = arguments.search
+    objective = arguments.objective
+    default = DesignOptions()
+    # By name what neither a release of rows with a confidence level nor merged symbols have, and
+    # whether it is given.
+    refused = {
+        "--average": budget.average is not None,
+        "--budget": bool(budget.budget),
+        "--objective": objective.objective not in (None, INFORMATION),
+        "--task": objective.task is not None,
+        "--distance": objective.distance is not None,
+        "--keep-frequencies": objective.keep_frequencies,
+        "--free-frequencies": objective.free_frequencies,
+        "--stay": bool(objective.stay),
+        "--forbid": bool(objective.forbid),
+        "--method": search.method != default.method,
+        "--enumerate": search.enumerate != default.enumerate,
+        "--gap": search.smallest_gap != default.smallest_gap,
+        "--curve": arguments.reports.curve != ReportOptions().curve,
+    }
+    unbuilt = [name for name, is_given in refused.items() if is_given]
     if confidence.confidence is not None:
         # Both turn the table into a budget, and the promise is about the population.
         if budget.keep is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import mechdesign as md
 from mechdesign.cli import parsing
@@ -20,9 +20,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
+    from mechdesign.formats.cell_forms import CellForm
     from mechdesign.formats.text_options import TextOptions
-    from mechdesign.tables.records import Records
-    from mechdesign.tables.tally import Missing
     from mechdesign.tables.variable import Variable
 
 AUTO = "auto"
@@ -38,6 +37,11 @@ class TextFormat:
     delimiter: str = option("CHAR", "Between cells; tab may be written so.", ",")
     quote: str = option("CHAR", "Around cells; none if there are no quotes.", '"')
     encoding: str = option("NAME", "Of the text.", "utf-8")
+    skip_lines: str = option(
+        "N|auto",
+        "Lines above the header, such as titles and comments; auto takes what looks like them.",
+        "0",
+    )
 
     def text(self) -> TextOptions:
         """As the readers take it."""
@@ -49,7 +53,13 @@ class TextFormat:
         quote: str | None = self.quote
         if quote == "none":
             quote = None
-        return TextOptions(delimiter=delimiter, quote=quote, encoding=self.encoding)
+        lines: Any = self.skip_lines
+        # Another word is refused with the option's name.
+        if self.skip_lines.isdecimal():
+            lines = int(self.skip_lines)
+        return TextOptions(
+            delimiter=delimiter, quote=quote, encoding=self.encoding, skip_lines=lines
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +92,17 @@ class TableOptions:
     missing: str = option(
         "WHAT",
         "Treatment of empty cells: refuse (an error), symbol (a symbol of their own), drop (leave "
-        "the record out).",
+        "the record out), marginal or output:LABEL (left out here, and what `apply` releases for "
+        "them).",
         "refuse",
+    )
+    normalise: str | None = option(
+        "FORM",
+        "Unicode form in which cells are compared, here and by `apply`: none, NFC, NFD, NFKC or "
+        "NFKD.",
+    )
+    trim: bool = flag(
+        "Compare cells without blanks at their ends, here and in `apply`."
     )
     bins: list[str] | None = option(
         "[COL=]BINS",
@@ -100,6 +119,7 @@ class TableOptions:
         sensitive: Columns | None = None,
         useful: Columns | None = None,
         bins: Any = None,
+        form: CellForm | None = None,
     ) -> md.Joint:
         """Read a table as the options say.
 
@@ -111,8 +131,14 @@ class TableOptions:
             The columns where no option names them.
         bins : optional
             Bins that take the place of those of the options.
+        form : CellForm, optional
+            The form in which cells are compared, where no option says it.
         """
+        from mechdesign.formats.cell_forms import CellForm
         from mechdesign.tables.reading import read_joint
+
+        if self.normalise is not None or self.trim:
+            form = CellForm(normalise=self.normalise or "none", trim=self.trim)
 
         sensitive_columns = parsing.columns("--sensitive", self.sensitive)
         useful_columns = parsing.columns("--useful", self.useful)
@@ -136,10 +162,10 @@ class TableOptions:
             contingency=self.contingency,
             probabilities=self.probabilities,
             weighted=self.weighted,
-            # Other words are refused there.
-            missing=cast("Missing", self.missing),
+            missing=self.missing,
             bins=bins,
             text=text,
+            form=form,
         )
         if self.protect_each:
             return joint.protecting_each()
@@ -207,7 +233,7 @@ class OtherTable(TextFormat, TableOptions):
     )
 
     def read(
-        self, path: str, *channels: md.Channel | md.RowChannel, together: bool = False
+        self, path: str, *channels: md.Channel, together: bool = False
     ) -> md.Joint | None:
         """The table of `--table` as the channels read it; None if the option is not given.
 
@@ -217,11 +243,11 @@ class OtherTable(TextFormat, TableOptions):
         ----------
         path : str
             The file of the channels, for messages.
-        channels : Channel or RowChannel
+        channels : Channel
         together : bool
             Whether the channels are judged together, so that all must protect the same column.
         """
-        from mechdesign.auditing.common_table import variables_of
+        from mechdesign.release.policies import recorded_rules
         from mechdesign.tables.records import bins_by_column
 
         if self.table is None:
@@ -237,9 +263,7 @@ class OtherTable(TextFormat, TableOptions):
                 protected.append(channel.sensitive)
         if together and self.sensitive is None:
             _refuse_different_secrets(protected)
-        read: list[Variable] = []
-        for channel in channels:
-            read += variables_of(channel)
+        read = [channel.useful for channel in channels]
         # A symbol of the channel is a bin: the table must be sorted into the very same ones.
         bins = bins_by_column(read)
         if bins and self.bins:
@@ -256,8 +280,14 @@ class OtherTable(TextFormat, TableOptions):
         options = self
         if self.sensitive is None and _protect_each_of_several(protected, channels):
             options = replace(self, protect_each=True)
+        rules = recorded_rules(channels)
         return options.joint(
-            self.table, sensitive=sensitive, useful=tuple(useful), bins=bins or None
+            self.table,
+            sensitive=sensitive,
+            useful=tuple(useful),
+            bins=bins or None,
+            # What was one symbol for the channel is one here.
+            form=None if rules is None else rules.cell_form,
         )
 
     def read_for(self, channel: md.Channel, path: str) -> md.Joint:
@@ -271,22 +301,6 @@ class OtherTable(TextFormat, TableOptions):
             )
         return joint
 
-    def rows_of(self, channel: md.RowChannel) -> Records | None:
-        """The rows of the table given over the columns of a row channel, None if none is given."""
-        from mechdesign.tables.records import Records, bins_by_column
-
-        if self.table is None:
-            return None
-        groups = [variable.columns for variable in channel.groups]
-        columns = channel.released_columns
-        # Without bins of the options: the channel's are applied below, to each column by itself.
-        whole = replace(self, bins=None)
-        joint = whole.joint(
-            self.table, sensitive=channel.sensitive.columns, useful=columns
-        )
-        bins = bins_by_column(channel.groups)
-        return Records.from_joint(joint, groups, bins=bins or None)
-
 
 def _refuse_different_secrets(protected: Sequence[Variable]) -> None:
     """Refuse to judge channels together that protect different columns."""
@@ -299,7 +313,7 @@ def _refuse_different_secrets(protected: Sequence[Variable]) -> None:
 
 
 def _protect_each_of_several(
-    protected: Sequence[Variable], channels: Sequence[md.Channel | md.RowChannel]
+    protected: Sequence[Variable], channels: Sequence[md.Channel]
 ) -> bool:
     """Whether every channel protects each of several columns for itself, not their combinations.
 

@@ -9,6 +9,7 @@ as a plain quantity (`about`).
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import SupportsFloat
@@ -18,6 +19,9 @@ MOST_QUOTED = 60
 
 DIGITS = 5
 """Significant digits of a number in a text. The JSON output has all digits."""
+
+BLANK = "\\x20"
+"""A blank that could not be seen."""
 
 BUDGET_DIGITS = 10
 """Most digits of a budget that is printed as it is. Longer ones are results of arithmetic and
@@ -29,6 +33,9 @@ ROUNDED_BUDGET_DIGITS = DIGITS + 1
 EXACT = Context(prec=60)
 """Precision of the exponential of a budget, before its rounding to `DIGITS` digits."""
 
+STATED = "stated"
+"""The scope of a bound that a file states, and that nothing has proven again."""
+
 
 def quoted(value: object) -> str:
     """`value` in quotes, with control characters escaped and long texts cut."""
@@ -36,7 +43,53 @@ def quoted(value: object) -> str:
     if len(text) > MOST_QUOTED:
         text = text[: MOST_QUOTED - 3] + "..."
     # `repr` escapes what could forge a line of output or move the cursor of a terminal.
-    return repr(text)
+    return _with_visible_marks(repr(text))
+
+
+def seen(text: str) -> str:
+    """`text` in quotes as `quoted` writes it, and with the blanks escaped that cannot be seen."""
+    if len(text) > MOST_QUOTED:
+        return quoted(text)
+    return f"'{escaped(text)}'"
+
+
+def escaped(text: str) -> str:
+    """`text` such that no two texts look alike.
+
+    Escaped are characters that would move a terminal's cursor or have no width, blanks at both
+    ends and behind other blanks, and accents that are characters of their own.
+    """
+    # Nearly every text has none of this.
+    plain = text.isascii() and text.isprintable()
+    if plain and "  " not in text and text == text.strip():
+        return text
+    end = len(text.rstrip(" "))
+    characters: list[str] = []
+    for place, character in enumerate(text):
+        is_hidden = place == 0 or place >= end or text[place - 1] == " "
+        if character == " " and is_hidden:
+            characters.append(BLANK)
+        elif character.isprintable():
+            characters.append(character)
+        else:
+            characters.append(character.encode("unicode_escape").decode())
+    return _with_visible_marks("".join(characters))
+
+
+def _with_visible_marks(text: str) -> str:
+    """`text` with its accents as escapes where they are characters of their own.
+
+    ``e`` and a combining accent look like the one character that both make together.
+    """
+    # The usual case, and the only one of most languages.
+    if unicodedata.is_normalized("NFC", text):
+        return text
+    characters: list[str] = []
+    for character in text:
+        if unicodedata.combining(character):
+            character = character.encode("unicode_escape").decode()
+        characters.append(character)
+    return "".join(characters)
 
 
 def listed(values: Sequence[str], most: int = 8) -> str:

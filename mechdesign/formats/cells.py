@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_texts, combined, integers_of
@@ -172,8 +173,10 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
     try:
         table = nw.from_native(frame, eager_only=True)
     except nw.exceptions.DuplicateError:
+        twice = repeated([str(name) for name in _names_of(frame)])
         raise InputError(
-            "the table must be a pandas, polars or pyarrow table; two columns have the same name"
+            "the table must be a pandas, polars or pyarrow table; two columns have the same name, "
+            f"{quoted(twice)}: rename one"
         ) from None
     except TypeError:
         raise InputError(
@@ -182,6 +185,12 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
     for name in names:
         require_column(name, table.columns)
     return [encode(table[name].to_native(), name) for name in names]
+
+
+def _names_of(frame: Any) -> Sequence[Any]:
+    """The names of the columns of a frame of pandas, or a table of arrow."""
+    names = getattr(frame, "column_names", None)
+    return list(frame.columns) if names is None else names
 
 
 def _encode_array(array: NDArray[Any], name: str) -> Encoded:

@@ -44,6 +44,17 @@ def separators(header: Collection[Any]) -> str:
     return ""
 
 
+def _quoting_hint(name: str, columns: Collection[str]) -> str:
+    """How a name with a comma is written, if `name` is a part of one; otherwise empty."""
+    for column in columns:
+        parts = column.split(",")
+        if len(parts) > 1 and name.strip() in {part.strip() for part in parts}:
+            written = column.replace('"', '""')
+            typed = f"'\"{written}\"'"
+            return f"; a name with a comma is written in double quotes among others: {typed}"
+    return ""
+
+
 def require_column(name: str, available: Collection[Any]) -> None:
     """Refuse a column that does not exist, with the nearest name and all names."""
     if name in available:
@@ -51,6 +62,8 @@ def require_column(name: str, available: Collection[Any]) -> None:
     columns = [str(column) for column in available]
     near = difflib.get_close_matches(str(name), columns, n=1, cutoff=ALIKE)
     suggestion = f"; did you mean {quoted(near[0])}?" if near else ""
+    if not suggestion:
+        suggestion = _quoting_hint(str(name), columns)
     raise InputError(
         f"there is no column {quoted(name)}{suggestion} (columns: {listed(columns, 20)})"
         f"{separators(available)}"

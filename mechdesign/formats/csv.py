@@ -41,6 +41,7 @@ from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.outputs import Output
 from mechdesign.formats.text_input import TextInput
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.title_lines import title_hint
 
 ROWS_AT_ONCE = 10_000
 """Rows of a new table that are joined into one text."""
@@ -73,15 +74,14 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         if twice is not None and not repeated_names:
             raise FileError(
                 self.name,
-                f"{self.name}: the header has the column {quoted(twice)} more than once",
+                f"{self.name}: the header has the column {quoted(twice)} more than once"
+                f"{title_hint(self.blocks.lines_above)}",
             )
 
     def _rewind(self) -> None:
         """Begin at the start of the file again, before the header."""
         self.text = TextInput(self._raw, self.options.encoding)
-        self.blocks = Blocks(
-            self.text, self.name, self.options.delimiter, self.options.quote
-        )
+        self.blocks = Blocks(self.text, self.name, self.options)
 
     def __exit__(self, *raised: object) -> None:
         self.close()

@@ -27,6 +27,12 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import FileError
 from mechdesign.formats.csv_rows import Positions, Rows, Splitter, line_breaks
 from mechdesign.formats.text_input import TextInput, Undecodable
+from mechdesign.formats.text_options import AUTO, TextOptions
+from mechdesign.formats.title_lines import (
+    lines_above_header,
+    misfit_hint,
+    title_hint,
+)
 
 CR = 13
 """The byte of a carriage return."""
@@ -115,6 +121,8 @@ class Blocks:
     ----------
     header : list of bytes
         The cells of the first row, with their quotes.
+    lines_above : int
+        How many lines at the beginning of the file look like a title or a comment.
     newline : bytes
         The line break after the header.
     records : int
@@ -123,13 +131,12 @@ class Blocks:
         Whether the last line of the file had no line break and was given one.
     """
 
-    def __init__(
-        self, source: TextInput, name: str, delimiter: str, quote: str | None
-    ) -> None:
+    def __init__(self, source: TextInput, name: str, options: TextOptions) -> None:
         self._source = source
         self._name = name
-        self._delimiter = ord(delimiter)
-        self._quote = None if quote is None else ord(quote)
+        self._options = options
+        self._delimiter = ord(options.delimiter)
+        self._quote = None if options.quote is None else ord(options.quote)
         self._splitter = Splitter(self._delimiter, self._quote)
         self._line = 1
         self._blank_line = 0
@@ -143,7 +150,36 @@ class Blocks:
         self.completed = False
         self.records = 0
         self.newline = b"\n"
+        self.lines_above = self._look_for_header()
+        if options.skip_lines == AUTO:
+            self._skip(self.lines_above)
+        else:
+            self._skip(options.skip_lines)
         self.header = self._take_header()
+
+    def _look_for_header(self) -> int:
+        """How many lines above the header look like a title or a comment."""
+        self._rest = self._more(self._rest, min(BLOCK, HEADER))
+        return lines_above_header(
+            self._rest, self._options.delimiter, self._options.quote
+        )
+
+    def _skip(self, lines: int) -> None:
+        """Pass over some lines, whatever is in them."""
+        left = lines
+        while left:
+            end = _end_of_line(self._rest)
+            if end < 0:
+                if self._ended:
+                    raise FileError(
+                        self._name,
+                        f"{self._name} has fewer lines than are skipped (--skip-lines {lines})",
+                    )
+                self._rest = self._more(self._rest, HEADER)
+                continue
+            self._rest = self._rest[end:]
+            self._line += 1
+            left -= 1
 
     def _take_header(self) -> list[bytes]:
         """The first row; what follows it is read again."""
@@ -153,7 +189,8 @@ class Blocks:
         if not width:
             raise FileError(
                 self._name,
-                f"{self._name}: the first line is blank; it must name the columns",
+                f"{self._name}: the first line is blank; it must name the columns"
+                f"{self._title()}",
             )
         cells: list[bytes] = []
         start = 0
@@ -282,13 +319,14 @@ class Blocks:
                 place = int(wrong[0])
                 cells = int(widths[place])
                 problem = f"has {cells} cell(s) where the header has {width}"
+                hint = self._misfit(text, rows, widths[:filled], width)
                 raise self._fault(
                     text[: int(rows.starts[place])],
-                    f"the row {problem if cells else BLANK}",
+                    f"the row {problem}{hint}" if cells else self._blank(),
                 )
         if filled and self._blank_line:
             raise FileError(
-                self._name, f"{self._name}, line {self._blank_line}: the row {BLANK}"
+                self._name, f"{self._name}, line {self._blank_line}: {self._blank()}"
             )
         if filled < len(rows) and not self._blank_line:
             # Blank lines may end the file: the next block decides.
@@ -296,7 +334,39 @@ class Blocks:
             self._blank_line = self._line + line_breaks(before)
         return filled
 
+    def _misfit(self, text: bytes, rows: Rows, widths: Positions, width: int) -> str:
+        """What rows are that do not fit the header, where it can be seen; otherwise empty."""
+        # What is wrong with every row is seen in the first ones.
+        if self.records:
+            return ""
+        lasts: list[bytes] = []
+        for last in rows.last[: len(widths)].tolist():
+            start = int(rows.ends[last - 1]) + 1 if last else 0
+            lasts.append(text[start : int(rows.ends[last])])
+        hint = misfit_hint(widths.tolist(), width, lasts, self._options.delimiter)
+        return hint or self._title()
+
+    def _blank(self) -> str:
+        """The fault of a blank line, which is often that below a title."""
+        return f"the row {BLANK}{'' if self.records else self._title()}"
+
+    def _title(self) -> str:
+        """What to do about lines above the header, if there are any that nobody spoke of."""
+        return "" if self._options.skip_lines else title_hint(self.lines_above)
+
     def _fault(self, before: bytes, problem: str) -> FileError:
         """An error about the line that begins, or goes on, after `before` in this block."""
         line = self._line + line_breaks(before)
         return FileError(self._name, f"{self._name}, line {line}: {problem}")
+
+
+def _end_of_line(text: bytes) -> int:
+    """Where the first line of a text ends, behind its line break; -1 if it does not."""
+    ends = [text.find(mark) for mark in (b"\n", b"\r") if mark in text]
+    if not ends:
+        return -1
+    end = min(ends)
+    # CR and LF together end one line.
+    if text[end : end + 2] == b"\r\n":
+        return end + 2
+    return end + 1

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from mechdesign.core.errors import FileError
+from mechdesign.core.errors import FileChanged, FileError
 from mechdesign.core.files import (
     PARQUET_SUFFIXES,
     PathLike,
@@ -42,9 +42,23 @@ from mechdesign.formats.compression import (
     write_all,
 )
 from mechdesign.formats.urls import BLOCK, STANDARD, Remote, is_url, local
+from mechdesign.formats.zip_archive import EMPTY_ZIP, ZIP, Unzipped
 
 PARQUET_MAGIC = b"PAR1"
 """First and last bytes of a Parquet file."""
+
+_STATISTICS = (
+    (b"$FL2", "SPSS"),
+    (b"$FL3", "SPSS"),
+    (b"<stata_dta>", "Stata"),
+    (
+        b"\0" * 12
+        + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\x00\x09\xc7\x31\x8c",
+        "SAS",
+    ),
+    (b"HEADER RECORD*******LIB", "SAS transport"),
+)
+"""First bytes of files of statistics, and the program that writes them."""
 
 SNIFFED = 4096
 """Bytes at the beginning of a file that decide its format."""
@@ -65,6 +79,11 @@ class Cursor(io.RawIOBase):
         """True."""
         return True
 
+    def size(self) -> int:
+        """Bytes of the file."""
+        with read_errors(self._name):
+            return self._stream.seek(0, os.SEEK_END)
+
     def read(self, size: int = -1, /) -> bytes:
         """At most `size` bytes from the position of this cursor."""
         with read_errors(self._name):
@@ -74,7 +93,7 @@ class Cursor(io.RawIOBase):
         return data
 
 
-Readable: TypeAlias = Cursor | Decompressed
+Readable: TypeAlias = Cursor | Decompressed | Unzipped
 """The bytes of a file, piece by piece."""
 
 
@@ -186,7 +205,7 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
         Call this after reading all of it.
         """
         if not self._is_unchanged():
-            raise FileError(
+            raise FileChanged(
                 self.name,
                 f"{self.name} changed while it was read, and nothing was written; start again "
                 "when it is complete",
@@ -239,8 +258,12 @@ class RawInput:
         Its bytes, compressed as they are.
     compression : 'gzip', 'zstd' or None
         Its compression.
+    is_zip : bool
+        Whether it is the only file in a zip archive.
     head : bytes
         The beginning of its uncompressed content.
+    statistics : str or None
+        The program whose table it is: SPSS, Stata or SAS.
     is_parquet : bool
         Whether it is a Parquet file; otherwise it is read as text.
     """
@@ -267,7 +290,8 @@ class RawInput:
             raise FileError(self.name, f"{self.name} is empty")
         head = Cursor(self.stream, self.name).read(SNIFFED)
         self.compression: Compression | None = compression_of(head)
-        if self.compression:
+        self.is_zip = head.startswith((ZIP, EMPTY_ZIP))
+        if self.compression or self.is_zip:
             _, content = self.from_start()
             head = content.read(SNIFFED)
             if not head:
@@ -278,6 +302,7 @@ class RawInput:
                     f"{self.name} is a compressed Parquet file; unpack it first",
                 )
         self.head = head
+        self.statistics = _statistics_of(head)
         self.is_parquet = head.startswith(PARQUET_MAGIC)
         if not self.is_parquet and Path(self.name).suffix.lower() in PARQUET_SUFFIXES:
             raise FileError(
@@ -287,6 +312,8 @@ class RawInput:
     def from_start(self) -> tuple[Cursor, Readable]:
         """A cursor at the beginning of the file, and the uncompressed content read through it."""
         cursor = Cursor(self.stream, self.name)
+        if self.is_zip:
+            return cursor, Unzipped(cursor, self.name)
         if self.compression is None:
             return cursor, cursor
         return cursor, Decompressed(cursor, self.compression, self.name)
@@ -295,6 +322,17 @@ class RawInput:
         """Close the file if it was opened here."""
         if self._opened is not None:
             self._opened.close()
+
+
+def _statistics_of(head: bytes) -> str | None:
+    """The program that writes such files of statistics, None for any other file."""
+    for magic, kind in _STATISTICS:
+        if head.startswith(magic):
+            return kind
+    # Old files of Stata: their version, the byte order (1 or 2), and a 1.
+    if len(head) > 3 and 105 <= head[0] <= 115 and head[1] in (1, 2) and head[2] == 1:
+        return "Stata"
+    return None
 
 
 def _name_of(stream: BinaryIO) -> str:

@@ -32,6 +32,7 @@ from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.outputs import Output
 from mechdesign.formats.parquet import ParquetBatch, ParquetSource
 from mechdesign.formats.parquet_sink import ParquetLayout, ParquetSink
+from mechdesign.formats.statistics_files import as_parquet
 from mechdesign.formats.text_options import TextOptions
 from mechdesign.formats.text_sink import TextSink
 
@@ -93,6 +94,8 @@ def open_source(
 ) -> Source:
     """Open a CSV or Parquet file, compressed or not; its first bytes decide.
 
+    Files of SPSS, Stata and SAS become Parquet in memory, with the labels of their values.
+
     Parameters
     ----------
     source : path or binary file object
@@ -108,6 +111,10 @@ def open_source(
     with on_failure(raw.close):
         if raw.is_parquet:
             return ParquetSource(raw)
+        if raw.statistics is not None:
+            table = ParquetSource(as_parquet(raw))
+            raw.close()
+            return table
         return CsvSource(raw, options or TextOptions(), repeated_names=repeated_names)
 
 

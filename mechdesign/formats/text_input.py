@@ -19,19 +19,7 @@ from typing import TypeAlias
 
 from mechdesign.core.errors import FileError
 from mechdesign.formats.inputs import RawInput, Readable
-
-_UTF_16 = "is UTF-16 text; save it as UTF-8, or name its encoding (--encoding utf-16)"
-_SPREADSHEET = (
-    "is a spreadsheet or an archive; export the sheet as CSV:  ssconvert FILE SHEET.csv"
-)
-
-_OTHER_KINDS = {
-    b"\xff\xfe": _UTF_16,
-    b"\xfe\xff": _UTF_16,
-    b"PK\x03\x04": _SPREADSHEET,
-    b"\xd0\xcf\x11\xe0": _SPREADSHEET,
-}
-"""First bytes of files that are neither UTF-8 text nor Parquet, and what those files are."""
+from mechdesign.formats.other_kinds import refuse_other_kinds
 
 _MARKS = {
     "utf-8": codecs.BOM_UTF8,
@@ -66,7 +54,7 @@ class TextInput:
         mark = _MARKS.get(self.encoding, b"")
         self.mark = mark if raw.head.startswith(mark) else b""
         if self.encoding == "utf-8":
-            _refuse_other_kinds(raw)
+            refuse_other_kinds(raw.name, raw.head)
         self.cursor, stream = raw.from_start()
         self._reader: _Reader = stream
         if self.encoding != "utf-8":
@@ -92,18 +80,6 @@ def _with_byte_order(name: str, head: bytes) -> str:
         if head.startswith(_MARKS[encoding]):
             return encoding
     return f"{name}-be" if sys.byteorder == "big" else f"{name}-le"
-
-
-def _refuse_other_kinds(raw: RawInput) -> None:
-    """Refuse binary files, which would be read as UTF-8."""
-    for magic, kind in _OTHER_KINDS.items():
-        if raw.head.startswith(magic):
-            raise FileError(raw.name, f"{raw.name} {kind}")
-    if b"\0" in raw.head:
-        raise FileError(
-            raw.name,
-            f"{raw.name} is neither a CSV nor a Parquet file (it has binary content)",
-        )
 
 
 class _Recoded:

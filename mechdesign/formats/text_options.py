@@ -8,9 +8,13 @@ of text that gives the characters of `_SAMPLE` back: ``cp1252`` is possible, ``h
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from mechdesign.core.errors import InputError
+
+AUTO = "auto"
+"""The lines above the header are those that look like titles or comments."""
 
 _FORBIDDEN = "\r\n\0"
 """Characters that can neither delimit nor quote cells."""
@@ -26,12 +30,14 @@ _SAMPLE = ',;"\r\nAa09\t'
 class TextOptions:
     """How the text of a CSV file is read and written.
 
-    Without `quote`, quotes are ordinary characters.
+    Without `quote`, quotes are ordinary characters. `skip_lines` are passed over above the header;
+    "auto" takes those that look like titles or comments.
     """
 
     delimiter: str = ","
     quote: str | None = '"'
     encoding: str = "utf-8"
+    skip_lines: int | Literal["auto"] = 0
 
     def __post_init__(self) -> None:
         _require_character("delimiter", self.delimiter)
@@ -41,11 +47,29 @@ class TextOptions:
             raise InputError(
                 f"delimiter and quote ({self.quote!r}) must be different characters"
             )
+        is_number = type(self.skip_lines) is int and self.skip_lines >= 0
+        if self.skip_lines != AUTO and not is_number:
+            raise InputError(
+                f"--skip-lines ({self.skip_lines!r}) must be a number of lines, or auto"
+            )
         if not _is_text_encoding(self.encoding):
             raise InputError(
                 f"encoding ({self.encoding!r}) must be a text encoding that Python knows, such as "
                 "utf-8, utf-16 or cp1252"
             )
+
+    def record(self) -> dict[str, Any]:
+        """The options as plain values; lines that are skipped only where there are some."""
+        values = asdict(self)
+        # Records of files without them have no such key.
+        if not self.skip_lines:
+            del values["skip_lines"]
+        return values
+
+    @property
+    def of_output(self) -> TextOptions:
+        """How a file is read that was written in this way: it begins with its header."""
+        return replace(self, skip_lines=0)
 
 
 def _is_text_encoding(encoding: str) -> bool:

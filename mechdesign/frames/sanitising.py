@@ -127,6 +127,9 @@ def _sanitise_eager(
     is_unrecorded = options.ledger is None and options.insecure_seed is None
     is_remembered = recipe.draws and is_unrecorded and not first_row and len(frame) > 0
 
+    whole = [(columns.__getitem__, len(frame))]
+    recipe = recipe.settled(header, whole, is_whole=not first_row)
+
     def release(drawer: Drawer) -> tuple[Any, list[str]]:
         released, notices = release_checked(frame, columns, drawer, first_row)
         if is_remembered:

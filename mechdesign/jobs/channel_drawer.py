@@ -137,6 +137,21 @@ class ChannelDrawer(Drawer):
         """A released column in the kind of container that `like` is."""
         return rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
 
+    def fix(self, codes: Integers) -> None:
+        """Fix the counts of the one channel for the records with these symbols."""
+        (release,) = self._releases
+        release.fix(codes)
+
+    def symbols_of(self, column: Callable[[int], Any], first_row: int) -> Integers:
+        """The symbols of the records of a part for the one channel; nothing is drawn."""
+        (cells,) = self._symbols(column)
+        (release,) = self._releases
+        try:
+            return release.symbols_of(cells).astype(np.int32)
+        except RecordFault as error:
+            position = first_row + error.position
+            raise BadRecord(position, error.what, f"record {position + 1}") from None
+
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
     ) -> dict[Place, DrawnColumn]:

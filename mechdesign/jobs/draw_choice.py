@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from mechdesign.core.errors import InputError
 from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import listed
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.census import Content
 from mechdesign.jobs.entries import FINISHING, Drawn, Entry, Use
 from mechdesign.release.policies import REFUSE
@@ -153,12 +154,20 @@ def check_treatment(old: Use, use: Use) -> None:
             "it would use the same random numbers again: draw anew (--fresh-draw) if that is "
             "another column"
         )
+    if old.draws != use.draws:
+        raise InputError(
+            f"{listed(use.columns)} was released with {old.draws} draws before; {use.draws} draws "
+            "would be a second draw of the same records: say so (--draws "
+            f"{old.draws}), or draw anew (--fresh-draw)"
+        )
     # If unknown symbols were refused then and are now, all symbols are known to both
     # normalisations.
     both_refuse = old.unknown == REFUSE and use.unknown == REFUSE
-    if old.normalise != use.normalise and not both_refuse:
+    old_form = CellForm(normalise=old.normalise, trim=old.trim)
+    form = CellForm(normalise=use.normalise, trim=use.trim)
+    if old_form != form and not both_refuse:
         raise InputError(
-            f"{listed(use.columns)} was released with the normalisation {old.normalise} before, "
-            f"not {use.normalise}, which gives some records another symbol; keep it, or draw anew "
+            f"{listed(use.columns)} was released with the normalisation {old_form} before, "
+            f"not {form}, which gives some records another symbol; keep it, or draw anew "
             "(--fresh-draw)"
         )

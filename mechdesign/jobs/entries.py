@@ -16,7 +16,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from mechdesign.core.records import Digest, Record
 
@@ -39,16 +39,22 @@ class Use(Record):
     """How a run uses a channel, given by its digest.
 
     `columns` are the useful columns in the table, `form` is what is released of them, and the rest
-    are options: what becomes of unknown symbols, of empty cells (`null`) and of changed symbols.
+    are options: what becomes of unknown symbols, of empty cells (`missing`) and of changed symbols.
+    `draws` is how records are drawn: each by itself, or with fixed counts.
     """
 
     channel: Digest
     columns: tuple[str, ...]
     form: str
     unknown: str = "refuse"
-    null: str = "refuse"
+    # Ledgers of earlier versions call it "null".
+    missing: Annotated[str, Field(validation_alias=AliasChoices("missing", "null"))] = (
+        "refuse"
+    )
     normalise: str = "none"
+    trim: bool = False
     changed: str = "refuse"
+    draws: str = "independent"
 
 
 class Drawn(Record):

@@ -74,7 +74,9 @@ def refuse_telling_files(
         How a CSV is read.
     """
     for column in columns:
-        crossing = _crossed(folder, names, column, text)
+        # Released files begin with their header, whatever stood above it in the originals.
+        written = None if text is None else text.of_output
+        crossing = _crossed(folder, names, column, written)
         warning = recipe.split_warning(crossing, names, looks=len(columns))
         if warning is not None:
             raise InputError(

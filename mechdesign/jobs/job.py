@@ -36,9 +36,8 @@ from typing import Any
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.documents import versions
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike, has_sha256, real_path
 from mechdesign.core.json_values import canonical
 from mechdesign.core.undoing import on_failure
@@ -83,7 +82,7 @@ class Job:
         What else decides which bytes are written.
     source : str, optional
         Where the data set lies.
-    channels : sequence of Channel, RowChannel or BoxChannel
+    channels : sequence of Channel or BoxChannel
         The channels of the uses, for joint budgets.
     channel_files : sequence of paths
         The files that they were read from.
@@ -100,7 +99,7 @@ class Job:
         fresh_draw: bool = False,
         settings: Settings | None = None,
         source: str | None = None,
-        channels: Sequence[Channel | RowChannel | BoxChannel] = (),
+        channels: Sequence[Channel | BoxChannel] = (),
         channel_files: Sequence[PathLike] = (),
     ) -> None:
         check_uses(uses)
@@ -290,9 +289,11 @@ class Job:
         ------
         InputError
             If these are at least half of the records with new identifiers.
+        StartAgain
+            If another process has released these records meanwhile.
         """
         with self.ledger.reading() as db:
-            return self._renewed(db, content, bare, releases)
+            return self._renewed_or_meanwhile(db, content, bare, releases)
 
     def _renewed(
         self,
@@ -355,7 +356,7 @@ class Job:
         entries = self.ledger.releases(db)
         if content is not None:
             if self._draws_of_another_job(entries, content) is not None:
-                raise InputError(RELEASED_MEANWHILE)
+                raise StartAgain(RELEASED_MEANWHILE)
             self._earlier(db, entries, content)
         for records in identified:
             records.refuse_other_spellings(db)
@@ -363,26 +364,26 @@ class Job:
             for records in identified:
                 records.refuse_renamed(db, entries, content, self._choice)
         if content is not None and bare is not None:
-            self._refuse_renewed_meanwhile(db, content, bare, releases)
+            self._renewed_or_meanwhile(db, content, bare, releases)
 
-    def _refuse_renewed_meanwhile(
+    def _renewed_or_meanwhile(
         self,
         db: Connection,
         content: Content,
         bare: BareRecords,
         releases: Sequence[RecordedDraws],
-    ) -> None:
-        """Refuse records that are known under other identifiers by now.
+    ) -> tuple[str, ...]:
+        """Notices of records that are known under other identifiers; refuses most of them.
 
-        Another process may have released them under the same ones, and then they are not new any
-        more.
+        Another process may have released the records under the same identifiers since `prepare`.
+        Then they are not new any more, and nothing is wrong with them.
         """
         try:
-            self._renewed(db, content, bare, releases)
+            return self._renewed(db, content, bare, releases)
         except InputError:
             for records in self._identified(releases):
                 if records.are_released_meanwhile(db):
-                    raise InputError(RELEASED_MEANWHILE) from None
+                    raise StartAgain(RELEASED_MEANWHILE) from None
             raise
 
     def _take_over_killed(self, db: Connection, entry: Entry) -> None:

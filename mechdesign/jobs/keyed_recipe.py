@@ -28,14 +28,14 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike
 from mechdesign.formats.census import Content
 from mechdesign.formats.digests import RecordCensus, RowHasher
@@ -48,15 +48,18 @@ from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.grouped_recipe import GroupedRecipe
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
-from mechdesign.jobs.ledger_notices import change_notices
+from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE, change_notices
 from mechdesign.jobs.manifest import Manifest
 from mechdesign.jobs.manifest_columns import ReleasedColumn
-from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe
+from mechdesign.jobs.recipe import ContentOf, Drawer, Frame, Recipe, TablePart
 from mechdesign.jobs.results import Applied
 from mechdesign.jobs.target import Target
 from mechdesign.leaks.crossing import Crossing
 from mechdesign.leaks.evidence import LEVEL, decisive, log_evidence
 from mechdesign.release.draws import Key
+
+MOST_DRAWINGS = 5
+"""Times that a file is drawn while other processes release its records: twice as a rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ class KeyedRecipe(GroupedRecipe):
 
     @property
     @abstractmethod
-    def releasables(self) -> Sequence[Channel | RowChannel | BoxChannel]:
+    def releasables(self) -> Sequence[Channel | BoxChannel]:
         """What is released, one for each key."""
 
     @abstractmethod
@@ -93,6 +96,16 @@ class KeyedRecipe(GroupedRecipe):
     def codebook(self) -> str:
         """The codebook of the labels, as it is written."""
 
+    def settled(
+        self,
+        header: Sequence[Any],
+        parts: Iterable[TablePart],
+        *,
+        is_whole: bool = True,
+    ) -> KeyedRecipe:
+        """The recipe for these very records; by default itself."""
+        return self
+
     def with_keys(self, keys: tuple[Key, ...]) -> Recipe:
         """The same with the keys of a job."""
         return replace(self, keys=keys)
@@ -112,6 +125,14 @@ class KeyedRecipe(GroupedRecipe):
 
     def write_file(self, run: FileRun, ledger: Ledger | None) -> Applied:
         """Release a file, entered in the ledger if there is one."""
+        settled = self.settled(run.table.header, run.parts(self))
+        if settled is not self:
+            run.settle(settled)
+            return settled.write_file_as_settled(run, ledger)
+        return self.write_file_as_settled(run, ledger)
+
+    def write_file_as_settled(self, run: FileRun, ledger: Ledger | None) -> Applied:
+        """Release a file with what `settled` decided for its records."""
         if ledger is None:
             return self._write_unrecorded(run)
         job = Job(
@@ -174,10 +195,10 @@ class KeyedRecipe(GroupedRecipe):
 
         Only when all records were read is their content known. If the ledger has other keys for it,
         which happens when it was released from a file with other bytes, everything is drawn again.
+        The same holds where another process has released these records meanwhile.
         """
         hasher = job.ledger.hasher
-        # Usually not more than twice: `met` has taken the keys of this content on.
-        while True:
+        for _ in range(MOST_DRAWINGS):
             census = RecordCensus(hasher)
             drawer = self._drawer_of(job, run.table.header)
             bare = BareRecords(drawer.releases)
@@ -185,8 +206,12 @@ class KeyedRecipe(GroupedRecipe):
             records = run.draw(out, drawer, inspect)
             content = census.content()
             earlier = job.met(content)
-            if earlier is not None:
+            if earlier is None:
+                # `met` has taken the keys of this content on.
+                continue
+            with suppress(StartAgain):
                 return _drawn_records(job, drawer, records, content, bare, earlier)
+        raise StartAgain(RELEASED_MEANWHILE)
 
     def _seal(
         self,

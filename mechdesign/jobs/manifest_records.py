@@ -39,18 +39,20 @@ class PublicColumn(Record):
     names: tuple[str, ...]
     form: str
     unknown: str
-    null: str
+    missing: str
     normalise: str
+    trim: bool = False
     changed: str = policies.REFUSE
+    draws: str = "independent"
+    law_kept: bool = False
+    given: tuple[str, ...] = ()
+    promise: str = "total"
     sensitive: tuple[str, ...] | None
     notion: dict[str, Any] | None
 
 
 class PublicRows(PublicColumn):
-    """A channel of rows, for readers of the data; `given` columns are released as they are."""
-
-    promise: str
-    given: tuple[str, ...]
+    """A channel of boxes of rows, for readers of the data; `given` columns stay as they are."""
 
 
 class SymbolCount(Record):
@@ -75,7 +77,7 @@ class InternalColumn(PublicColumn):
     table_records: Natural | None
     zero_cells: Natural | None
     symbols: tuple[SymbolCount, ...]
-    missing: Natural
+    empty_cells: Natural
     unknown_symbols: Natural
     changes: Natural = 0
     outputs: tuple[ValueCount, ...]
@@ -88,7 +90,7 @@ class LevelCounts(Record):
 
     columns: tuple[str, ...]
     symbols: tuple[SymbolCount, ...]
-    missing: Natural
+    empty_cells: Natural
     unknown_symbols: Natural
     outputs: tuple[ValueCount, ...]
 

@@ -15,13 +15,11 @@ changes nothing:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from sqlite3 import Connection
 from typing import NamedTuple
 
 from mechdesign.channel.box_channel import BoxChannel
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.row_channel import RowChannel
 from mechdesign.core.files import PathLike
 from mechdesign.core.json_values import canonical
 from mechdesign.core.progress import Progress
@@ -58,7 +56,7 @@ def history_of(
     data: PathLike,
     *,
     text: TextOptions | None = None,
-    channels: Sequence[Channel | RowChannel | BoxChannel] = (),
+    channels: Sequence[Channel | BoxChannel] = (),
     table: TableOf | None = None,
     progress: Progress | None = None,
 ) -> History:
@@ -71,7 +69,7 @@ def history_of(
         Known by the content of its records, in any order and packing.
     text : TextOptions, optional
         How a CSV is read.
-    channels : sequence of Channel, RowChannel or BoxChannel
+    channels : sequence of Channel or BoxChannel
         Those that are no more where they were at the release.
     table : function, optional
         Gives a table of all released columns for the channels.
@@ -92,7 +90,7 @@ def history_of(
             content, bare = _contents(ledger, records, identities)
         # Only now: hash and content must be of the same bytes.
         guarded.check()
-        file = ledger.file_hash(guarded.sha256, canonical(asdict(reading)))
+        file = ledger.file_hash(guarded.sha256, canonical(reading.record()))
     with ledger.reading() as db:
         shared = releases_of(db, entries, content, file)
         renamed = _renamed(db, ledger, entries, bare)

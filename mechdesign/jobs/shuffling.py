@@ -59,7 +59,9 @@ def shuffle_file(
     """Write the records of a file, all of its columns, in the order of the words that the key
     gives them.
     """
-    with open_source(source, text) as table, open(target, "wb") as stream:
+    # The file was written here, so nothing stands above its header.
+    written = None if text is None else text.of_output
+    with open_source(source, written) as table, open(target, "wb") as stream:
         size = table.size
         # About the bytes of the records in memory, from which the number of buckets follows.
         if isinstance(table, ParquetSource):

@@ -35,11 +35,11 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import joined_name, quoted
 from mechdesign.mechanisms.box_columns import columns_kept
+from mechdesign.mechanisms.box_entropy import conditional_entropy
 from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns, PartSummary
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.box_rows import SLICE_SHARE
-from mechdesign.mechanisms.row_entropy import conditional_entropy
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records

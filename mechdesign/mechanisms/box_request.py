@@ -5,8 +5,9 @@
 asks for a promise about the population at 95 % confidence. The first group of columns is released
 as it is, and sensitive values of a stratum with fewer than 20 records are promised together.
 
-`rows.design_rows` makes one for rows, the command line one for a column with `--merge-rare`, and
-`merge_proposals` those of its trials; `box_design.design_boxes` answers it for a counted table.
+`designing.design_requested` makes one for rows, the command line one for a column with
+`--merge-rare`, and `merge_proposals` those of its trials; `box_design.design_boxes` answers it for
+a counted table.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mechdesign.channel.box_channel import BOX, box_name
 from mechdesign.core.integers import Integers
-from mechdesign.mechanisms.row_entropy import entropy
+from mechdesign.mechanisms.box_entropy import entropy
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import Boxes
 

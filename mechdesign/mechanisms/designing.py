@@ -33,7 +33,6 @@ from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.earlier_releases import check_room, spending
 from mechdesign.mechanisms.heuristic_options import STANDARD
 from mechdesign.mechanisms.least_cost import least_cost
-from mechdesign.mechanisms.least_cost_objective import INFORMATION, TRUTH
 from mechdesign.mechanisms.least_leakage import for_share
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.plan_design import PlanRequest, plan_design
@@ -41,7 +40,7 @@ from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.population_advice import confident
 from mechdesign.mechanisms.posteriors import check_optimum, check_polytope
 from mechdesign.mechanisms.query_design import for_queries
-from mechdesign.mechanisms.request import DesignRequest, names_of_columns
+from mechdesign.mechanisms.request import GAP, DesignRequest, names_of_columns
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules, table_rules
 from mechdesign.mechanisms.search import Search
@@ -74,7 +73,7 @@ def design_requested(request: DesignRequest) -> Design:
         return _in_bins(request, started)
     # In bins a column may be no identifier any more, so this comes after them.
     if not request.allow_identifier:
-        refuse_identifier(request.joint.useful, request.joint.records)
+        _refuse_identifiers(request)
     whole = request.joint
     if request.protect_each:
         whole = whole.protecting_each()
@@ -112,6 +111,19 @@ def design_requested(request: DesignRequest) -> Design:
     check_room(rules, request.after)
     result = _by_rules(rules, request, started)
     return spending(result, rules, whole, request.after, request.time_limit)
+
+
+def _refuse_identifiers(request: DesignRequest) -> None:
+    """Refuse a useful column that nearly identifies its records."""
+    joint = request.joint
+    if not request.publishes_rows:
+        refuse_identifier(joint.useful, joint.records)
+        return
+    # Nearly every row of many columns is that of one record, which is what plans and boxes are for;
+    # a single column that is so says something of nobody else.
+    for name in request.released_columns:
+        if name not in request.given:
+            refuse_identifier(joint.releasing((name,)).useful, joint.records)
 
 
 def _rows_of_table(
@@ -163,9 +175,15 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         "stay": request.stay is not None,
         "forbid": bool(request.forbid),
         "never": bool(request.never),
-        "distance": request.objective not in (TRUTH, INFORMATION),
+        "keep_frequencies": bool(request.keep_frequencies),
+        "distance": request.distance is not None,
+        "method": request.method != "auto",
+        "enumerate": request.enumerate != "auto",
+        "gap": request.gap != GAP,
+        "start": request.start is not None,
         "column weights": bool(request.column_weights),
         "smallest_group": request.smallest_group is not None,
+        "known": bool(request.known),
         "known shares": request.known_shares is not None,
         "protect_each": request.protect_each,
         "budgets of single symbols": bool(notion.symbol_budgets),

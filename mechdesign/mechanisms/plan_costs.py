@@ -25,10 +25,18 @@ from solvers.plans import CellCosts
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.mechanisms.least_cost_objective import DISTANCE, SQUARED, TRUTH
+from mechdesign.mechanisms.least_cost_objective import (
+    ABSOLUTE,
+    DISTANCE,
+    SQUARED,
+    TRUTH,
+)
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable, numbers_of
 from solvers import Array
+
+RANKS = "ranks"
+"""Distances of the ranks of numbers, which no column's unit decides."""
 
 MANY_NUMBERS = 13
 """Different numbers of a column from which their distance counts: fewer are categories."""
@@ -114,6 +122,25 @@ def cell_costs(
     )
 
 
+def check_distance(objective: Any, distance: str | None) -> None:
+    """Raise InputError for a distance that the costs of rows do not have."""
+    if distance is None:
+        return
+    if not isinstance(objective, str) or objective != DISTANCE:
+        raise InputError(
+            f"distance ({quoted(distance)}) belongs to the objective distance (--objective distance)"
+        )
+    if distance == SQUARED:
+        raise InputError(
+            "squared distances are for one column of numbers (--useful COL --objective distance); "
+            "rows count absolute ones, or ranks"
+        )
+    if distance not in (RANKS, ABSOLUTE):
+        raise InputError(
+            f"distance ({quoted(distance)}) must be ranks or absolute for released rows"
+        )
+
+
 def column_weights(
     columns: Sequence[str], given: Sequence[str], weights: Mapping[str, Any] | None
 ) -> dict[str, float]:
@@ -148,12 +175,7 @@ def _positions(
         return None
     if objective == TRUTH and len(numbers) < MANY_NUMBERS:
         return None
-    if objective == DISTANCE and distance is not None:
-        if distance == SQUARED:
-            raise InputError(
-                "squared distances are for one column of numbers (--useful COL --objective "
-                "distance); rows count absolute ones"
-            )
+    if objective == DISTANCE and distance == ABSOLUTE:
         return np.array([float(number) for number in numbers])
     return _ranks(joint, cells, k, numbers)
 

@@ -26,19 +26,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from solvers.plans import (
-    CellCosts,
-    MatrixCosts,
-    Plan,
-    PlanError,
-    PlanProblem,
-    integer_plan,
-    solve_plan,
-)
 
 from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.extremes import LargestQuotients, output_masses
 from mechdesign.auditing.law import Law, law_of
+from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import strata_of, stratum_demands
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
@@ -50,7 +42,13 @@ from mechdesign.core.progress import Steps
 from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
-from mechdesign.mechanisms.plan_costs import CodedCells, cell_costs, column_weights
+from mechdesign.mechanisms.plan_costs import (
+    RANKS,
+    CodedCells,
+    cell_costs,
+    check_distance,
+    column_weights,
+)
 from mechdesign.mechanisms.plan_limits import limits_of_demands
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
@@ -62,6 +60,15 @@ from mechdesign.mechanisms.smallest_groups import (
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array
+from solvers.plans import (
+    CellCosts,
+    MatrixCosts,
+    Plan,
+    PlanError,
+    PlanProblem,
+    integer_plan,
+    solve_plan,
+)
 
 MARGINS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 """Relative distances from the budgets that are tried in turn: rounding a plan to integers moves the
@@ -69,6 +76,12 @@ lifts of a row of few records by some 1e-10, and solvers keep limits to 1e-9."""
 
 UNIT_BITS = 40
 """Units of mass of one record, as a power of two: plans are known to some 1e-12 of a record."""
+
+GROUP_TIME = 20.0
+"""Most seconds for the choice of the rows that are released with a smallest group."""
+
+GROUP_SHARE = 0.4
+"""Most of the time limit that this choice may take."""
 
 TRUTH = "truth"
 DISTANCE = "distance"
@@ -91,8 +104,8 @@ class PlanRequest:
         Columns that are released as they are.
     promise : {"total", "relative"}
     objective : {"truth", "distance"} or matrix of costs
-    distance : {"absolute"}, optional
-        Distances of numbers themselves, in the place of those of their ranks.
+    distance : {"ranks", "absolute"}, optional
+        With the objective distance: of ranks of numbers (the default), or of numbers themselves.
     column_weights : mapping of column to number, optional
     keep_law : bool
         Whether every row is released as often as the table has it.
@@ -162,7 +175,8 @@ def plan_design(request: PlanRequest) -> Design:
         by_stratum = [demands] * (max(strata) + 1)
         if request.promise == RELATIVE:
             by_stratum = stratum_demands(demands, joint, request.notion, strata)
-        _check_given(request, by_stratum, strata)
+        if request.promise == TOTAL:
+            check_given(joint, request.given, by_stratum, strata)
     problem = _problem(request, costs, groups, strata, by_stratum)
     record = ChannelRecord(promise_kind=request.promise)
     failure: Exception | None = None
@@ -191,6 +205,7 @@ def plan_design(request: PlanRequest) -> Design:
 
 def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:
     """The costs of the objective."""
+    check_distance(request.objective, request.distance)
     if isinstance(request.objective, str):
         return cell_costs(
             request.joint,
@@ -209,10 +224,12 @@ def _groups(request: PlanRequest, cells: CodedCells) -> GroupLaw | None:
     """The rows that are released and how often, where small groups are not; None for all rows."""
     joint = request.joint
     size = request.smallest_group
+    known = _places(request.known, cells)
+    counts = np.array(joint.useful_counts, dtype=object)
     if size is None:
         size = 1
-        if request.keep_law and not request.given and joint.is_counts:
-            size = default_smallest_group(joint.useful_counts)
+        if request.keep_law and joint.is_counts:
+            size = default_smallest_group(cells.codes, counts.astype(np.int64), known)
     if size == 1:
         return None
     if not joint.is_counts:
@@ -224,27 +241,42 @@ def _groups(request: PlanRequest, cells: CodedCells) -> GroupLaw | None:
             "a smallest group fixes how often each row is released, and free frequencies leave it "
             "open: leave one of them out (--smallest-group, --free-frequencies)"
         )
-    if request.given:
-        raise InputError(
-            "a smallest group is not built with given columns, whose combinations stay as small as "
-            "they are: leave one of them out (--smallest-group, --given)"
-        )
-    known: list[int] | None = None
-    if request.known:
-        unknown = [name for name in request.known if name not in cells.columns]
-        if unknown:
-            raise InputError(f"known: {listed(unknown)} is not released")
-        known = [cells.columns.index(name) for name in request.known]
-    return group_law(cells.codes, joint.useful_counts, size, known)
+    return group_law(
+        cells.codes,
+        counts.astype(np.int64),
+        size,
+        known,
+        given=_places(request.given, cells) or (),
+        time_limit=_group_time(request),
+        progress=request.progress,
+    )
 
 
-def _check_given(
-    request: PlanRequest, by_stratum: Sequence[Sequence[Demand]], strata: Sequence[int]
+def _places(names: Sequence[str], cells: CodedCells) -> list[int] | None:
+    """The places of some columns; None where none is named."""
+    if not names:
+        return None
+    unknown = [name for name in names if name not in cells.columns]
+    if unknown:
+        raise InputError(f"known: {listed(unknown)} is not released")
+    return [cells.columns.index(name) for name in names]
+
+
+def _group_time(request: PlanRequest) -> float:
+    """Seconds for the choice of the rows that are released."""
+    if request.time_limit is None:
+        return GROUP_TIME
+    return min(GROUP_TIME, request.time_limit * GROUP_SHARE)
+
+
+def check_given(
+    joint: Joint,
+    given: Sequence[str],
+    by_stratum: Sequence[Sequence[Demand]],
+    strata: Sequence[int],
 ) -> None:
-    """Raise NotPrivate where the given columns alone break the promise, decided exactly."""
-    if request.promise == RELATIVE:
-        return
-    useful = request.joint.useful
+    """Raise NotPrivate where the given columns alone break a total promise, decided exactly."""
+    useful = joint.useful
     for k, demands in enumerate(by_stratum):
         members = [x for x, stratum in enumerate(strata) if stratum == k]
         largest = LargestQuotients()
@@ -254,9 +286,7 @@ def _check_given(
         if all(extreme.kept for extreme in largest.extremes):
             continue
         symbol = useful.symbols[members[0]]
-        cells = [
-            f"{name}={symbol[useful.columns.index(name)]}" for name in request.given
-        ]
+        cells = [f"{name}={symbol[useful.columns.index(name)]}" for name in given]
         raise NotPrivate(
             f"the given columns alone break the promise where {listed(cells)}: release them "
             "(--release), or promise relative to them (--promise relative)"
@@ -274,7 +304,7 @@ def _problem(
     joint = request.joint
     targets: Array | None = None
     if groups is not None:
-        targets = groups.counts_by_row / joint.total
+        targets = groups.targets / joint.total
     elif request.keep_law:
         targets = joint.p_x
     return PlanProblem(
@@ -402,7 +432,7 @@ def _channel(request: PlanRequest, plan: Plan, groups: GroupLaw | None) -> Chann
     if keeps:
         released = counts
         if groups is not None:
-            released = [int(count) for count in groups.counts_by_row]
+            released = tuple(groups.targets.tolist())
         rows, columns, values = integer_plan(
             plan.rows, plan.columns, plan.flows, counts, released, unit=1 << bits
         )
@@ -465,7 +495,7 @@ def _design(
     name = request.objective if isinstance(request.objective, str) else COSTS
     distance = None
     if name == DISTANCE:
-        distance = request.distance or "absolute"
+        distance = request.distance or RANKS
     least = LeastCost(
         objective=Objective(
             name=name,
@@ -479,10 +509,11 @@ def _design(
         truth=unchanged,
         frequency_deviation=law.largest_deviation,
     )
+    worth = beyond_given(utility(channel, joint), joint, request.given)
     design = finish(
-        Rounded(channel, verdict), joint, name, METHOD, started, messages=()
+        Rounded(channel, verdict), joint, name, METHOD, started, worth=worth
     )
-    utility = {
+    figures = {
         **(design.channel.record.utility or {}),
         **least.figures,
         "truth_by_column": truth,
@@ -491,7 +522,7 @@ def _design(
     record = replace(
         design.channel.record,
         objective=least.objective,
-        utility=utility,
+        utility=figures,
         promise_kind=request.promise,
     )
     messages: list[str] = []

@@ -24,14 +24,17 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from solvers.plans import PlanLimits
 
 from mechdesign.auditing.demands import Demand
 from mechdesign.core.errors import InputError
 from solvers import Array
+from solvers.plans import PlanLimits
 
 LARGEST_EXPONENT = 700.0
 """Budgets in nats above which factors overflow; no finite budget may be larger."""
+
+LOOSE = 1.0 + 1e-9
+"""Factor beyond the largest lift from which an upper limit binds nothing, whatever was rounded."""
 
 EQUAL = 1e-12
 """Relative spread of u(x) below which earlier releases say the same of every symbol."""
@@ -69,6 +72,10 @@ def limits_of_demands(
             if math.isinf(demand.upper[s]):
                 most = math.inf
             if is_plain:
+                # What no mixture of symbols can exceed is no limit, and solvers do not scale
+                # factors as large as e^50.
+                if most > float(t.max()) * LOOSE:
+                    most = math.inf
                 values.append(t)
                 lower.append(least)
                 upper.append(most)

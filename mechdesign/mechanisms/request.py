@@ -52,6 +52,9 @@ MECHANISMS = (OPTIMAL, *HEURISTICS)
 OBJECTIVES = (TRUTH, DISTANCE)
 """Objectives of least cost; the objective of mechanisms is information."""
 
+GAP = 1e-4
+"""The gap at which a search ends by default."""
+
 
 @dataclass(frozen=True, eq=False)
 class DesignRequest:
@@ -123,9 +126,10 @@ class DesignRequest:
         With given columns k: P(s|k, y) is compared with P(s), or with P(s|k).
     objective : {"information", "truth", "distance", "frequencies", "prefix", "ranges", "task"}, \
             Queries, matrix or callable
-        Most information, with free outputs (the default without `release`). Or least expected cost on the column's own symbols:
-        most records unchanged ("truth"), numbers moved least ("distance"), or costs d(x, y) as an
-        array in the order of the symbols, or as a pandas frame or a mapping of mappings with the
+        Most information, with free outputs (the default without `release`). Or least expected cost
+        on the column's own symbols: most records unchanged ("truth"), numbers moved least
+        ("distance"), or costs d(x, y) as an array in the order of the symbols, or as a pandas frame
+        or a mapping of mappings with the
         symbols as labels. A callable takes the cvxpy variable W (|X|, |X|) and the joint and
         returns a convex cost to minimise. Or, with free outputs, the purpose of the released
         records: least total variance of the estimated shares of all symbols ("frequencies"), of
@@ -135,8 +139,9 @@ class DesignRequest:
         With objective "task": the table of that column and the useful one, as
         ``Joint.from_table(frame, sensitive=TASK, useful=..)``; its name where the table is a data
         frame.
-    distance : {"absolute", "squared"}, optional
-        The distance between numbers, with objective "distance".
+    distance : {"absolute", "squared", "ranks"}, optional
+        The distance between numbers, with objective "distance": "absolute" by default; with
+        `release` that of their ranks ("ranks") by default, or "absolute".
     keep_frequencies : bool, optional
         Whether the expected share of every symbol is preserved (invariant PRAM), to within 1e-12;
         of released rows exactly, which is their default.
@@ -184,7 +189,7 @@ class DesignRequest:
     mechanism: str = OPTIMAL
     method: str = "auto"
     enumerate: str = "auto"
-    gap: float = 1e-4
+    gap: float = GAP
     time_limit: float | None = None
     fallback: bool = True
     workers: int = 1
@@ -310,7 +315,9 @@ class DesignRequest:
     def _set_objective(self) -> None:
         """The objective and the law where they are not named."""
         if self.objective is None:
-            default = TRUTH if self.publishes_rows else INFORMATION
+            # Boxes of rows keep most information.
+            releases_table_rows = self.publishes_rows and self.confidence is None
+            default = TRUTH if releases_table_rows else INFORMATION
             object.__setattr__(self, "objective", default)
         if self.keep_frequencies is None:
             keeps = self.publishes_rows and not self.has_free_outputs
@@ -367,6 +374,18 @@ class DesignRequest:
                 "promise relative compares with the given columns, and there are none: name them "
                 "with given (--given COL)"
             )
+        size = self.smallest_group
+        if size is not None and (type(size) is not int or size < 1):
+            raise InputError(
+                f"smallest_group ({quoted(size)}) must be a whole number of records, at least 1"
+            )
+        # By default the known columns decide how small groups may be.
+        if not self.has_free_outputs and self.known and (size == 1 or self.keep_frequencies is False):
+            raise InputError(
+                "known names the columns that count for the smallest group, and there is none: "
+                "leave known out (--known), or give a smallest group of at least 2 without free "
+                "frequencies"
+            )
         if self.asks_boxes and self.confidence is None:
             raise InputError(
                 "cells, rare, fill and slice_seed belong to the promise about the population: give "
@@ -393,6 +412,11 @@ class DesignRequest:
 
     def _check_objective(self) -> None:
         """Raise InputError unless objective, mechanism and restrictions fit together."""
+        if self.publishes_rows:
+            self._check_search_of_rows()
+            if self.confidence is not None:
+                # What boxes have is decided where they are designed.
+                return
         # An objective may be an array, which has no truth value when it is compared with a text.
         for_task = isinstance(self.objective, str) and self.objective == TASK
         has_task = self.task is not None
@@ -419,6 +443,30 @@ class DesignRequest:
                 "distance, keep_frequencies, stay, forbid and constraints are for "
                 "channels on the column's own symbols: say what these should cost "
                 "with objective (--objective truth, distance or COSTS.csv)"
+            )
+
+    def _check_search_of_rows(self) -> None:
+        """Raise InputError for objectives and searches that a release of rows does not have."""
+        if self.confidence is not None:
+            if not isinstance(self.objective, str) or self.objective != INFORMATION:
+                raise InputError(
+                    "a release of rows with a confidence level releases boxes of rows, which keep "
+                    "most information: another objective is not built for it; leave objective "
+                    "(--objective) and task (--task) out"
+                )
+            return
+        if self.has_free_outputs:
+            return
+        for name, value in (("method", self.method), ("enumerate", self.enumerate)):
+            if value != "auto":
+                raise InputError(
+                    f"rows that are released as rows of the table have a search of their own: leave "
+                    f"{name} (--{name}) out"
+                )
+        if self.start is not None:
+            raise InputError(
+                "rows that are released as rows of the table have a search of their own: leave "
+                "start out"
             )
 
     def _refuse_of_own_rows(self, objective: LeastCostObjective) -> None:

@@ -25,6 +25,7 @@ from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.law import Law
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
+from mechdesign.auditing.strata import given_achieved
 from mechdesign.auditing.verdict import Achieved, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
@@ -42,7 +43,8 @@ class Certificate:
 
     `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion; `gap_nmi` is
     that bound minus the NMI of the emitted integers. Both are None where no optimum was computed.
-    `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), or 'none'.
+    `scope` is 'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), 'stated' (a
+    channel file says so, and nothing has proven it again), or 'none'.
     `details` are figures of the search and how it ended.
     """
 
@@ -229,6 +231,26 @@ class Design(Displayed):
         return f"Design({text})"
 
     @property
+    def upper_bound_nmi(self) -> float | None:
+        """The proven bound on the information that any private channel keeps, if there is one."""
+        return self.certificate.upper_bound_nmi
+
+    @property
+    def gap_nmi(self) -> float | None:
+        """The bound minus what is kept."""
+        return self.certificate.gap_nmi
+
+    @cached_property
+    def given_lift(self) -> Achieved | None:
+        """The budgets that the given columns alone attain, against the whole table; None without
+        given columns.
+        """
+        channel = self.channel
+        if not channel.given or channel.joint is None:
+            return None
+        return given_achieved(channel.joint, channel.given)
+
+    @property
     def outputs(self) -> int:
         """Number of output symbols."""
         return len(self.channel.outputs)
@@ -299,6 +321,7 @@ def finish(
             "scope": certificate.scope,
         },
         provenance=_provenance(mechanism, method),
+        rules=joint.rules,
     )
     return Design(
         channel=rounded.channel.with_record(record),

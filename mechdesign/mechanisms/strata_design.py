@@ -23,15 +23,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.auditing.measures import Utility, utility
+from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.measures import Utility, beyond_given, utility
 from mechdesign.auditing.strata import strata_of
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import OutputCells
-from mechdesign.channel.record import RELATIVE, ChannelRecord
+from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import listed
+from mechdesign.mechanisms.plan_design import check_given
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded
@@ -87,6 +89,10 @@ def by_strata(
     """
     _check(request)
     strata = strata_of(request.given, joint)
+    if request.promise == TOTAL and notion.limits.mean is None:
+        demands = demands_of(joint, notion)
+        by_stratum = [demands] * (max(strata) + 1)
+        check_given(joint, request.given, by_stratum, strata)
     released = [name for name in joint.useful.columns if name not in request.given]
     parts: list[_Part] = []
     for k in range(max(strata) + 1):
@@ -116,20 +122,6 @@ def by_strata(
     return replace(result, channel=result.channel.with_record(kept))
 
 
-def beyond_given(worth: Utility, joint: Joint, given: Sequence[str]) -> Utility:
-    """I(X;Y|K), H(X|K) and their quotient, where I(X;Y) and H(X) include the given columns K."""
-    if not given:
-        return worth
-    of_given = joint.releasing(tuple(given)).p_x
-    known = -float(np.sum(of_given * np.log(of_given)))
-    entropy = worth.entropy - known
-    # Without anything beyond the given columns, nothing is lost.
-    if entropy <= 1e-12:
-        return Utility(0.0, 0.0, 1.0)
-    information = max(0.0, worth.mutual_information - known)
-    return Utility(information, entropy, min(1.0, information / entropy))
-
-
 def _check(request: DesignRequest) -> None:
     """Refuse options that a channel with given columns and free outputs does not have."""
     refused = {
@@ -137,7 +129,7 @@ def _check(request: DesignRequest) -> None:
         "protect_each": request.protect_each,
         "an average": request.average is not None,
         "objective task": request.task is not None,
-        "queries": request.has_purpose and request.task is None,
+        "an objective of queries": request.has_purpose and request.task is None,
         "start": request.start is not None,
     }
     for name, is_given in refused.items():
@@ -225,12 +217,7 @@ def _budgets(
             "min-lift, or a relative promise"
         )
     special = {name: (lower, upper) for name, lower, upper in limits.symbol_budgets}
-    total = {
-        name: count
-        for name, count in zip(
-            joint.sensitive.names, joint.sensitive_counts, strict=True
-        )
-    }
+    total = dict(zip(joint.sensitive.names, joint.sensitive_counts, strict=True))
     budgets: dict[str, tuple[float, float]] = {}
     for name, count in zip(table.sensitive.names, table.sensitive_counts, strict=True):
         lower, upper = special.get(name, (limits.lower, limits.upper))

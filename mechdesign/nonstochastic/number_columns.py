@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,15 @@ from mechdesign.formats.arrow_arrays import arrow_texts, integers_of
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.opening import Batch, Source
 from mechdesign.tables.reading import coded_columns
-from mechdesign.tables.tally import Missing
 
 NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?[ \t]*$"
 """Pattern of a number: digits in plain or scientific notation, neither NaN nor infinity."""
 
 TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1.0}
 """The number of each cell of a truth column, whose records are counted without naming a value."""
+
+MISSING_RULES = ("refuse", "symbol", "drop")
+"""Treatments of an empty cell among numbers, of which nothing is ever drawn."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
@@ -135,9 +137,9 @@ def usable(
     BadCell
         If a cell is empty and `missing` is "refuse".
     """
-    if missing not in get_args(Missing):
+    if missing not in MISSING_RULES:
         raise InputError(
-            f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}"
+            f"missing ({quoted(missing)}) must be one of {', '.join(MISSING_RULES)}"
         )
     empty = [_empty_cells(column) for column in columns]
     incomplete = np.logical_or.reduce(empty)

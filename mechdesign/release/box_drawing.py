@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.json_values import canonical
-from mechdesign.core.row_tree import DENOMINATOR
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.draws import Key, Records
 from mechdesign.release.policies import (
+    FINE,
     MARGINAL,
     REFUSE,
     Policy,
@@ -128,7 +128,7 @@ class BoxRelease(RowDraws):
         """Check the policy; the digest of what the channel does."""
         for name, rule in (
             ("unknown", self.policy.unknown),
-            ("null", self.policy.null),
+            ("missing", self.policy.missing),
         ):
             if rule != REFUSE:
                 raise InputError(
@@ -267,7 +267,7 @@ def _laws_of_part(
     channel = part.channel
     if channel is None:
         # One output, for all boxes alike: nothing is released.
-        return [{0: DENOMINATOR} for _ in range(count)], (NOTHING,)
+        return [{0: FINE} for _ in range(count)], (NOTHING,)
     # Rows of a sampler have totals of their own, so those of parts need no common one.
     law_of_box: dict[str, Law] = {}
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
@@ -304,7 +304,7 @@ class _Filling:
             first_box = len(laws)
             if part.channel is None:
                 # One output, one box, and behind the symbols the label of what is not released.
-                boxes.append({first_box: DENOMINATOR})
+                boxes.append({first_box: FINE})
                 laws.append({len(rows): 1})
                 rows.append(tuple(len(variable) for variable in channel.levels))
                 continue
@@ -327,12 +327,12 @@ def boxes_of_outputs(
 ) -> list[Law]:
     """The law of the box b that fills each output y of a part.
 
-    Where the outputs are boxes it is the box itself; else it is in proportion to n(b) W(y | b), with
-    the records n(b) of the box. The boxes are numbered from `first` on.
+    Where the outputs are boxes it is the box itself; else it is in proportion to n(b) W(y | b),
+    with the records n(b) of the box. The boxes are numbered from `first` on.
     """
     if part.releases_boxes:
         box_of_name = {box_name(box): box for box in range(len(part.boxes))}
-        return [{first + box_of_name[name]: DENOMINATOR} for name in channel.outputs]
+        return [{first + box_of_name[name]: FINE} for name in channel.outputs]
     sizes = [sum(row[-1] for row in rows) for rows in part.fill]
     laws: list[Law] = []
     rows = dict(zip(channel.useful.names, channel.rows, strict=True))
@@ -353,7 +353,7 @@ def boxes_of_outputs(
 
 def shares_of(masses: list[int]) -> Law:
     """The law in proportion to masses."""
-    return _positive(apportioned(masses, DENOMINATOR).tolist())
+    return _positive(apportioned(masses, FINE).tolist())
 
 
 def _positive(row: Sequence[int]) -> Law:

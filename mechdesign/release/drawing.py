@@ -30,8 +30,11 @@ from mechdesign.core.json_values import canonical
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.release import policies
-from mechdesign.release.draws import Identifiers, Key, Records
+from mechdesign.release.assigned_outputs import assigned_outputs
+from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
+from mechdesign.release.fixed_counts import integer_flows
 from mechdesign.release.identified_draws import REDRAW, IdentifiedDraws
+from mechdesign.release.mean_counts import mean_counts
 from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.publication import publication_of
@@ -64,6 +67,8 @@ class Release(IdentifiedDraws):
         Records so far by their symbol, then the missing and the unknown.
     output_counts : array
         Records so far by their output, or by the symbol that was drawn for it.
+    fixed : (N,) array, optional
+        The output of every record of a whole table, by its row number, where counts are fixed.
     """
 
     def __init__(
@@ -88,12 +93,13 @@ class Release(IdentifiedDraws):
         # channels must be independent, as their composition assumes.
         self.digest = channel_digest(channel)
         super().__init__(key.derived("channel", self.digest), changed)
-        self._alphabet = normalised(channel.useful, policy.normalise)
+        self._alphabet = normalised(channel.useful, policy.cell_form)
         self._sampler = policies.sampler_with_policies(channel, policy)
         self._publication = publication_of(channel, form)
         self.codes: Integers = np.zeros(0, dtype=np.int64)
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
         self.output_counts: Integers = np.zeros(self._publication.size, dtype=np.int64)
+        self.fixed: NDArray[np.int32] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,6 +110,45 @@ class Release(IdentifiedDraws):
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """Texts of each released column, to which the codes of `draw` refer."""
         return self._publication.texts
+
+    def fix(self, codes: Integers) -> None:
+        """Give the records of a whole table their outputs, with fixed counts.
+
+        Parameters
+        ----------
+        codes : (N,) array
+            The symbol of every record, by its row number (`symbols_of`).
+
+        Raises
+        ------
+        InputError
+            If they are not the records of the table of the design, or its law is not kept.
+        """
+        counts = fixed_records(self.channel)
+        if counts is None:
+            raise InputError(NOT_FIXED)
+        means = mean_counts(IntegerRows.of(self.channel.rows), counts)
+        flows = integer_flows(
+            means.rows,
+            means.columns,
+            means.values,
+            means.row_units,
+            means.column_units,
+            means.unit,
+            self._key,
+        )
+        batches = [RowNumbers(0, len(codes))]
+        self.fixed = assigned_outputs(codes, flows, batches, self._key)
+
+    def symbols_of(self, columns: Sequence[Encoded]) -> Integers:
+        """The symbol of each record, as `codes` has it; nothing is drawn.
+
+        Raises
+        ------
+        InputError
+            On a symbol or a missing cell that the policy refuses.
+        """
+        return self._rows(columns)
 
     def draw(
         self, columns: Sequence[Encoded], records: Records
@@ -156,9 +201,20 @@ class Release(IdentifiedDraws):
         self, codes: Integers, records: Records, key: Key
     ) -> NDArray[np.int32]:
         """An output of the channel for each record; for forms of symbols a symbol drawn from it."""
+        if self.fixed is not None:
+            return self._fixed_choices(records)
         source = records.source(key.derived(records.kind, "output"))
         outputs = self._sampler.draw(codes, source)
         return self._publication.choices(outputs, records, key)
+
+    def _fixed_choices(self, records: Records) -> NDArray[np.int32]:
+        """The outputs of some records of a whole table, whose counts are fixed."""
+        if not isinstance(records, RowNumbers) or self.fixed is None:
+            raise InputError(
+                "draws of fixed counts are those of a whole table by row numbers: leave out what "
+                "identifies records, or draw them independently (--draws independent)"
+            )
+        return self.fixed[records.first : records.first + len(records)]
 
     @property
     def has_bins(self) -> bool:
@@ -167,7 +223,7 @@ class Release(IdentifiedDraws):
 
     def count(self, columns: Sequence[Encoded], times: Integers) -> None:
         """Add records to `symbol_counts`, each so many times; nothing is drawn or refused."""
-        columns = normalised_cells(columns, self.policy.normalise)
+        columns = normalised_cells(columns, self.policy.cell_form)
         if len(columns) == 1:
             # Each text once, and before them the empty cells with code -1: there are few different
             # texts, and positions are looked up for them alone.
@@ -183,12 +239,12 @@ class Release(IdentifiedDraws):
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
-        columns = normalised_cells(columns, self.policy.normalise)
+        columns = normalised_cells(columns, self.policy.cell_form)
         codes = positions_of(columns, self._alphabet)
         # Most batches have neither missing cells nor unknown symbols.
         if codes.size and codes.min() < 0:
             size = len(self._alphabet)
-            self._place(codes, MISSING, self.policy.null, size, columns)
+            self._place(codes, MISSING, self.policy.missing, size, columns)
             self._place(codes, UNKNOWN, self.policy.unknown, size + 1, columns)
         return codes
 
@@ -205,6 +261,22 @@ class Release(IdentifiedDraws):
         if at.size and rule == REFUSE:
             raise unknown_at(int(at[0]), columns, self._alphabet)
         codes[at] = row
+
+
+NOT_FIXED = (
+    "draws of fixed counts need a channel that keeps the law of its table, with that table: design "
+    "one that keeps it (--release), or draw independently (--draws independent)"
+)
+
+
+def fixed_records(channel: Releasable) -> Integers | None:
+    """The records of each symbol whose outputs can have fixed counts; None for a channel without
+    its table, or which does not keep the table's law.
+    """
+    joint = channel.joint
+    if joint is None or not joint.is_counts or channel.totals is None:
+        return None
+    return np.array(joint.useful_counts, dtype=np.int64)
 
 
 def channel_digest(channel: Releasable) -> str:

@@ -3,8 +3,8 @@
 A channel says how many records of the input x get the output y in the mean, F(x, y), often a
 fraction. Independent draws give counts around it, and the counts that come out tell an observer of
 the whole file which moves were made. Draws of fixed counts give every output exactly the number of
-records that the table's sums promise; proposition 12 of the plans proves that such a file tells of
-a record no more than its own released value does.
+records that the table's sums promise. Then the whole file tells of a person no more than the own
+released value does (docs/explanation/whole-file.md, proposition 1).
 
 For example, two records have the row a, one has b, and the pairs are, in units of 1/4:
 
@@ -29,13 +29,12 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, Integers
-from mechdesign.release.draws import Key, RowNumbers
+from mechdesign.release.chance import KeyedChance
+from mechdesign.release.draws import Key
 from mechdesign.release.table_rounding import rounded_up
 
-ORDER_BITS = 62
-"""Bits of the random words that order the pairs. The order is for the choice of trails alone, and
-no mean depends on it, so equal words do no harm.
-"""
+HALF = 31
+"""Bits of the lower half of a value: billions of halves can be added in 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,33 +126,12 @@ def integer_flows(
         added = np.full(len(completed), len(row_counts))
         part_rows = np.concatenate([part_rows, added])
 
-    # Trails through pairs in random order: who knows how some records moved does not see from the
-    # table which others moved with them.
-    words = RowNumbers(0, len(parts)).source(key.derived("fixed counts", "order"))
-    order = np.argsort(words.below(1 << ORDER_BITS, len(parts)), kind="stable")
-    coins = KeyedCoins(key.derived("fixed counts", "coins"))
-    is_up = np.empty(len(parts), dtype=bool)
-    is_up[order] = rounded_up(
-        part_rows[order], part_columns[order], parts[order], bits, coins
-    )
+    chance = KeyedChance(key.derived("fixed counts"))
+    is_up = rounded_up(part_rows, part_columns, parts, bits, chance)
     counts = wholes.copy()
     counts[fractional] += is_up[: len(fractional)]
     kept = at[counts[at] > 0]
     return Flows(row_of[kept], column_of[kept], counts[kept], row_counts)
-
-
-class KeyedCoins:
-    """Fair coins from a key: the first call takes the first ones, the next call goes on."""
-
-    def __init__(self, key: Key) -> None:
-        self._key = key
-        self._next = 0
-
-    def __call__(self, count: int) -> NDArray[np.bool_]:
-        """The next coins."""
-        source = RowNumbers(self._next, count).source(self._key)
-        self._next += count
-        return source.below(2, count) == 1
 
 
 def _bits(unit: int) -> int:
@@ -176,17 +154,18 @@ def _integers(name: str, values: Any) -> Integers:
 
 
 def _exact(values: Any) -> NDArray[Any]:
-    """Positive integers of any size, as Python integers where they may not fit 64 bits."""
+    """Positive integers, as Python's integers if some of them do not fit 64 bits."""
     array = np.asarray(values)
-    if array.ndim == 1 and array.dtype.kind in "iu" and array.size:
-        if int(array.min()) > 0:
-            return array.astype(object)
-    elif array.ndim == 1 and array.dtype == object:
-        if all(isinstance(value, int) and value > 0 for value in array.tolist()):
-            return array
-    elif array.size == 0:
-        return np.zeros(0, dtype=object)
-    raise InputError("the values of fixed counts must be positive whole numbers")
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    is_whole = array.dtype.kind in "iu"
+    if array.dtype == object:
+        is_whole = all(isinstance(value, int) for value in array.flat)
+    if array.ndim != 1 or not is_whole or array.min() <= 0:
+        raise InputError("the values of fixed counts must be positive whole numbers")
+    if array.max() <= LARGEST_INTEGER:
+        return array.astype(np.int64)
+    return array.astype(object)
 
 
 def _check_sums(
@@ -195,9 +174,12 @@ def _check_sums(
     """Refuse values whose sum over a row or column is not its count of units."""
     if place.size and int(place.max()) >= len(counts):
         raise InputError(f"a pair has a {axis} without a count")
-    # In Python's integers: sums of thousands of values need more than 64 bits.
-    sums = np.zeros(len(counts), dtype=object)
-    np.add.at(sums, place, exact)
+    # The sums need more than 64 bits, those of halves of the values do not.
+    lower = np.zeros(len(counts), dtype=exact.dtype)
+    upper = np.zeros(len(counts), dtype=exact.dtype)
+    np.add.at(lower, place, exact & (1 << HALF) - 1)
+    np.add.at(upper, place, exact >> HALF)
+    sums = (upper.astype(object) << HALF) + lower
     wrong = np.flatnonzero(sums != counts.astype(object) * unit)
     if wrong.size:
         raise InputError(

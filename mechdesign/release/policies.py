@@ -11,11 +11,9 @@ Masses of any size become rows over one denominator by the method of largest rem
 from __future__ import annotations
 
 import difflib
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, cast
 
 import numpy as np
 
@@ -23,17 +21,21 @@ from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.protocol import Releasable
 from mechdesign.release.sampling import Sampler
+from mechdesign.tables.cell_rules import (
+    DROP,
+    MARGINAL,
+    OUTPUT,
+    REFUSE,
+    SYMBOL,
+    CellRules,
+    released_as,
+)
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
-
-REFUSE = "refuse"
-MARGINAL = "marginal"
-OUTPUT = "output:"
-
-NORMALISATIONS = ("none", "NFC", "NFD", "NFKC", "NFKD")
 
 FINE = 2**53
 """Denominator to which exact fractions are rounded here."""
@@ -49,11 +51,14 @@ class Policy:
         For a symbol that the channel does not have: ``refuse``, ``output:LABEL`` (publish this
         output of the channel), or ``marginal`` (draw from P_Y under the table, as for a record
         about which nothing is known).
-    null : str
-        The same for a missing or empty cell, unless the channel has the empty symbol.
+    missing : str
+        The same for a missing or empty cell, unless the channel has the empty symbol; ``symbol``
+        says that it has one.
     normalise : str
         Unicode form in which symbols are compared: ``none``, ``NFC``, ``NFD``, ``NFKC`` or
         ``NFKD``.
+    trim : bool
+        Whether symbols are compared without blanks at their ends.
 
     Raises
     ------
@@ -62,41 +67,78 @@ class Policy:
     """
 
     unknown: str = REFUSE
-    null: str = REFUSE
+    missing: str = REFUSE
     normalise: str = "none"
+    trim: bool = False
 
     def __post_init__(self) -> None:
         _check_rule("unknown", self.unknown)
-        _check_rule("null", self.null)
-        if self.normalise not in NORMALISATIONS:
-            raise InputError(
-                f"normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}"
-            )
+        if self.missing == SYMBOL:
+            # An empty symbol of the channel comes before every rule; without one it is an error.
+            object.__setattr__(self, "missing", released_as(SYMBOL))
+        _check_rule("missing", self.missing)
+        # Refuses an unknown Unicode form.
+        _ = self.cell_form
+
+    @classmethod
+    def recorded(cls, rules: CellRules | None) -> Policy:
+        """The policy that a channel recorded when its table was read."""
+        return cls() if rules is None else cls(**rules.model_dump())
+
+    @property
+    def lets_nothing_through(self) -> bool:
+        """Whether all records of a release have a symbol of the channel."""
+        return self.missing == REFUSE and self.unknown == REFUSE
+
+    @property
+    def cell_form(self) -> CellForm:
+        """The form in which symbols are compared."""
+        return CellForm(normalise=self.normalise, trim=self.trim)
+
+
+def recorded_rules(channels: Sequence[object]) -> CellRules | None:
+    """The rules by which the tables of some channels were read; None where none has them.
+
+    Raises
+    ------
+    InputError
+        If the channels were made by different rules: one policy is for all of them.
+    """
+    found: list[CellRules] = []
+    for channel in channels:
+        record: object = getattr(channel, "record", None)
+        rules: object = getattr(record, "rules", None)
+        if isinstance(rules, CellRules) and rules not in found:
+            found.append(rules)
+    if len(found) > 1:
+        raise InputError(
+            "the channels were designed with different rules for empty or alike cells: say which "
+            "ones hold here (--missing, --unknown, --normalise), or apply the channels one by one"
+        )
+    return found[0] if found else None
 
 
 def _check_rule(name: str, rule: str) -> None:
     """Raise InputError unless the value is one of the three forms of a rule."""
     has_label = str(rule).startswith(OUTPUT) and rule != OUTPUT
+    if rule == DROP:
+        raise InputError(
+            f"{name}=drop: a release has all records, because one that is left out tells that "
+            "its cell was empty or unknown; say marginal, or take the records out of the file first"
+        )
     if rule not in (REFUSE, MARGINAL) and not has_label:
         raise InputError(
             f"{name} ({quoted(rule)}) must be refuse, marginal or output:LABEL"
         )
 
 
-def normal_form(text: str, form: str) -> str:
-    """`text` in a Unicode normal form, or as it is for the form ``none``."""
-    if form == "none":
-        return text
-    return unicodedata.normalize(cast("Literal['NFC']", form), text)
-
-
-def normalised(variable: Variable, form: str) -> Variable:
-    """The variable with its symbols in a Unicode form."""
-    if form == "none":
+def normalised(variable: Variable, form: CellForm) -> Variable:
+    """The variable with its symbols in a form."""
+    if form.changes_nothing:
         return variable
     symbols: list[tuple[str, ...]] = []
     for symbol in variable.symbols:
-        symbols.append(tuple(normal_form(part, form) for part in symbol))
+        symbols.append(tuple(map(form.text, symbol)))
     twice = repeated(symbols)
     if twice is not None:
         # With two rows for one text, a record would have no definite row.
@@ -105,20 +147,14 @@ def normalised(variable: Variable, form: str) -> Variable:
         names = variable.names
         raise InputError(
             f"the channel tells {quoted(names[first])} from {quoted(names[second])}, which "
-            f"{form} makes equal; choose another normalisation"
+            f"{form} makes equal; choose another form, or design the channel with this one"
         )
     return replace(variable, symbols=tuple(symbols))
 
 
-def normalised_cells(columns: Sequence[Encoded], form: str) -> list[Encoded]:
-    """The columns with the texts of their cells in a Unicode form."""
-    if form == "none":
-        return list(columns)
-    normal: list[Encoded] = []
-    for column in columns:
-        texts = tuple(normal_form(text, form) for text in column.texts)
-        normal.append(Encoded(column.codes, texts, column.is_float))
-    return normal
+def normalised_cells(columns: Sequence[Encoded], form: CellForm) -> list[Encoded]:
+    """The columns with the texts of their cells in a form."""
+    return [form.cells(column) for column in columns]
 
 
 def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
@@ -146,7 +182,7 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
         denominator = channel.denominator * scale
         totals = (denominator,) * len(rows)
     further = [
-        apportioned(policy_row(channel, policy.null, "null"), denominator),
+        apportioned(policy_row(channel, policy.missing, "missing"), denominator),
         apportioned(policy_row(channel, policy.unknown, "unknown"), denominator),
     ]
     # The compressed rows of the channel, followed by the positive entries of the further ones.

@@ -122,6 +122,6 @@ class Releasable(Protocol):
         ...
 
     @property
-    def distance(self) -> Literal["absolute", "squared"] | None:
+    def distance(self) -> Literal["absolute", "squared", "ranks"] | None:
         """The distance between numbers that the design minimised; None for other objectives."""
         ...

@@ -152,7 +152,7 @@ class RowDraws(IdentifiedDraws, ABC):
         self.policy = policy or Policy()
         self.digest = self._prepare()
         super().__init__(key.derived("row channel", self.digest), changed)
-        form = self.policy.normalise
+        form = self.policy.cell_form
         groups = channel.given + channel.levels
         self._alphabets = [normalised(variable, form) for variable in groups]
         self.columns = _output_columns(channel)
@@ -234,7 +234,7 @@ class RowDraws(IdentifiedDraws, ABC):
         times : (n,) array, optional
             How many records each one counts for; one by default.
         """
-        cells = normalised_cells(columns, self.policy.normalise)
+        cells = normalised_cells(columns, self.policy.cell_form)
         codes: list[Integers] = []
         counted: list[Integers] = []
         start = 0
@@ -272,7 +272,10 @@ class RowDraws(IdentifiedDraws, ABC):
         """Refuse unknown symbols and missing cells by the rules of the policy; those of given
         columns always.
         """
-        for code, rule in ((MISSING, self.policy.null), (UNKNOWN, self.policy.unknown)):
+        for code, rule in (
+            (MISSING, self.policy.missing),
+            (UNKNOWN, self.policy.unknown),
+        ):
             at = np.flatnonzero(places == code)
             if at.size and (is_given or rule == REFUSE):
                 raise unknown_at(int(at[0]), cells, variable)

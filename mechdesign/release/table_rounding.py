@@ -23,45 +23,51 @@ One step, `_moves`, at the place of 2^b, where all entries are multiples of 2^b 
 
 An entry with that place lies in [2^b, 2^bits - 2^b], so it stays within [0, 2^bits]. Each step
 keeps all means, as its coins are fair whatever happened before. It takes time proportional to the
-number of odd entries, at most the number of entries; there are `bits` steps.
+number of odd entries, at most the number of entries; there are `bits` steps
+(docs/explanation/whole-file.md, proposition 5).
 
-This is the dependent rounding of Gandhi et al. 2006. There, steps of any length along a cycle end
-when one entry is whole, so a cycle can be walked many times. Steps of a power of two clear a place
-of all entries at once, as in the Euler splits of Cole and Hopcroft 1982.
+Many entries of a table may be equal, and would be odd together at every place. Long trails of them
+would move as one, and hundreds of records would move or none. Therefore some moves along disjoint
+cycles (`disjoint_cycles`) come first, after which equal entries differ.
+
+Rounding along cycles alone until all entries are whole is the dependent rounding of Gandhi et al.
+2006; there a cycle may be walked many times. Steps of a power of two clear a place of all entries
+at once, as in the Euler splits of Cole and Hopcroft 1982.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from mechdesign.core.integers import Integers
+from mechdesign.release.chance import Chance
+from mechdesign.release.disjoint_cycles import moved_along_cycles
 
-Coins: TypeAlias = Callable[[int], NDArray[np.bool_]]
-"""Gives as many fair, independent coins as asked for, other ones at every call."""
+PASSES = 4
+"""Passes along cycles before the binary places. Of a table of 600 records with equal entries, 300
+keep their row in the mean: with a standard deviation of 248 without a pass, 28 after two, 22 after
+six and 19 after forty.
+"""
 
 
 def rounded_up(
-    rows: Integers, columns: Integers, entries: Integers, bits: int, coins: Coins
+    rows: Integers, columns: Integers, entries: Integers, bits: int, chance: Chance
 ) -> NDArray[np.bool_]:
     """Which entries become 1 when a table of fractions is rounded at random to 0 and 1.
 
     Parameters
     ----------
     rows, columns : (m,) arrays
-        The place of each entry. Their order decides which entries are paired, and nothing else.
+        The place of each entry.
     entries : (m,) array
         Entries in [0, 2^bits), in units of 1 / 2^bits; each row and each column adds up to a
         multiple of 2^bits. The caller has checked this.
     bits : int
         At most 62.
-    coins : callable
-        Fair coins.
+    chance : Chance
 
     Returns
     -------
@@ -69,7 +75,23 @@ def rounded_up(
         True with probability entries / 2^bits, exactly. Every row and column has as many as its
         entries add up to.
     """
-    entries = entries.copy()
+    for _ in range(PASSES):
+        entries = moved_along_cycles(rows, columns, entries, 1 << bits, chance)
+    order = chance.order(len(entries))
+    is_up = np.empty(len(entries), dtype=bool)
+    is_up[order] = _without_places(
+        rows[order], columns[order], entries[order], bits, chance
+    )
+    return is_up
+
+
+def _without_places(
+    rows: Integers, columns: Integers, entries: Integers, bits: int, chance: Chance
+) -> NDArray[np.bool_]:
+    """Whether each entry is 1 after all binary places are cleared.
+
+    The order of the entries decides which ones are paired.
+    """
     # Entries of one row are neighbours in the first order, those of one column in the second.
     by_row = np.argsort(rows, kind="stable")
     by_column = np.argsort(columns, kind="stable")
@@ -81,7 +103,7 @@ def rounded_up(
             number = np.cumsum(is_odd) - 1
             in_row = _pairs(number[by_row[is_odd[by_row]]])
             in_column = _pairs(number[by_column[is_odd[by_column]]])
-            entries[odd] += _moves(in_row, in_column, coins) << bit
+            entries[odd] += _moves(in_row, in_column, chance) << bit
     return entries > 0
 
 
@@ -96,32 +118,40 @@ def _pairs(neighbours: Integers) -> Integers:
     return pair
 
 
-def _moves(in_row: Integers, in_column: Integers, coins: Coins) -> Integers:
+def _moves(in_row: Integers, in_column: Integers, chance: Chance) -> Integers:
     """+1 or -1 for each entry: opposite in every pair, by one coin for each closed trail.
 
     Parameters
     ----------
     in_row, in_column : (n,) arrays
         The other entry of the pair in the row, and of that in the column.
-    coins : callable
-        Fair coins.
+    chance : Chance
     """
-    size = len(in_row)
-    entry = np.arange(size)
+    entry = np.arange(len(in_row))
     # Two steps along the trail lead to the next entry that moves the same way: an orbit of this
     # permutation is one half of a trail. Trails are even, so the halves have no entry in common.
-    onward = in_column[in_row]
-    graph = csr_array((np.ones(size, np.int8), (entry, onward)), shape=(size, size))
-    count, orbit = connected_components(graph, directed=False)
-    # Names that do not depend on how the components were found: the first entry of the half.
-    first = np.full(count, size)
-    np.minimum.at(first, orbit, entry)
-    half = first[orbit]
+    half = _first_of_orbit(in_column[in_row])
     other_half = half[in_row]
     trail = np.minimum(half, other_half)
     is_first_of_trail = trail == entry
     # One coin a trail, in the order of their first entries.
     trail_number = np.cumsum(is_first_of_trail) - 1
-    coin = coins(int(is_first_of_trail.sum()))[trail_number[trail]]
+    coin = chance.coins(int(is_first_of_trail.sum()))[trail_number[trail]]
     is_up = (half < other_half) == coin
     return np.where(is_up, 1, -1)
+
+
+def _first_of_orbit(permutation: Integers) -> Integers:
+    """The smallest number in the orbit of each one, which names the orbit."""
+    from scipy import sparse  # pyright: ignore[reportMissingTypeStubs]
+    from scipy.sparse import csgraph  # pyright: ignore[reportMissingTypeStubs]
+
+    size = len(permutation)
+    number = np.arange(size)
+    ones = np.ones(size, dtype=np.int8)
+    steps = cast("Any", sparse).csr_array((ones, (number, permutation)), (size, size))
+    count, orbit = cast("Any", csgraph).connected_components(steps, directed=False)
+    # The order of the components may be another one in other versions of scipy.
+    first = np.full(count, size)
+    np.minimum.at(first, orbit, number)
+    return first[orbit]

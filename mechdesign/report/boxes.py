@@ -140,8 +140,8 @@ def box_channel_text(channel: BoxChannel) -> str:
         if notion is not None:
             promised = notion.text
         sentences.append(
-            f"It promises {promised} for the population with {percent_of(channel.level)} "
-            "confidence. This public file does not carry the counts that prove it."
+            f"The file states the promise {promised} for the population with "
+            f"{percent_of(channel.level)} confidence; a public file has no counts to check it on."
         )
     else:
         sentences += promise_lines(audit_boxes(channel))

@@ -26,6 +26,7 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import NO_PUBLIC_AVERAGE, ChannelRecord
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.release.moved_numbers import moved
@@ -104,7 +105,10 @@ def summary_report(
     sensitive, useful = names_of(request)
     # The audit knows the worst cell; without it the design has the same budgets.
     achieved = (verdict or design).achieved
-    purpose = average_texts(record.averages, design.achieved, sensitive)
+    scope = "proven"
+    if design.certificate.scope == STATED:
+        scope = STATED
+    purpose = average_texts(record.averages, design.achieved, sensitive, scope)
     purpose += purpose_texts(record.utility or {}, record.provenance, useful)
     return Report(
         audience="internal",
@@ -135,7 +139,7 @@ def full_report(
     for secret in joint.secrets:
         before += map(tuple, secret.lift.tolist())
         # P(s, y) = sum_x P(s, x) W(y|x), and the lift of s at y is P(s, y) / (P(s) P(y)).
-        released = secret.p @ channel.matrix
+        released = secret.p @ channel.probabilities
         lifts = released / secret.p_s[:, None] / released.sum(axis=0)
         after += map(tuple, lifts.tolist())
     # What each output says of the useful symbol: P(x|y), the largest first.

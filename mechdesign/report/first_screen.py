@@ -118,7 +118,8 @@ def _utility_lines(design: Design, report: Report) -> list[str]:
     text = f"Kept: {wording.tenths_at_least(kept.nmi)} of the information in {useful}"
     if kept.gap_nmi is not None:
         gap = wording.percent_at_most(max(kept.gap_nmi, 0.0))
-        text += f", within {gap} of the best possible ({kept.scope})"
+        proof = wording.proof_text(kept.scope)
+        text += f", within {gap} of the best possible ({proof})"
     lines = layout.lines_of(f"{text}.")
     for sentence in report.purpose:
         lines += layout.lines_of(sentence)

@@ -69,6 +69,7 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
     """Rows of cells as indented lines; the columns in `left` are flush left, the others
     flush right.
     """
+    rows = [[_shortened(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines: list[str] = []
     for row in rows:
@@ -82,6 +83,14 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
     return lines
 
 
+def _shortened(cell: str) -> str:
+    """A cell without its middle if it is longer than a line: it would widen all lines."""
+    if len(cell) <= WIDTH:
+        return cell
+    half = WIDTH // 2
+    return f"{cell[: half - 1]}…{cell[-(WIDTH - half) :]}"
+
+
 def largest(
     records: Sequence[Mapping[str, Any]], all_in: str
 ) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
@@ -93,7 +102,9 @@ def largest(
     # A column of 10,000 symbols would scroll away what was said above it.
     if len(records) <= MOST_ESTIMATES:
         return records, []
-    shown = sorted(records, key=lambda record: -record["estimate"])[:MOST_ESTIMATES]
+    # Bounds have no estimates.
+    key = "upper" if records[0]["estimate"] is None else "estimate"
+    shown = sorted(records, key=lambda record: -record[key])[:MOST_ESTIMATES]
     note = (
         f"Shown are the {MOST_ESTIMATES} largest of {len(records):,} estimates; "
         f"all are in {all_in}."

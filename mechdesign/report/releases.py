@@ -35,7 +35,11 @@ _SCOPES = {"table": " of records like those of the table"}
 NUMBER_COLUMNS = ("estimate", "standard_error", "lower", "upper", "unbiased")
 """Columns of the CSV after those of the symbols."""
 
-_METHODS = {"unbiased": "unbiased", "ml": "maximum likelihood"}
+_METHODS = {
+    "unbiased": "unbiased",
+    "ml": "maximum likelihood",
+    "bounds": "bounds alone",
+}
 _TARGETS = {
     "population": "for the population that the records are a sample of",
     "records": "for the frequencies among the records of the file",
@@ -82,7 +86,7 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
         # The symbols, then the numbers in the order of `NUMBER_COLUMNS`; the last of them, the
         # unbiased estimate, is for programs.
         *names, estimate, error, lower, upper, _ = record.values()
-        numbers = f"{estimate:.5f}", f"{error:.5f}", f"{lower:.5f} to {upper:.5f}"
+        numbers = _figure(estimate), _figure(error), f"{lower:.5f} to {upper:.5f}"
         rows.append([*map(label, names), *numbers])
     lines = [
         f"Frequencies of {' by '.join(titles)} from {count(result.records, 'released record')}, "
@@ -95,6 +99,11 @@ def estimate_text(result: Frequencies | JointFrequencies, *columns: str) -> str:
     if result.notices:
         lines += ["", "Note", *(item(label(notice)) for notice in result.notices)]
     return "\n".join(lines)
+
+
+def _figure(value: float | None) -> str:
+    """An estimate or its error; a dash where there are only bounds."""
+    return "-" if value is None else f"{value:.5f}"
 
 
 def estimate_csv(result: Frequencies | JointFrequencies, *columns: str) -> str:

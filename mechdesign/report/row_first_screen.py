@@ -4,7 +4,7 @@ The order is that of the questions people ask: how far can a released row move a
 table and for the population behind it; what do analysts read; which cells change; what is not
 covered; what comes next. ::
 
-    education and hours are released as rows of the table (2 columns, 217 rows); income is protected.
+    education x hours of every record is released as a row of the table; income is protected.
     Of the people whom any rule picks by their released rows, at most 39.7 % have the income >50K
     (24.1 % of all do).                                                         (`_rule_lines`)
     Table: a released row makes any value of income 0.6 to 1.65 times as probable (verified).
@@ -101,8 +101,8 @@ def _lead(design: Design, joint: Joint, report: Report) -> str:
 
 
 def rule_sentence(design: Design, report: Report) -> str:
-    """What no rule that picks people by their released rows exceeds (docs/explanation/rows-theory.md,
-    'No rule'); of the value that can change most.
+    """What no rule that picks people by their released rows exceeds, of the value that can change
+    most (docs/explanation/rows-theory.md, proposition 6).
     """
     belief = _most_raised(report.promise.beliefs)
     sensitive = names_of(report.asked)[0]
@@ -112,8 +112,8 @@ def rule_sentence(design: Design, report: Report) -> str:
     share = wording.percent(belief.before, step=wording.TENTH)
     value = wording.label(belief.symbol)
     return (
-        f"Of the people whom any rule picks by their released rows, at most {most} have {sensitive} "
-        f"{value} ({share} of all do)."
+        f"Of the people whom any rule picks by their released rows, at most {most} have "
+        f"{sensitive} {value} ({share} of all do)."
     )
 
 

@@ -14,8 +14,10 @@ from decimal import Context, Decimal
 from mechdesign.auditing.measures import ChannelMeasures, measure
 from mechdesign.auditing.population import set_behind
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
+from mechdesign.auditing.stated import keeps_promise
 from mechdesign.auditing.verdict import Audit, achieved_by
 from mechdesign.channel.channel import Channel
+from mechdesign.core.wording import STATED
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
 from mechdesign.report.asked import names_of
@@ -99,13 +101,33 @@ def channel_text(channel: Channel) -> str:
         for output, weight in row:
             shares[channel.outputs[output]] = weight / channel.denominator
         published[name] = shares
-    text = text_of("channel", channel, published, _population_of(channel))
+    promised = ""
+    notion = channel.record.promise(channel.sensitive)
+    if notion is not None:
+        promised = promise_sentence(notion.text, keeps_promise(channel))
+    population = _population_of(channel)
+    text = text_of("channel", channel, promised, published, population)
     if not channel.record.averages or channel.joint is None:
         return text
     achieved = achieved_by(channel, channel.joint)
     secret = ",".join(channel.joint.sensitive.columns)
-    averages = average_texts(channel.record.averages, achieved, secret)
+    averages = average_texts(channel.record.averages, achieved, secret, STATED)
     return "\n".join([text, "", *averages])
+
+
+def promise_sentence(promise: str, kept: bool | None) -> str:
+    """The promise of a channel file, with what its own table says of it.
+
+    `kept` is the exact verdict, None where the file has no table.
+    """
+    if kept is None:
+        return f"The file states the promise {promise}; a public file has no table to check it on."
+    if kept:
+        return f"It promises {promise} (verified on its own table)."
+    return (
+        f"The file states the promise {promise}, but its own table disproves it: it was edited or "
+        "damaged (`audit` shows where)."
+    )
 
 
 def matrix_csv(channel: Channel) -> str:

@@ -16,7 +16,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Protocol
 
 from mechdesign.core.limits import LiftLimits
-from mechdesign.core.wording import at_most, factor_at_least, factor_at_most
+from mechdesign.core.wording import (
+    STATED,
+    at_most,
+    escaped,
+    factor_at_least,
+    factor_at_most,
+)
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved
@@ -72,15 +78,9 @@ def tenths_at_least(share: float) -> str:
 
 
 def label(text: str) -> str:
-    """A symbol or column name; characters that would move a terminal's cursor are escaped."""
-    characters: list[str] = []
-    for character in text:
-        if character.isprintable():
-            characters.append(character)
-        else:
-            characters.append(character.encode("unicode_escape").decode())
+    """A symbol or column name, such that no two of them look alike (`wording.escaped`)."""
     # An empty cell is a symbol like any other, and must be seen.
-    return "".join(characters) or '""'
+    return escaped(text) or '""'
 
 
 def first_labels(names: Sequence[str], most: int) -> str:
@@ -181,6 +181,13 @@ def bounded_sides(achieved: Achieved, notion: Notion) -> tuple[float, float]:
     if "upper" in free:
         upper = math.inf
     return lower, upper
+
+
+def proof_text(scope: str) -> str:
+    """How a bound on other channels is known, by the scope of its certificate."""
+    if scope == STATED:
+        return "stated by the file, not proven again here"
+    return scope
 
 
 def times_text(achieved: Achieved, notion: Notion) -> str:

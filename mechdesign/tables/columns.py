@@ -198,7 +198,7 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
         return (
             f"the column {quoted(variable.columns[empty])} has an empty cell, which the channel "
             "has no row for; fill it, design the channel with missing cells as a symbol "
-            "(--missing symbol), or say what to publish (--null)"
+            "(--missing symbol), or say what to publish (--missing marginal)"
         )
     for name, bins, cell in zip(variable.columns, variable.bins, cells, strict=False):
         if bins is not None and cell == NO_NUMBER:

@@ -26,9 +26,11 @@ from mechdesign.core.arguments import list_argument
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import encode
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
+from mechdesign.tables.cell_rules import NO_RULES, CellRules
 from mechdesign.tables.counting import counted_columns
 from mechdesign.tables.exact_table import (
     LARGEST_ENTRY,
@@ -67,6 +69,8 @@ class Joint(Displayed):
     empty_sensitive, empty_useful : tuple of str
         Names of symbols that were listed without any mass. They are no rows and columns, but a
         promise for the population includes them.
+    rules : CellRules
+        How its cells were read; the channel records them, so that it is applied by the same ones.
 
     Raises
     ------
@@ -81,6 +85,7 @@ class Joint(Displayed):
     notices: tuple[str, ...] = ()
     empty_sensitive: tuple[str, ...] = field(default=(), compare=False)
     empty_useful: tuple[str, ...] = field(default=(), compare=False)
+    rules: CellRules = field(default=NO_RULES, compare=False)
 
     def __repr__(self) -> str:
         size = "probabilities or weights"
@@ -330,6 +335,8 @@ class Joint(Displayed):
         missing: Missing = "refuse",
         bins: Any = None,
         protect_each: bool = False,
+        normalise: str = "none",
+        trim: bool = False,
     ) -> Joint:
         """Count the records of a table.
 
@@ -345,14 +352,18 @@ class Joint(Displayed):
         weight : str, optional
             Column with the weight of a record. With whole numbers the table is still one of counts.
             Decimals are taken exactly as written, a float as the shortest decimal that names it.
-        missing : 'refuse', 'symbol' or 'drop'
+        missing : 'refuse', 'symbol', 'drop', 'marginal' or 'output:LABEL'
             Whether a null (or NaN) in one of the columns is an error, the empty symbol, or drops
-            its record. A pandas column of integers and gaps, which pandas keeps as floats, is
-            read as integers.
+            its record; the last two drop it, too, and `apply` releases a draw as of nothing known,
+            or this output, for such records. A pandas column of integers and gaps, which pandas
+            keeps as floats, is read as integers.
         bins : optional
             As in `binned`.
         protect_each : bool
             Several sensitive columns are each protected for themselves, and not their combinations.
+        normalise, trim
+            The form in which cells are compared (`formats.cell_forms.CellForm`), here and when the
+            channel is applied.
 
         Raises
         ------
@@ -362,7 +373,7 @@ class Joint(Displayed):
         """
         roles = Roles(_names(sensitive), _names(useful), weight)
         # Parts have codes of their own; the tally joins them by the texts.
-        tally = Tally(roles, missing)
+        tally = Tally(roles, missing, CellForm(normalise=normalise, trim=trim))
         for columns, times in counted_columns(frame, roles.columns):
             tally.add_columns(columns, times)
         joint = cls.from_tally(tally)
@@ -375,7 +386,8 @@ class Joint(Displayed):
     @classmethod
     def from_tally(cls, tally: Tally) -> Joint:
         """The joint of counted records; raises as `Tally.table` does."""
-        return cls.from_exact(tally.table(), is_counts=tally.is_counts)
+        joint = cls.from_exact(tally.table(), is_counts=tally.is_counts)
+        return replace(joint, rules=tally.rules)
 
     def binned(self, bins: Any) -> Joint:
         """The table with the numbers, dates or times of useful columns sorted into bins, exactly.

@@ -31,11 +31,13 @@ from typing import Any
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
+from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode
 from mechdesign.formats.column_names import require_column, separators
 from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.formats.opening import Batch, Source, all_rows, open_source
 from mechdesign.formats.text_options import TextOptions
+from mechdesign.tables.cell_rules import check_missing
 from mechdesign.tables.exact_table import Entry, exact_table, refuse_margins
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.table_guesses import (
@@ -45,7 +47,7 @@ from mechdesign.tables.table_guesses import (
     looks_like_data,
     notices_of,
 )
-from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell, check_missing
+from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell
 
 # Hints that end messages and notices: what the file may be instead.
 WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
@@ -75,6 +77,7 @@ def read_joint(
     missing: Missing = "refuse",
     bins: Any = None,
     text: TextOptions | None = None,
+    form: CellForm | None = None,
 ) -> Joint:
     """Read the joint table of a CSV or Parquet file, folder or glob, exactly.
 
@@ -96,9 +99,16 @@ def read_joint(
         As in `Joint.binned`.
     text : TextOptions, optional
         How the text of a CSV is read.
+    form : CellForm, optional
+        The form in which the cells of microdata are compared.
     """
     _check_form(contingency, probabilities, weighted, weight)
     if contingency or probabilities:
+        if form is not None and not form.changes_nothing:
+            raise InputError(
+                "--normalise and --trim are for records; correct the symbols of a wide table in "
+                "the file"
+            )
         what: Entry = "count"
         if probabilities:
             what = "probability"
@@ -112,7 +122,7 @@ def read_joint(
             f"{absent} COL is missing: which column? (a wide table needs --contingency)"
         )
     check_missing(missing)
-    records = _count_files(path, sensitive, useful, weight, missing, text)
+    records = _count_files(path, sensitive, useful, weight, missing, text, form)
     if weighted:
         # Even where all weights are whole numbers: a sum of them is no number of records, and
         # intervals for a population need one.
@@ -207,6 +217,7 @@ def _count_files(
     weight: str | None,
     missing: Missing,
     text: TextOptions | None,
+    form: CellForm | None,
 ) -> _CountedRecords:
     """Count the records of a file, or of all files of a folder or glob, in one tally."""
     folder = is_folder(path)
@@ -221,7 +232,7 @@ def _count_files(
         with open_source(file, text) as source, errors_naming(source.name):
             roles = _roles(sensitive, useful, weight, source)
             if tally is None:
-                tally = Tally(roles, missing)
+                tally = Tally(roles, missing, form)
                 # A text with commas is split only once: all files have the same columns.
                 sensitive = roles.sensitive
                 useful = roles.useful

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,24 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.rationals import fraction_of_text
 from mechdesign.core.wording import quoted
+from mechdesign.formats.alike import alike_notice
+from mechdesign.formats.cell_forms import CellForm, Normalisation
 from mechdesign.formats.cells import Encoded, as_whole
 from mechdesign.formats.distinct import Numbering, distinct_numbers
+from mechdesign.tables.cell_rules import (
+    REFUSE,
+    CellRules,
+    check_missing,
+    counted_as,
+    released_as,
+)
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
 from mechdesign.tables.variable import Symbol, Variable
 
-Missing: TypeAlias = Literal["refuse", "symbol", "drop"]
-"""The effect of a missing cell: an error, the empty symbol, or its record is dropped."""
+Missing: TypeAlias = str
+"""The effect of a missing cell: an error (``refuse``), the empty symbol (``symbol``), or its record
+is not counted (``drop``; ``marginal`` and ``output:LABEL`` also say what `apply` releases for it).
+"""
 
 MOST_SYMBOLS = 1 << 31
 """Bound of the numbers of symbols, so that a pair of them is one integer. Memory ends long
@@ -77,14 +88,6 @@ class Roles:
         return (*self.sensitive, *self.useful, self.weight)
 
 
-def check_missing(missing: str) -> None:
-    """Refuse an unknown way to treat missing cells."""
-    if missing not in get_args(Missing):
-        raise InputError(
-            f"--missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}"
-        )
-
-
 @dataclass(frozen=True)
 class _Weights:
     """The weight of every record as an integer number of units, `per_one` of which make 1."""
@@ -100,8 +103,12 @@ class Tally:
     ----------
     roles : Roles
         The columns.
-    missing : Missing
+    missing : 'refuse', 'symbol' or 'drop'
         The effect of a missing cell.
+    form : CellForm
+        The form in which cells are compared.
+    rules : CellRules
+        What the table tells the channel about its cells.
     records, dropped : int
         The number of records so far, and of those dropped for a missing cell.
     gaps : set of str
@@ -112,10 +119,21 @@ class Tally:
         Whether the masses are numbers of records: every weight was whole.
     """
 
-    def __init__(self, roles: Roles, missing: Missing = "refuse") -> None:
+    def __init__(
+        self,
+        roles: Roles,
+        missing: Missing = REFUSE,
+        form: CellForm | None = None,
+    ) -> None:
         check_missing(missing)
         self.roles = roles
-        self.missing = missing
+        self.missing = counted_as(missing)
+        self.form = form or CellForm()
+        self.rules = CellRules(
+            missing=released_as(missing),
+            normalise=cast("Normalisation", self.form.normalise),
+            trim=self.form.trim,
+        )
         self.records = 0
         self.dropped = 0
         self.gaps: set[str] = set()
@@ -146,6 +164,7 @@ class Tally:
             If a cell is missing that must not be, or a weight is not a number of at least 0.
         """
         self.records += _total(len(columns[0]), times)
+        columns = self._in_form(columns)
         # Before records with gaps are dropped: they decide whether a column is one of floats.
         self._note_types(columns)
         gaps = self._gaps_in(columns)
@@ -159,6 +178,14 @@ class Tally:
             columns = columns[:-1]
         if len(columns[0]):
             self._add_masses(columns, weights)
+
+    def _in_form(self, columns: Sequence[Encoded]) -> Sequence[Encoded]:
+        """The columns with their cells in the form; weights stay as they are."""
+        if self.form.changes_nothing:
+            return columns
+        size = len(self.roles.sensitive) + len(self.roles.useful)
+        symbols = [self.form.cells(column) for column in columns[:size]]
+        return [*symbols, *columns[size:]]
 
     def _note_types(self, columns: Sequence[Encoded]) -> None:
         """Remember the columns that came as floats, and as anything else."""
@@ -224,7 +251,7 @@ class Tally:
             empty = next(name for name, missing in gaps.items() if missing[first])
             raise UnusableCell(
                 f"the column {quoted(empty)} has an empty cell; fill it, or say what it means with "
-                "missing (--missing): 'symbol' or 'drop'",
+                "missing (--missing): 'symbol', 'drop' or 'marginal'",
                 first,
             )
         weight = self.roles.weight
@@ -315,6 +342,8 @@ class Tally:
         columns = self._without_decimal_points(
             self._useful.texts, self.roles.useful, notices
         )
+        notices += _alike_notices(self.roles.sensitive, rows)
+        notices += _alike_notices(self.roles.useful, columns)
         # Sorted by text, so that the table does not depend on the order or the parts of the data.
         # The orders have the numbers of the symbols, under which their masses are stored.
         row_order = sorted(range(len(rows)), key=rows.__getitem__)
@@ -356,6 +385,16 @@ class Tally:
                 )
                 parts[i] = whole
         return tuple(zip(*parts, strict=True))
+
+
+def _alike_notices(columns: Sequence[str], symbols: Sequence[Symbol]) -> list[str]:
+    """A notice for each column with symbols that look alike."""
+    notices: list[str] = []
+    for name, texts in zip(columns, zip(*symbols, strict=True), strict=False):
+        notice = alike_notice(name, texts)
+        if notice is not None:
+            notices.append(notice)
+    return notices
 
 
 def _total(records: int, times: Integers | None) -> int:

@@ -51,7 +51,7 @@ def row_channel(path: str) -> dict[str, Any]:
     frame = pd.DataFrame(texts_of(rows[chosen]))
     high = rng.random(len(frame)) < 0.1 + 0.03 * rows[chosen, 0]
     frame["income"] = np.where(high, "high", "low")
-    made = md.design_rows(
+    made = md.design(
         frame,
         sensitive="income",
         release=list(SIZES),

@@ -81,7 +81,7 @@ ROW_OPTIONS = {
 
 def row_channel(kind: str) -> RowChannel:
     """A channel of rows; with 'constant' some prefixes release the rest as constants."""
-    return md.design_rows(
+    return md.design(
         row_records(400),
         sensitive="s",
         release=[("c", "d"), "b"],

@@ -44,7 +44,7 @@ CASES = {
     "spreadsheet": (
         b"PK\x03\x04abc",
         MICRO,
-        "FILE is a spreadsheet or an archive; export the sheet as CSV",
+        "FILE: its zip data are damaged, or were not copied whole",
     ),
     "not utf-8": (
         b"s,x\na,u\nb,caf\xe9\n",
@@ -317,11 +317,11 @@ def test_an_unreadable_file(tmp_path, monkeypatch):
         ),
         (
             {**MICRO, "missing": "ignore"},
-            "missing ('ignore') must be one of refuse, symbol, drop",
+            "missing ('ignore') must be refuse, symbol, drop, marginal or output:LABEL",
         ),
         (
             {**WIDE, "missing": "ignore"},
-            "missing ('ignore') must be one of refuse, symbol, drop",
+            "missing ('ignore') must be refuse, symbol, drop, marginal or output:LABEL",
         ),
         ({**WIDE, "weight": "n"}, "weight belongs to a long table"),
         ({**WIDE, "probabilities": True}, "probabilities: give one of them"),

@@ -84,7 +84,7 @@ def channel() -> md.RowChannel:
     frame["s"] = np.where(
         rng.random(2000) < 0.3 + 0.2 * (frame["a"] == "x"), "yes", "no"
     )
-    made = md.design_rows(
+    made = md.design(
         frame,
         sensitive="s",
         given=["k"],

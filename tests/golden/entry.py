@@ -17,8 +17,10 @@ from mechdesign.formats.text_options import TextOptions
 from mechdesign.frames.sanitising import sanitise
 from mechdesign.jobs.keys import check_of, key_of_draw, read_key
 from mechdesign.jobs.shuffling import random_words, shuffle_file
+from mechdesign.release.assigned_outputs import assigned_outputs
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers
+from mechdesign.release.fixed_counts import integer_flows
 from mechdesign.release.row_drawing import RowRelease, row_channel_digest
 from mechdesign.tables.variable import Variable
 
@@ -39,10 +41,12 @@ __all__ = [
     "Splitter",
     "TextOptions",
     "Variable",
+    "assigned_outputs",
     "blake_words",
     "channel_digest",
     "check_of",
     "encode",
+    "integer_flows",
     "key_of_draw",
     "main",
     "open_source",

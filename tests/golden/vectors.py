@@ -32,10 +32,12 @@ from tests.golden.entry import (
     Splitter,
     TextOptions,
     Variable,
+    assigned_outputs,
     blake_words,
     channel_digest,
     check_of,
     encode,
+    integer_flows,
     key_of_draw,
     open_source,
     random_words,
@@ -333,6 +335,39 @@ def row_releases() -> dict[str, Any]:
     return drawn
 
 
+def fixed_counts() -> dict[str, Any]:
+    """Fixed counts of pairs with sums of columns and without, and the outputs that records get."""
+    key = Key(SECRET).derived("channel", "of the golden pairs")
+    size = 12
+    unit = 2**40
+    shares = [unit // 3, unit // 4, unit // 5]
+    shares.append(unit - sum(shares))
+    # Every input has four outputs; inputs have one to three records.
+    rows = np.tile(np.arange(size), 4)
+    row_units = 1 + np.arange(size) % 3
+    values = np.repeat(shares, size) * row_units[rows]
+    codes = np.repeat(np.arange(size), row_units)[::-1]
+    records = {
+        "rows from 0": RowNumbers(0, len(codes)),
+        "identifier": Identifiers([[f"person {i}" for i in range(len(codes))]]),
+    }
+    drawn: dict[str, Any] = {}
+    # Inputs three, six and nine further have as many records, those one further have not.
+    ways = {"fixed": ([0, 3, 6, 9], row_units), "free": ([0, 1, 2, 5], None)}
+    for name, (steps, column_units) in ways.items():
+        columns = (rows + np.repeat(steps, size)) % size
+        flows = integer_flows(rows, columns, values, row_units, column_units, unit, key)
+        drawn[name] = {
+            "rows": flows.rows.tolist(),
+            "columns": flows.columns.tolist(),
+            "counts": flows.counts.tolist(),
+        }
+        for kind, batch in records.items():
+            outputs = assigned_outputs(codes, flows, [batch], key)
+            drawn[f"{name}, {kind}"] = outputs.tolist()
+    return drawn
+
+
 COLUMNS = ["job", "u1", "u2", "1", 1]
 """Names of the useful column of the stored channel in a table."""
 
@@ -411,6 +446,7 @@ VECTORS: dict[str, Callable[[], dict[str, Any]]] = {
     "releases": releases,
     "row_releases": row_releases,
     "columns": columns,
+    "fixed_counts": fixed_counts,
     "shuffles": shuffles,
     "splits": splits,
 }

@@ -7,14 +7,21 @@ from fractions import Fraction
 import numpy as np
 
 
-class ForcedCoins:
-    """Coins that fall as a list says, then on 0; all that fell are remembered."""
+class ForcedChance:
+    """Coins that fall as a list says, then on 0; all that fell are remembered.
 
-    def __init__(self, forced):
+    The orders follow from a seed, since means may not depend on them.
+    """
+
+    def __init__(self, forced, seed):
         self.fallen = list(forced)
         self._next = 0
+        self._orders = np.random.default_rng(seed)
 
-    def __call__(self, count):
+    def order(self, count):
+        return self._orders.permutation(count)
+
+    def coins(self, count):
         end = self._next + count
         self.fallen += [0] * (end - len(self.fallen))
         coins = self.fallen[self._next : end]
@@ -22,15 +29,15 @@ class ForcedCoins:
         return np.array(coins, dtype=bool)
 
 
-def outcomes(algorithm):
-    """(probability, outcome) of `algorithm(coins)` for every way in which its coins fall."""
+def outcomes(algorithm, seed=0):
+    """(probability, outcome) of `algorithm(chance)` for every way in which its coins fall."""
     forced = []
     while True:
-        coins = ForcedCoins(forced)
-        outcome = algorithm(coins)
-        yield Fraction(1, 2 ** len(coins.fallen)), outcome
+        chance = ForcedChance(forced, seed)
+        outcome = algorithm(chance)
+        yield Fraction(1, 2 ** len(chance.fallen)), outcome
         # The next way in the order of binary numbers: the last 0 becomes 1.
-        forced = coins.fallen
+        forced = chance.fallen
         while forced and forced[-1] == 1:
             forced.pop()
         if not forced:

@@ -65,3 +65,23 @@ def posteriors(secrets, sigmas):
             if secrets[seats[0]] == 1:
                 ones[file] += chance
     return {file: ones[file] / total[file] for file in total}
+
+
+def mean_flows(law, released):
+    """E[records of each row with each output | the counts of the file], every row one record.
+
+    `law` has a dictionary of probabilities for each row. Adds up every way in which they can fall.
+    """
+    total = Fraction(0)
+    flows = defaultdict(Fraction)
+    for draws in product(*(row.items() for row in law)):
+        outputs = [output for output, _ in draws]
+        if any(outputs.count(y) != count for y, count in enumerate(released)):
+            continue
+        chance = Fraction(1)
+        for _, probability in draws:
+            chance *= probability
+        total += chance
+        for row, output in enumerate(outputs):
+            flows[row, output] += chance
+    return {pair: flow / total for pair, flow in flows.items()}

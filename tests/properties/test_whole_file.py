@@ -42,8 +42,8 @@ def drawn_flows(rows, outputs, values, unit):
     """Every (probability, outputs of each row) that `integer_flows` can draw."""
     with pytest.MonkeyPatch.context() as patch:
 
-        def algorithm(coins):
-            patch.setattr(fixed_counts, "KeyedCoins", lambda _: coins)
+        def algorithm(chance):
+            patch.setattr(fixed_counts, "KeyedChance", lambda _: chance)
             return integer_flows(
                 [row for row, _ in values],
                 [output for _, output in values],

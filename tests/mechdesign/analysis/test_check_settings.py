@@ -50,7 +50,7 @@ def test_policies_of_the_job_are_known_to_the_check(tmp_path, channel, records):
         for i, r in enumerate(records)
     ]
     original = write_csv(tmp_path / "in.csv", rows)
-    policy = Policy(unknown="marginal", null="output:y1")
+    policy = Policy(unknown="marginal", missing="output:y1")
     sanitise_file(
         channel,
         original,
@@ -63,7 +63,7 @@ def test_policies_of_the_job_are_known_to_the_check(tmp_path, channel, records):
         channel, tmp_path / "out.csv", original=original, policy=policy
     )
     assert check.plausible
-    other = Policy(unknown="marginal", null="output:y0")
+    other = Policy(unknown="marginal", missing="output:y0")
     wrong = md.check_release(
         channel, tmp_path / "out.csv", original=original, policy=other
     )
@@ -80,12 +80,14 @@ def test_policies_of_the_job_are_known_to_the_check(tmp_path, channel, records):
             channel,
             tmp_path / "out.csv",
             original=original,
-            policy=Policy(null="marginal"),
+            policy=Policy(missing="marginal"),
         )
     with pytest.raises(
-        InputError, match=r"null=output:zz: 'zz' is no output of the channel"
+        InputError, match=r"missing=output:zz: 'zz' is no output of the channel"
     ):
-        md.check_release(channel, tmp_path / "out.csv", policy=Policy(null="output:zz"))
+        md.check_release(
+            channel, tmp_path / "out.csv", policy=Policy(missing="output:zz")
+        )
     alone = md.check_release(channel, tmp_path / "out.csv", policy=policy)
     assert alone.frequencies.against == "any data"
     assert any("fixed label" in notice for notice in alone.notices)

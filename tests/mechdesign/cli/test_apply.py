@@ -104,7 +104,7 @@ def test_policies_and_the_internal_manifest(channel, people, run):
     options = (
         "--unknown",
         f"output:{label}",
-        "--null",
+        "--missing",
         "marginal",
         "--internal-manifest",
         "int.json",
@@ -116,12 +116,12 @@ def test_policies_and_the_internal_manifest(channel, people, run):
     internal = json.loads((people / "int.json").read_text(encoding="utf-8"))[
         "released"
     ][0]
-    assert (internal["missing"], internal["unknown_symbols"]) == (1, 1)
+    assert (internal["empty_cells"], internal["unknown_symbols"]) == (1, 1)
     assert internal["channel_file"] == hashlib.sha256(channel.read_bytes()).hexdigest()
     assert sum(entry["records"] for entry in internal["outputs"]) == 3
     public = (people / "out.csv.manifest.json").read_text(encoding="utf-8")
     assert json.loads(public)["insecure_seed"] is True
-    assert "missing" not in json.loads(public)["released"][0]
+    assert "empty_cells" not in json.loads(public)["released"][0]
 
 
 def test_any_delimiter_quote_encoding_and_compression(channel, folder, run):
@@ -309,7 +309,7 @@ def test_parquet_with_two_forms_of_output(channel, people, run):
             ("--unknown", "ignore"),
             ["unknown ('ignore') must be refuse, marginal or output:LABEL"],
         ),
-        (("--null", "output:nobody"), ["'nobody' is no output of the channel"]),
+        (("--missing", "output:nobody"), ["'nobody' is no output of the channel"]),
         (("--normalise", "utf8"), ["normalise ('utf8') must be one of"]),
         (("--as", "noise"), ["the form ('noise') must be one of"]),
         (
@@ -416,7 +416,7 @@ def test_a_job_by_identifier_is_light(channel, folder):
         "out.parquet",
         "--identity",
         "id",
-        "--null",
+        "--missing",
         "marginal",
         *SEED,
     ]

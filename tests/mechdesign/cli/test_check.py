@@ -281,6 +281,9 @@ def test_posterior_draws_and_policies(run, folder, channel):
         "posterior-draw",
     )
     assert run(*command, "--unknown", "marginal").code == 0
+    # The manifest beside the file says what was released for unknown symbols.
+    assert run(*command).code == 0
+    (folder / "out.csv.manifest.json").unlink()
     refused = run(*command)
     assert refused.code == 2
     assert "does not know the symbol 'pilot'" in refused.err
@@ -311,8 +314,12 @@ def test_a_public_channel(run, channel, released, folder):
             "the form of the release ('text') must be one of 'label', 'posterior-draw'",
         ),
         (
-            ("--unknown", "drop"),
-            "unknown ('drop') must be refuse, marginal or output:LABEL",
+            ("--unknown", "none"),
+            "unknown ('none') must be refuse, marginal or output:LABEL",
+        ),
+        (
+            ("--missing", "drop"),
+            "missing=drop: a release has all records, because one that is left out tells",
         ),
         (("--delimiter", "ab"), "delimiter ('ab') must be one ASCII character"),
         (("--identity", "person"), "there is no column 'person'"),

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from tests.mechdesign.analysis.test_row_frequencies import people
+from tests.cases.people import people
 from tests.oracles import released_rows as oracle
 
 RELATIVE = ("--release", "a", "--given", "b", "--promise", "relative")

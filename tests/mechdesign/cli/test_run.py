@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -160,7 +161,7 @@ MISTAKES = [
     ('"in.csv"', '"tonight.csv"', 13, "tonight.csv: there is no such file"),
     ('"out.csv"', '"days/out.csv/x"', 14, "there is no folder 'days/out.csv'"),
     ('identity = "id"\nunknown', 'identity = "nr"\nunknown', 15, "there is no column 'nr'"),
-    ('"marginal"', '"drop"', 16, r"unknown \('drop'\) must be refuse, marginal or output:LABEL"),
+    ('"marginal"', '"none"', 16, r"unknown \('none'\) must be refuse, marginal or output:LABEL"),
     ('unknown = "marginal"', "insecure-seed = 1", 16, r"apply\[0\] has an unknown key 'insecure-seed'"),
     ('unknown = "marginal"', "fresh-draw = true", 16, r"apply\[0\] has an unknown key 'fresh-draw'"),
     ('unknown = "marginal"', "also = true", 16, r"apply[0].also[0] ('True') must be text"),
@@ -372,7 +373,7 @@ identity = "id"
 def daily(job, folder, run, monkeypatch):
     """A job of two releases with a date in their paths."""
     assert run("run", job).code == 0
-    monkeypatch.setenv("THE_KEY", "ab" * 32)
+    monkeypatch.setenv("THE_KEY", hashlib.sha256(b"key").hexdigest())
     place = folder / "nightly" / "daily"
     (place / "in").mkdir(parents=True)
     (folder / "nightly" / "channel.json").rename(place / "channel.json")
@@ -402,7 +403,7 @@ def test_a_date_in_paths_comes_from_the_command_line(daily, run):
 def test_the_key_of_a_job_is_read_once(daily, run):
     """A pipe gives its key to the first reader alone."""
     reading, writing = os.pipe()
-    os.write(writing, b"ab" * 32)
+    os.write(writing, bhashlib.sha256(b"key").hexdigest())
     os.close(writing)
     daily.write_text(DAILY.format(where=f"fd:{reading}"))
     result = run("run", str(daily), "--set", "date=2026-11-23")

@@ -314,7 +314,7 @@ REFUSED = [
     (b"", r"people\.csv is empty"),
     (
         b"PK\x03\x04",
-        r"people\.csv is a spreadsheet or an archive; export the sheet as CSV",
+        r"people\.csv: its zip data are damaged",
     ),
     (
         "a,b\n".encode("utf-16"),

@@ -336,7 +336,7 @@ def test_the_policy_says_what_becomes_of_unknown_symbols_and_gaps(kind, channel)
         kind(frame),
         channel,
         key=KEY,
-        policy=Policy(unknown="output:q", null="marginal"),
+        policy=Policy(unknown="output:q", missing="marginal"),
         first_row=0,
     )
     assert cells(released, "job")[1] == "q"

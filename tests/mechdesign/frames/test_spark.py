@@ -540,7 +540,7 @@ def test_each_partition_is_counted(spark, monkeypatch, useful):
             drawer, lambda places: counted.append(count(places)) or counted[-1], first
         ),
     )
-    policy = Policy(null="marginal", unknown="marginal")
+    policy = Policy(missing="marginal", unknown="marginal")
     sanitise_spark(source, channel, key=KEY, row_numbers="n", policy=policy, keep="all")
     parts = source.selectExpr("spark_partition_id() as part", "*").toArrow()
     recipe = ChannelRecipe.of(

@@ -142,12 +142,12 @@ def test_other_columns_keep_their_types_values_and_nulls(lazy, channel):
     )
     source = lazy(table)
     released = sanitise(
-        source, channel, key=KEY, policy=Policy(null="output:p"), keep="all"
+        source, channel, key=KEY, policy=Policy(missing="output:p"), keep="all"
     )
     before, after = collected(source.limit(3)), collected(released)
     assert after.drop_columns("job").equals(before.drop_columns("job"))
     expected = sanitise(
-        table, channel, key=KEY, policy=Policy(null="output:p"), keep="all"
+        table, channel, key=KEY, policy=Policy(missing="output:p"), keep="all"
     )
     assert after["job"].to_pylist() == expected["job"].to_pylist()
 

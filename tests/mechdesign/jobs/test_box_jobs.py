@@ -40,7 +40,7 @@ def frame():
 
 
 def designed(frame, **options):
-    return md.design_rows(
+    return md.design(
         frame,
         sensitive="s",
         release=["a", "b"],

@@ -13,11 +13,13 @@ import pytest
 
 from mechdesign import sanitise
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.wording import at_most
 from mechdesign.jobs import file_run as run
+from mechdesign.jobs.job import Job
 from mechdesign.jobs.joint_budget import local_budget
 from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger_notices import RELEASED_MEANWHILE
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.writing import write_release
@@ -148,6 +150,48 @@ def test_a_fresh_draw_begins_anew(folder):
         release("monday", force=True)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_another_job_that_releases_the_same_records_meanwhile(
+    folder, monkeypatch, times
+):
+    """They were said to be known under other identifiers, which was false: they are drawn again."""
+    jobs = random.Random(1).choices("ab", k=COUNT)  # noqa: S311 - no secret
+    write("monday.csv", dict(enumerate(jobs)))
+    names = iter(f"other{k}.csv" for k in range(times))
+
+    def meanwhile(*arguments, **more):
+        name = next(names, None)
+        if name is not None:
+            monkeypatch.setattr(run, "write_release", write_release)
+            sanitise_file(
+                Channel.load("channel.json"),
+                "monday.csv",
+                name,
+                identity="id",
+                ledger="ledger.db",
+            )
+            monkeypatch.setattr(run, "write_release", meanwhile)
+        return write_release(*arguments, **more)
+
+    monkeypatch.setattr(run, "write_release", meanwhile)
+    drawn, _ = release("monday")
+    other = pd.read_csv("other0.csv")["job"].tolist()
+    assert [*drawn.values()] == other
+    assert "the one draw" in history_of(Ledger("ledger.db"), "monday.csv").sentence
+
+
+def test_records_that_are_released_again_and_again_are_no_fault_of_theirs(
+    folder, monkeypatch
+):
+    def always(*_arguments):
+        raise StartAgain(RELEASED_MEANWHILE)
+
+    monkeypatch.setattr(Job, "renewed", always)
+    with pytest.raises(StartAgain, match="released these records meanwhile") as error:
+        release("monday")
+    assert error.value.exit_code == 75
+
+
 def test_another_job_that_releases_another_symbol_meanwhile_is_seen(
     folder, monkeypatch
 ):
@@ -171,7 +215,7 @@ def test_another_job_that_releases_another_symbol_meanwhile_is_seen(
 
 def test_missing_symbols_are_symbols_here(folder):
     write("monday.csv", {1: "", 2: "a"})
-    policy = Policy(null="marginal")
+    policy = Policy(missing="marginal")
     release("monday", policy=policy)
     write("tuesday.csv", {1: "a", 2: "a"})
     with pytest.raises(InputError, match=r"line 2: the symbol of 'job' is another one"):

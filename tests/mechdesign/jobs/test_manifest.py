@@ -60,11 +60,11 @@ def channel() -> Channel:
 
 
 def column(
-    channel, *, form="label", unknown="marginal", null="output:c", names=("job",)
+    channel, *, form="label", unknown="marginal", missing="output:c", names=("job",)
 ):
     """The column after 5, 7 and 11 records of a, b and c, two empty cells and three symbols that nobody knows."""
     release = Release(
-        channel, KEY, policy=Policy(unknown=unknown, null=null), form=form
+        channel, KEY, policy=Policy(unknown=unknown, missing=missing), form=form
     )
     texts = ("a", "b", "c", "?")
     codes = (
@@ -77,7 +77,11 @@ def column(
         RowNumbers(0, len(codes)),
     )
     use = Use(
-        channel=release.digest, columns=("job",), form=form, unknown=unknown, null=null
+        channel=release.digest,
+        columns=("job",),
+        form=form,
+        unknown=unknown,
+        missing=missing,
     )
     return released_column(
         channel,
@@ -136,8 +140,9 @@ def test_what_was_done(manifest, channel):
             "names": ["job"],
             "form": "label",
             "unknown": "marginal",
-            "null": "output:c",
+            "missing": "output:c",
             "normalise": "none",
+            "trim": False,
             "changed": "refuse",
             "sensitive": ["rel"],
             "notion": {"name": "alip", "eps_l": 0.5, "eps_u": "inf"},
@@ -152,7 +157,7 @@ def test_the_internal_one_counts(manifest, channel):
     assert (found["dataset"], found["earlier"]) == (DATASET, [])
     (released,) = found["released"]
     assert released["symbols"] == [{"symbol": [s], "records": n} for s, n in SYMBOLS]
-    assert (released["missing"], released["unknown_symbols"]) == (MISSING, UNKNOWN)
+    assert (released["empty_cells"], released["unknown_symbols"]) == (MISSING, UNKNOWN)
     outputs = {entry["value"][0]: entry["records"] for entry in released["outputs"]}
     assert sum(outputs.values()) == 28
     # c is released as it is, the empty cells as c, and the unknown ones as either
@@ -193,7 +198,7 @@ def test_the_public_one_tells_nothing_of_the_table_or_of_the_data(manifest, chan
         "outputs",
         "achieved",
         "channel_file",
-        "missing",
+        "empty_cells",
         "zero_cells",
     } & set(found["released"][0])
     # Any other table, and any other data with as many records, give the same public manifest.

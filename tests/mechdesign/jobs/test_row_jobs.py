@@ -41,7 +41,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def channel(frame):
-    return md.design_rows(
+    return md.design(
         frame,
         sensitive="s",
         release=["a", "b"],
@@ -242,7 +242,7 @@ def test_refusals_are_one_line_and_name_no_symbol_of_a_record(channel, frame, tm
 
 
 def test_free_outputs_have_one_column_a_level_and_a_codebook(frame, tmp_path):
-    channel = md.design_rows(
+    channel = md.design(
         frame,
         sensitive="s",
         release=["a", ("b", "k")],

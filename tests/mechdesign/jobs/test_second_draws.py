@@ -370,7 +370,7 @@ def test_the_same_bytes_read_in_another_way_are_other_records(folder):
     (folder / "in.csv").write_text(
         "job,b;job\n" + "".join(f"a,{i};b\n" for i in range(50))
     )
-    policy = Policy(unknown="output:y", null="output:y")
+    policy = Policy(unknown="output:y", missing="output:y")
     release("one.csv", policy=policy)
     release("two.csv", text=TextOptions(delimiter=";"), policy=policy)
     assert len({entry.drawn[0].job for entry in entries()}) == 2

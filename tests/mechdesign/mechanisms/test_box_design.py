@@ -68,7 +68,7 @@ def designed(frame: pd.DataFrame, **options: Any) -> Any:
         "cells": 6,
         **options,
     }
-    return md.design_rows(
+    return md.design(
         frame,
         sensitive="s",
         release=["a", "b"],
@@ -276,7 +276,7 @@ def test_levels_of_parts_add_up(shares: int) -> None:
 
 def test_strata_of_given_columns_share_the_level() -> None:
     frame = sample(truth([0.6, 0.3, 0.1]), 3000, 4)
-    design = md.design_rows(
+    design = md.design(
         frame,
         sensitive="s",
         release=["a"],
@@ -312,7 +312,7 @@ def test_strata_share_the_time_and_hundreds_of_them_overrun_it_by_little(
         return designing(joint, sizes, request, level, seconds, gap)
 
     monkeypatch.setattr(box_parts, "design_for_boxes", recorded)
-    design = md.design_rows(
+    design = md.design(
         sample(truth([0.6, 0.3, 0.1]), 3000, 4),
         sensitive="s",
         release=["a"],
@@ -408,7 +408,7 @@ def test_symbols_that_the_table_has_not_are_covered() -> None:
 def test_what_a_release_of_boxes_has_not_is_refused() -> None:
     frame = sample(truth([0.6, 0.3, 0.1]), 200, 4)
     with pytest.raises(InputError, match="relative to the given columns"):
-        md.design_rows(
+        md.design(
             frame,
             sensitive="s",
             release=["a"],
@@ -423,7 +423,7 @@ def test_what_a_release_of_boxes_has_not_is_refused() -> None:
     with pytest.raises(InputError, match="at least 40 are needed"):
         designed(frame.head(20))
     with pytest.raises(InputError, match="give a confidence level too"):
-        md.design_rows(
+        md.design(
             frame, sensitive="s", release=["a"], notion=md.LIP(BUDGET), cells=4
         )
     weighted = frame.assign(w=0.5)
@@ -513,7 +513,7 @@ def test_a_limit_of_rare_values_comes_with_its_remedy() -> None:
 
 
 def test_one_sided_notions_name_the_side_that_they_bound() -> None:
-    design = md.design_rows(
+    design = md.design(
         sample(truth([0.6, 0.3, 0.1]), 2000, 4),
         sensitive="s",
         release=["a", "b"],

@@ -12,7 +12,7 @@ import mechdesign as md
 from mechdesign.channel.box_channel import box_name
 from mechdesign.formats.cells import encoded_columns
 from mechdesign.tables.columns import positions_of
-from tests.mechdesign.mechanisms.test_rows import ADULT, BINS, ORDER
+from tests.cases.people import ADULT, BINS, ORDER
 
 BUDGET = 0.5
 COLUMNS = ORDER[:6]
@@ -100,7 +100,7 @@ def test_a_promise_of_the_first_sample_holds_on_the_second(
     They are given, and the limit is long, because a choice by trials depends on the time they get.
     """
     first, second = samples
-    design = md.design_rows(
+    design = md.design(
         first,
         sensitive=sensitive,
         release=COLUMNS,
@@ -160,7 +160,7 @@ def test_three_thousand_records_keep_what_the_prototype_kept(samples):
     """1.74 nats on average in the prototype (six columns, ten draws)."""
     kept = []
     for seed in range(3):
-        design = md.design_rows(
+        design = md.design(
             samples[0].sample(3000, random_state=seed),
             sensitive="income",
             release=COLUMNS,

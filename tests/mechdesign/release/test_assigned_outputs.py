@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_the_outputs_are_those_of_the_key():
 @pytest.mark.parametrize("cuts", [[], [1], [7, 31], [25, 25, 49]])
 def test_batches_do_not_matter(cuts):
     bounds = [0, *cuts, 50]
-    spans = list(zip(bounds[:-1], bounds[1:], strict=True))
+    spans = list(pairwise(bounds))
     rows = [RowNumbers(start, end - start) for start, end in spans]
     names = [Identifiers([NAMES[start:end]]) for start, end in spans]
     for batches, whole in ((rows, RowNumbers(0, 50)), (names, Identifiers([NAMES]))):
@@ -143,6 +144,12 @@ def test_all_records_take_other_numbers_after_a_tie(monkeypatch):
     last = order_numbers(records, KEY, ATTEMPTS - 1)
     assert attempts == list(range(ATTEMPTS))
     assert np.array_equal(outputs, outputs_by_number(CODES, FLOWS, last))
+
+
+@pytest.mark.parametrize("records", [RowNumbers(0, 9), Identifiers([NAMES[:9]])])
+def test_attempts_have_other_numbers(records):
+    numbers = [order_numbers(records, KEY, attempt) for attempt in range(ATTEMPTS)]
+    assert len(set(np.concatenate(numbers).tolist())) == 9 * ATTEMPTS
 
 
 def test_ties_of_different_inputs_are_no_ties():

@@ -91,7 +91,7 @@ def test_the_digest_is_of_what_the_channel_does(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rule", "what"), [("null", None), ("null", ""), ("unknown", "zebra")]
+    ("rule", "what"), [("missing", None), ("missing", ""), ("unknown", "zebra")]
 )
 def test_policies(rule, what):
     texts = ["a", what, "b", what] * 5000
@@ -103,7 +103,7 @@ def test_policies(rule, what):
         5000,
         5000,
         0,
-        *((10000, 0) if rule == "null" else (0, 10000)),
+        *((10000, 0) if rule == "missing" else (0, 10000)),
     ]
     marginal, _ = drawn(IDENTITY, texts, policy=Policy(**{rule: "marginal"}))
     assert marginal[::2] == ["y0", "y1"] * 5000
@@ -117,7 +117,7 @@ def test_a_policy_changes_no_draw_of_a_known_record(denominator):
     channel = channel_of(((third, third, denominator - 2 * third),) * 3, denominator)
     plain, _ = drawn(channel, list("abc") * 200)
     for policy in (
-        Policy(null="marginal"),
+        Policy(missing="marginal"),
         Policy(unknown="output:y1"),
         Policy(normalise="NFC"),
     ):
@@ -127,7 +127,7 @@ def test_a_policy_changes_no_draw_of_a_known_record(denominator):
 def test_the_marginal_of_a_coarse_channel_is_exact_all_the_same():
     """Its own denominator, 1, has no room for probabilities but 0 and 1."""
     channel = channel_of(((1, 0, 0), (0, 1, 0), (0, 0, 1)), 1)
-    given_, _ = drawn(channel, [None] * 20_000, policy=Policy(null="marginal"))
+    given_, _ = drawn(channel, [None] * 20_000, policy=Policy(missing="marginal"))
     for y, share in zip(channel.outputs, (4 / 16, 6 / 16, 6 / 16), strict=True):
         assert given_.count(y) / 20_000 == pytest.approx(share, abs=0.02)
 
@@ -144,7 +144,7 @@ def test_purposes_and_kinds_of_identity_have_keys_of_their_own():
 
 def test_the_empty_symbol_is_no_null():
     channel = channel_of(((D, 0), (0, D), (0, D)), symbols=("a", "b", ""))
-    assert drawn(channel, ["a", "", None], policy=Policy(null="marginal"))[0] == [
+    assert drawn(channel, ["a", "", None], policy=Policy(missing="marginal"))[0] == [
         "y0",
         "y1",
         "y1",
@@ -166,9 +166,7 @@ def test_normalisation():
             "y0",
         ]
     both = channel_of(((D, 0), (0, D), (0, D)), symbols=("a", composed, decomposed))
-    with pytest.raises(
-        InputError, match="which NFC makes equal; choose another normalisation"
-    ):
+    with pytest.raises(InputError, match="which NFC makes equal; choose another form"):
         Release(both, KEY, policy=Policy(normalise="NFC"))
 
 
@@ -236,8 +234,8 @@ PUBLIC = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)
             r"unknown \('ignore'\) must be refuse, marginal or output:LABEL",
         ),
         (
-            lambda: Policy(null="output:"),
-            r"null \('output:'\) must be refuse, marginal or output:LABEL",
+            lambda: Policy(missing="output:"),
+            r"missing \('output:'\) must be refuse, marginal or output:LABEL",
         ),
         (
             lambda: Policy(normalise="nfc"),
@@ -248,8 +246,8 @@ PUBLIC = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)
             r"the form \('draw'\) must be one of 'label', 'posterior-draw'",
         ),
         (
-            lambda: Release(PUBLIC, KEY, policy=Policy(null="output:w")),
-            r"null=output:w: 'w' is no output of the channel, and another label would give the record away",
+            lambda: Release(PUBLIC, KEY, policy=Policy(missing="output:w")),
+            r"missing=output:w: 'w' is no output of the channel, and another label would give the record away",
         ),
         (
             lambda: Release(PUBLIC, KEY, policy=Policy(unknown="marginal")),
@@ -297,7 +295,7 @@ def test_what_is_counted_is_what_would_be_drawn_for(texts, crossed, data):
         useful=["x", "y"] if crossed else "x",
         sensitive="s",
     )
-    policy = Policy(unknown="marginal", null="marginal")
+    policy = Policy(unknown="marginal", missing="marginal")
     columns = [texts, ["u" if k % 2 else "v" for k in range(len(texts))]][: 1 + crossed]
     one, other = (
         Release(

@@ -54,8 +54,8 @@ def plan_of(values, rows, columns, unit):
 def with_coins(monkeypatch, plan, key=KEY):
     """Every (probability, flows) that the coins give."""
 
-    def algorithm(coins):
-        monkeypatch.setattr(fixed_counts, "KeyedCoins", lambda _: coins)
+    def algorithm(chance):
+        monkeypatch.setattr(fixed_counts, "KeyedChance", lambda _: chance)
         return integer_flows(**plan, key=key)
 
     yield from outcomes(algorithm)
@@ -124,6 +124,21 @@ def test_free_columns_keep_means_and_vary_by_less_than_one(plan, data):
                 assert abs(total - mean) < 1
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_free_columns_of_larger_tables_vary_by_less_than_one(seed):
+    size, width, unit = 20, 9, 2**20
+    generator = np.random.default_rng(seed)
+    cuts = np.sort(generator.integers(1, unit, (size, width - 1)), axis=1)
+    shares = np.diff(cuts, prepend=0, append=unit, axis=1)
+    rows, columns = np.nonzero(shares)
+    values = shares[rows, columns]
+    ones = np.ones(size, dtype=np.int64)
+    flows = integer_flows(rows, columns, values, ones, None, unit, Key.insecure(seed))
+    sums = column_sums(flows, width)
+    assert (np.abs(sums - shares.sum(axis=0) / unit) < 1).all()
+    assert np.bincount(flows.rows, flows.counts).tolist() == [1] * size
+
+
 def test_the_example_of_the_module(monkeypatch):
     plan = {
         "rows": [0, 0, 1, 1],
@@ -176,15 +191,28 @@ def test_other_keys_give_other_counts():
     assert len({tuple(flow.columns.tolist()) for flow in flows}) == 5
 
 
+def test_equal_entries_do_not_move_together():
+    """Of 60 records 30 keep their row in the mean; without cycles first, often none or all do.
+
+    Independent draws have a standard deviation of 3.9 records, draws without cycles one of 25.
+    """
+    plan = circulant(60)
+    kept = []
+    for seed in range(30):
+        flows = integer_flows(**plan, key=Key.insecure(seed))
+        kept.append(int((flows.rows == flows.columns).sum()))
+    assert np.std(kept) < 14
+
+
 def test_many_keys_have_the_means():
-    """400 draws of a table: each frequency within 6 standard errors of its mean."""
-    plan = circulant(30)
-    total = np.zeros((30, 30))
-    draws = 400
+    """150 draws of a table: each frequency within 6 standard errors of its mean."""
+    plan = circulant(20)
+    total = np.zeros((20, 20))
+    draws = 150
     for seed in range(draws):
         flows = integer_flows(**plan, key=Key.insecure(seed))
         total[flows.rows, flows.columns] += flows.counts
-    mean = np.zeros((30, 30))
+    mean = np.zeros((20, 20))
     mean[plan["rows"], plan["columns"]] = plan["values"] / plan["unit"]
     error = np.sqrt(mean * (1 - mean) / draws)
     assert (np.abs(total / draws - mean) <= 6 * error).all()
@@ -223,9 +251,9 @@ def test_every_binary_place_moves_an_entry_at_most_once(monkeypatch, size):
     moved = []
     moves = table_rounding._moves
 
-    def counted(in_row, in_column, coins):
+    def counted(in_row, in_column, chance):
         moved.append(len(in_row))
-        return moves(in_row, in_column, coins)
+        return moves(in_row, in_column, chance)
 
     monkeypatch.setattr(table_rounding, "_moves", counted)
     integer_flows(**circulant(size), key=KEY)

@@ -110,9 +110,7 @@ def test_reports_from_python(tmp_path):
     md.report(CHANNEL.public(), tmp_path / "c.md", public=True)
     assert "Internal report" in (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "Do it again" not in (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "was computed at design time" in (tmp_path / "b.md").read_text(
-        encoding="utf-8"
-    )
+    assert "not proven again here" in (tmp_path / "b.md").read_text(encoding="utf-8")
     assert "Not checked here" in (tmp_path / "c.md").read_text(encoding="utf-8")
     with pytest.raises(md.InputError, match=r"a\.html exists"):
         md.report(DESIGN, tmp_path / "a.html")

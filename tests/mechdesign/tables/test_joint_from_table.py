@@ -148,7 +148,7 @@ GAPS = {
 def test_missing_cells(frame):
     with pytest.raises(
         InputError,
-        match=r"column '[sx]' has an empty cell; fill it.*'symbol' or 'drop'",
+        match=r"column '[sx]' has an empty cell; fill it.*'symbol', 'drop' or 'marginal'",
     ):
         Joint.from_table(frame, sensitive="s", useful="x")
     symbol = Joint.from_table(frame, sensitive="s", useful="x", missing="symbol")
@@ -250,7 +250,7 @@ BASE = pd.DataFrame(
         ),
         (
             {"sensitive": "s", "useful": "x", "missing": "ignore"},
-            "missing .'ignore'. must be one of refuse, symbol, drop",
+            "missing .'ignore'. must be refuse, symbol, drop, marginal or output:LABEL",
         ),
         (
             {"sensitive": "s", "useful": "x", "weight": "w"},

@@ -89,9 +89,13 @@ def write(tmp_path):
         (
             b"PK\x03\x04....",
             WIDE,
-            r"is a spreadsheet or an archive; export the sheet as CSV: +ssconvert",
+            r"its zip data are damaged, or were not copied whole",
         ),
-        (b"\xd0\xcf\x11\xe0....", WIDE, "is a spreadsheet or an archive"),
+        (
+            b"\xd0\xcf\x11\xe0....",
+            WIDE,
+            r"is a spreadsheet or another file of Microsoft Office; .*ssconvert",
+        ),
         (
             "g,income,y\na,1,2\n",
             {"sensitive": "g", "useful": "nope"},

@@ -1,0 +1,138 @@
+"""What the manifest of a release says about the release, for whoever analyses it.
+
+A manifest names its file by the hash, so a stale one is not believed. The public one says what was
+released for empty and unknown cells; the internal one also has their numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from mechdesign.channel.box_channel import BoxChannel
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, has_sha256
+from mechdesign.jobs.manifest_records import (
+    InternalColumn,
+    InternalManifest,
+    InternalRows,
+    PublicColumn,
+    PublicManifest,
+    read_manifest,
+)
+from mechdesign.release.drawing import channel_digest
+from mechdesign.release.policies import Policy
+
+STANDARD = "-"
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """What is known of a release beside its cells.
+
+    Attributes
+    ----------
+    source : str
+        Where it is known from, for notices.
+    policy : Policy
+        What was released for empty and unknown cells.
+    shares : pair of float or None
+        Of empty cells and of unknown symbols among its records, from an internal manifest.
+    shuffled : bool
+    """
+
+    source: str
+    policy: Policy
+    shares: tuple[float | None, float | None] = (None, None)
+    shuffled: bool = False
+
+
+def facts_of_release(
+    released: PathLike,
+    channel: Channel | BoxChannel,
+    manifest: PathLike | None = None,
+) -> ReleaseFacts | None:
+    """What the manifest says of a file that this channel released.
+
+    Parameters
+    ----------
+    manifest : path, optional
+        Its manifest, public or internal. By default the one beside it, which counts only if it can
+        be read and is about this very file.
+
+    Raises
+    ------
+    InputError
+        If a manifest that was named cannot be read, or is about another file or channel.
+    """
+    if manifest is not None:
+        return _facts_of(released, channel, manifest)
+    if os.fspath(released) == STANDARD:
+        return None
+    beside = f"{os.fspath(released)}.manifest.json"
+    try:
+        return _facts_of(released, channel, beside)
+    except InputError:
+        # There is none, or it is about something else: then nothing is known.
+        return None
+
+
+def _facts_of(
+    released: PathLike, channel: Channel | BoxChannel, path: PathLike
+) -> ReleaseFacts:
+    """The facts in one manifest."""
+    found = _read(path)
+    if not has_sha256(released, found.output):
+        raise InputError(
+            f"{os.fspath(path)} is the manifest of another file than {os.fspath(released)}, by its "
+            "hash; leave it out, or give the file as it was released"
+        )
+    column = _column_of(found, channel)
+    if column is None:
+        raise InputError(
+            f"{os.fspath(path)} has no release through this channel; give the channel file that "
+            "the file was released with"
+        )
+    policy = Policy(
+        unknown=column.unknown,
+        missing=column.missing,
+        normalise=column.normalise,
+        trim=column.trim,
+    )
+    facts = ReleaseFacts(os.fspath(path), policy, shuffled=found.shuffled)
+    if isinstance(column, InternalColumn) and found.records:
+        shares = (
+            column.empty_cells / found.records,
+            column.unknown_symbols / found.records,
+        )
+        return replace(facts, shares=shares)
+    return facts
+
+
+def _read(path: PathLike) -> PublicManifest | InternalManifest:
+    """A manifest for either audience."""
+    try:
+        return read_manifest(path, "public")
+    except InputError as error:
+        public_fault = error
+    try:
+        return read_manifest(path, "internal")
+    except InputError:
+        # The public form is the usual one: its fault is the better message.
+        raise public_fault from None
+
+
+def _column_of(
+    manifest: PublicManifest | InternalManifest,
+    channel: Channel | BoxChannel,
+) -> PublicColumn | InternalRows | None:
+    """What the manifest says of the release through this channel, None if there is none."""
+    # Channels of rows and boxes are applied alone.
+    if not isinstance(channel, Channel):
+        return manifest.released[0] if len(manifest.released) == 1 else None
+    digest = channel_digest(channel)
+    for column in manifest.released:
+        if column.channel == digest:
+            return column
+    return None

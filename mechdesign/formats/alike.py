@@ -1,0 +1,73 @@
+"""Texts that look alike: they differ in blanks, in their Unicode form, or in signs without width.
+
+``clerk`` and ``clerk`` with a blank behind it are two symbols, and so are an accented letter that
+is one character and the same as two. A table that has both hardly ever means both. `alike_groups`
+finds them by what a reader sees (`look`), and `remedy` names the option that makes them one.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from mechdesign.core.wording import seen
+from mechdesign.formats.cell_forms import CellForm
+
+SHOWN_GROUPS = 3
+"""Groups of symbols that a notice names."""
+
+_REMEDIES = (
+    (CellForm(trim=True), "--trim"),
+    (CellForm(normalise="NFC"), "--normalise NFC"),
+    (CellForm(normalise="NFC", trim=True), "--normalise NFC --trim"),
+    (CellForm(normalise="NFKC", trim=True), "--normalise NFKC --trim"),
+)
+"""Options in the order in which they are tried: the one that changes least comes first."""
+
+
+def look(text: str) -> str:
+    """What a reader sees of a text."""
+    # Nearly every text is its own look.
+    if text.isascii() and "  " not in text and text == text.strip():
+        return text
+    kept: list[str] = []
+    for character in unicodedata.normalize("NFKC", text):
+        # Signs without width, such as the zero-width space and the soft hyphen.
+        if unicodedata.category(character) != "Cf":
+            kept.append(character)
+    return " ".join("".join(kept).split())
+
+
+def alike_groups(texts: Iterable[str]) -> list[tuple[str, ...]]:
+    """The different texts that look the same, each group in order; empty texts are left out."""
+    groups: dict[str, set[str]] = {}
+    for text in texts:
+        if text:
+            groups.setdefault(look(text), set()).add(text)
+    found: list[tuple[str, ...]] = []
+    for group in groups.values():
+        if len(group) > 1:
+            found.append(tuple(sorted(group)))
+    return sorted(found)
+
+
+def remedy(groups: Sequence[Sequence[str]]) -> str:
+    """What makes the texts of every group one symbol."""
+    for form, options in _REMEDIES:
+        if all(len(set(map(form.text, group))) == 1 for group in groups):
+            return f"make them one with {options}, or correct the file"
+    return "correct them in the file"
+
+
+def alike_notice(column: str, texts: Iterable[str]) -> str | None:
+    """A notice about the symbols of a column that look alike; None if there are none."""
+    groups = alike_groups(texts)
+    if not groups:
+        return None
+    shown = "; ".join(" and ".join(map(seen, group)) for group in groups[:SHOWN_GROUPS])
+    if len(groups) > SHOWN_GROUPS:
+        shown += f"; and {len(groups) - SHOWN_GROUPS:,} more"
+    return (
+        f"the column {seen(column)} has symbols that look alike and are different ones: {shown}; "
+        f"{remedy(groups)}"
+    )

@@ -1,0 +1,114 @@
+"""Files that are neither CSV nor Parquet: what they are, and how they become one of both.
+
+A file is recognised by its first bytes. For each kind that people have there is the command that
+exports it; `FILE` stands for its name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mechdesign.core.errors import FileError
+
+_UTF_16 = "is UTF-16 text; save it as UTF-8, or name its encoding (--encoding utf-16)"
+_OLD_SPREADSHEET = (
+    "is a spreadsheet or another file of Microsoft Office; export the sheet as CSV:  ssconvert "
+    "FILE SHEET.csv"
+)
+_PANDAS = "python -c \"import pandas as pd; pd.{}.to_csv('TABLE.csv', index=False)\""
+_FEATHER = (
+    'is a Feather file (Arrow IPC); turn it into Parquet:  python -c "import pyarrow.feather as f, '
+    "pyarrow.parquet as p; p.write_table(f.read_table('FILE'), 'TABLE.parquet')\""
+)
+_R_DATA = (
+    'is a file of R; export its table as CSV:  Rscript -e \'write.csv({}, "TABLE.csv", '
+    "row.names = FALSE)'"
+)
+_JSON = "is JSON; turn its records into CSV:  " + _PANDAS.format(
+    "read_json('FILE', dtype=False{})"
+)
+
+_MAGICS: tuple[tuple[bytes, str], ...] = (
+    (b"\xff\xfe", _UTF_16),
+    (b"\xfe\xff", _UTF_16),
+    (b"\xd0\xcf\x11\xe0", _OLD_SPREADSHEET),
+    (b"ARROW1", _FEATHER),
+    (b"FEA1", _FEATHER),
+    (b"X\n\x00\x00\x00", _R_DATA.format('readRDS("FILE")')),
+    (b"A\n", _R_DATA.format('readRDS("FILE")')),
+    (b"RDX", _R_DATA.format('get(load("FILE"))')),
+    (
+        b"\x89HDF\r\n",
+        "is an HDF5 file; export its table as CSV:  "
+        + _PANDAS.format("read_hdf('FILE')"),
+    ),
+    (
+        b"SQLite format 3\x00",
+        'is an SQLite database; export a table as CSV:  sqlite3 -header -csv FILE "select * from '
+        'NAME" > TABLE.csv',
+    ),
+    (b"%PDF", "is a PDF document; export the table from where it was made"),
+    (
+        b"ORC",
+        "is an ORC file; turn it into CSV:  " + _PANDAS.format("read_orc('FILE')"),
+    ),
+    (b"Obj\x01", "is an Avro file; export it as Parquet or CSV from where it was made"),
+    (b"\xfd7zXZ\x00", "is packed with xz; unpack it first:  xz -dk FILE"),
+    (b"BZh", "is packed with bzip2; unpack it first:  bunzip2 -k FILE"),
+    (b"7z\xbc\xaf\x27\x1c", "is a 7z archive; unpack it first"),
+    (b"Rar!", "is a RAR archive; unpack it first"),
+)
+"""First bytes of files that are neither UTF-8 text nor Parquet, and what those files are."""
+
+_MARKUP = re.compile(rb"\s*<(!doctype html|html|\?xml|table)\b", re.IGNORECASE)
+"""Web pages, which some programs save under the name of a spreadsheet."""
+
+_ARRAY = re.compile(rb"\s*\[\s*(\{\s*(\"|\})|\[)")
+_LINES = re.compile(rb"\s*\{\s*\"(\\.|[^\"\\])*\"\s*:")
+"""The beginning of an array of records, and of records or one object."""
+
+FEW_NULS = 0.05
+"""Share of NUL bytes below which a file is text with a fault, and not binary."""
+
+
+def refuse_other_kinds(name: str, head: bytes) -> None:
+    """Refuse a file that is no UTF-8 text, by its first bytes; FileError says what to do."""
+    for magic, kind in _MAGICS:
+        if head.startswith(magic):
+            raise FileError(name, f"{name} {kind}")
+    if _MARKUP.match(head):
+        raise FileError(
+            name,
+            f"{name} is a web page or XML, whatever its name; open it in a spreadsheet, and save "
+            "the table as CSV",
+        )
+    if _ARRAY.match(head):
+        raise FileError(name, f"{name} {_JSON.format('')}")
+    if _LINES.match(head):
+        raise FileError(name, f"{name} {_JSON.format(', lines=True')}")
+    _refuse_nuls(name, head)
+
+
+def _refuse_nuls(name: str, head: bytes) -> None:
+    """Refuse text with NUL bytes: with the line, or as UTF-16, or as something binary."""
+    nuls = head.count(0)
+    if not nuls:
+        return
+    # Of ASCII in UTF-16 every second byte is zero, from the first or the second on.
+    for start, order in ((0, "be"), (1, "le")):
+        if nuls > 1 and nuls == head[start::2].count(0) >= 0.9 * (len(head) // 2):
+            raise FileError(
+                name,
+                f"{name} is UTF-16 text; save it as UTF-8, or name its encoding (--encoding "
+                f"utf-16-{order})",
+            )
+    controls = sum(head.count(code) for code in range(1, 9))
+    if nuls <= FEW_NULS * len(head) and not controls:
+        line = head[: head.index(0)].count(b"\n") + 1
+        raise FileError(
+            name,
+            f"{name}, line {line}: a NUL character, which is no text; is this a CSV file?",
+        )
+    raise FileError(
+        name, f"{name} is neither a CSV nor a Parquet file (it has binary content)"
+    )

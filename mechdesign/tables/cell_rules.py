@@ -1,0 +1,77 @@
+"""What the cells of a table mean: empty ones, unknown ones, and what looks alike.
+
+A table is counted by these rules, and a file must be released by the same ones. So the joint table
+carries them to the channel, and the channel to `apply`, whose manifest states them for `check` and
+`estimate`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.records import Matching, Record
+from mechdesign.core.wording import quoted
+from mechdesign.formats.cell_forms import CellForm, Normalisation
+
+REFUSE = "refuse"
+SYMBOL = "symbol"
+DROP = "drop"
+MARGINAL = "marginal"
+OUTPUT = "output:"
+
+MISSING_WORDS = "refuse, symbol, drop, marginal or output:LABEL"
+"""The values of ``--missing``, for messages."""
+
+DrawnRule = Annotated[
+    str, Matching(r"(?s)refuse|marginal|output:.+", "refuse, marginal or output:LABEL")
+]
+"""What is released for a record without a symbol."""
+
+
+class CellRules(Record):
+    """How cells are read and released.
+
+    `missing` and `unknown` say what is released for a record whose cell is empty, or has a symbol
+    that the channel does not know. `normalise` and `trim` are those of `CellForm`.
+    """
+
+    missing: DrawnRule = REFUSE
+    unknown: DrawnRule = REFUSE
+    normalise: Normalisation = "none"
+    trim: bool = False
+
+    @property
+    def cell_form(self) -> CellForm:
+        """The form in which cells are compared."""
+        return CellForm(normalise=self.normalise, trim=self.trim)
+
+
+NO_RULES = CellRules()
+
+
+def check_missing(missing: str) -> None:
+    """Refuse an unknown way to treat missing cells."""
+    if missing in (REFUSE, SYMBOL, DROP, MARGINAL) or _is_output(missing):
+        return
+    raise InputError(f"--missing ({quoted(missing)}) must be {MISSING_WORDS}")
+
+
+def counted_as(missing: str) -> str:
+    """What becomes of a record with a missing cell in a table: refuse, symbol or drop.
+
+    One that `apply` draws from the marginal, or gives a fixed output, tells nothing of the
+    useful column, and is not counted.
+    """
+    return DROP if missing == MARGINAL or _is_output(missing) else missing
+
+
+def released_as(missing: str) -> str:
+    """What `apply` releases for a missing cell, where the table was read in this way."""
+    # A symbol of its own is one that the channel knows, and dropped records are not expected again.
+    return REFUSE if missing in (SYMBOL, DROP) else missing
+
+
+def _is_output(missing: str) -> bool:
+    """Whether a fixed output takes the place of missing cells."""
+    return missing.startswith(OUTPUT) and missing != OUTPUT

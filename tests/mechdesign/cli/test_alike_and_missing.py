@@ -1,0 +1,104 @@
+"""One word for empty cells, and one form of cells, from `design` to `estimate`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+ALIKE = (
+    "job,income\n" + "clerk ,low\nclerk,high\nnurse,low\nnurse,high\nsmith,low\n" * 8
+)
+GAPS = "job,income\n" + 'clerk,low\nclerk,high\nnurse,low\n"",high\nnurse,low\n' * 8
+DESIGN = ("--sensitive", "income", "--useful", "job", "--epsilon", "1")
+SEED = ("--insecure-seed", "1")
+
+
+def design(run, table, *options):
+    return run("design", table, *DESIGN, "--output", "c.json", "--force", *options)
+
+
+@pytest.fixture
+def alike(folder):
+    (folder / "alike.csv").write_text(ALIKE, encoding="utf-8")
+    (folder / "gaps.csv").write_text(GAPS, encoding="utf-8")
+    return folder
+
+
+def test_alike_symbols_are_noted_and_escaped(alike, run):
+    result = design(run, "alike.csv")
+    assert (
+        "symbols that look alike and are different ones: 'clerk' and 'clerk\\x20'"
+        in (result.err)
+    )
+    assert "--trim" in result.err
+    shown = run("show", "c.json")
+    assert "clerk\\x20: " in shown.out
+
+
+def test_apply_check_audit_and_estimate_follow_the_form_of_the_design(alike, run):
+    assert "look alike" not in design(run, "alike.csv", "--trim").err
+    assert run("apply", "c.json", "alike.csv", "out.csv", *SEED).code == 0
+    manifest = json.loads((alike / "out.csv.manifest.json").read_text())
+    assert manifest["released"][0]["trim"] is True
+    (alike / "out.csv.manifest.json").unlink()
+    command = ("check", "out.csv", "--channel", "c.json", "--original", "alike.csv")
+    assert run(*command).code == 0
+    assert run("audit", "c.json", "--table", "alike.csv").code == 0
+    estimate = run("estimate", "out.csv", "--channel", "c.json", "--json").record
+    assert [row["name"] for row in estimate["frequencies"]] == [
+        "clerk",
+        "nurse",
+        "smith",
+    ]
+
+
+def test_an_option_overrules_the_channel(alike, run):
+    design(run, "alike.csv", "--trim")
+    refused = run(
+        "apply", "c.json", "alike.csv", "out.csv", *SEED, "--normalise", "NFC"
+    )
+    # Only what was said is changed: blanks are still taken off.
+    assert refused.code == 0
+    assert (
+        json.loads((alike / "out.csv.manifest.json").read_text())["released"][0][
+            "normalise"
+        ]
+        == "NFC"
+    )
+
+
+def test_missing_is_one_word_from_design_to_estimate(alike, run):
+    result = design(run, "gaps.csv", "--missing", "marginal")
+    assert "dropped 8 of 40 record(s) with an empty cell" in result.err
+    # No option: the channel says what was meant.
+    assert run("apply", "c.json", "gaps.csv", "out.csv", *SEED).code == 0
+    manifest = json.loads((alike / "out.csv.manifest.json").read_text())
+    assert manifest["released"][0]["missing"] == "marginal"
+    bounds = run("estimate", "out.csv", "--channel", "c.json")
+    assert "bounds alone" in bounds.out
+    assert run("estimate", "out.csv", "--channel", "c.json", "--csv").code == 0
+    command = ("estimate", "out.csv", "--channel", "c.json", "--json")
+    known = run(*command, "--missing-share", "0.2").record
+    assert known["method"] == "unbiased"
+    assert "the estimates are corrected" in " ".join(known["notices"])
+    assert run(*command, "--missing", "refuse").record["method"] == "unbiased"
+
+
+def test_the_older_name_still_works(alike, run):
+    design(run, "gaps.csv", "--missing", "drop")
+    assert run("apply", "c.json", "gaps.csv", "out.csv", *SEED).code == 2
+    assert (
+        run("apply", "c.json", "gaps.csv", "out.csv", *SEED, "--null", "marginal").code
+        == 0
+    )
+
+
+def test_a_long_symbol_does_not_widen_every_line(alike, run):
+    (alike / "long.csv").write_text(ALIKE.replace("smith", "s" * 200_000))
+    shown = run("assess", "long.csv", "--sensitive", "job", "--columns", "income")
+    assert max(map(len, shown.out.splitlines())) < 1000
+    design(run, "long.csv", "--trim")
+    run("apply", "c.json", "long.csv", "out.csv", *SEED)
+    estimate = run("estimate", "out.csv", "--channel", "c.json")
+    assert max(map(len, estimate.out.splitlines())) < 1000

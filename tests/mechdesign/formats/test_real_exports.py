@@ -1,0 +1,308 @@
+"""Exports as programs write them: titles, row names, archives, other formats, files of statistics."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+
+import pyarrow as pa
+import pyarrow.feather as feather
+import pytest
+
+import mechdesign as md
+from mechdesign.core.errors import InputError
+from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.formats.text_options import TextOptions
+from mechdesign.formats.title_lines import lines_above_header
+from mechdesign.tables.reading import read_joint
+
+TABLE = "job,region,income\nclerk,n,low\nbaker,s,high\n"
+ROWS = [["clerk", "n", "low"], ["baker", "s", "high"]]
+
+TITLES = [
+    "Survey 2024\n",
+    "# exported\n",
+    "Survey 2024,,\n",
+    "Survey 2024\n\n",
+    "# from, the, census\n# of 2024\n",
+    '"Survey, of 2024"\r\n\r\n',
+    "Survey 2024\r",
+]
+
+
+def header_and_rows(path, **options):
+    with open_source(path, TextOptions(**options)) as source:
+        return source.header, all_rows(source)
+
+
+@pytest.mark.parametrize("title", TITLES)
+@pytest.mark.parametrize("way", ["auto", "number"])
+def test_lines_above_the_header_are_skipped(tmp_path, title, way):
+    path = tmp_path / "export.csv"
+    path.write_bytes((title + TABLE).encode())
+    lines = "auto" if way == "auto" else len(title.splitlines())
+    found = header_and_rows(path, skip_lines=lines)
+    assert found == (["job", "region", "income"], ROWS)
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_title_is_named_with_its_remedy(tmp_path, title):
+    path = tmp_path / "export.csv"
+    path.write_bytes((title + TABLE).encode())
+    lines = len(title.splitlines())
+    with pytest.raises(InputError) as caught:
+        header_and_rows(path)
+    assert f"skip what stands above the header (skip_lines='{lines}')" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TABLE,
+        ",job,region\n1,clerk,n\n2,baker,s\n",
+        "job\nclerk\nbaker\n",
+        "job,income\n",
+        'job,note\nclerk,"a\nb"\nbaker,c\n',
+    ],
+)
+def test_a_file_without_a_title_has_none(tmp_path, text):
+    assert lines_above_header(text.encode(), ",", '"') == 0
+    path = tmp_path / "plain.csv"
+    path.write_text(text)
+    assert header_and_rows(path, skip_lines="auto") == header_and_rows(path)
+
+
+def test_places_are_those_of_the_file(tmp_path):
+    path = tmp_path / "export.csv"
+    path.write_text("Survey\n" + TABLE + "smith,n\n")
+    with pytest.raises(InputError, match=r"line 5: the row has 2 cell\(s\)"):
+        header_and_rows(path, skip_lines=1)
+
+
+def test_a_release_begins_with_its_header(tmp_path):
+    path = tmp_path / "export.csv"
+    path.write_text("Survey\n" + TABLE * 1)
+    text = TextOptions(skip_lines=1)
+    joint = read_joint(path, sensitive="income", useful="job", text=text)
+    channel = md.design(joint, md.LIP(0.5)).channel
+    for shuffle in (False, True):
+        out = tmp_path / f"out-{shuffle}.csv"
+        md.sanitise_file(
+            channel, path, out, text=text, insecure_seed=1, shuffle=shuffle
+        )
+        header, rows = header_and_rows(out)
+        assert (header, len(rows)) == (["job"], 2)
+    check = md.check_release(
+        channel,
+        tmp_path / "out-False.csv",
+        original=path,
+        text=text,
+        ignored=["region", "income"],
+    )
+    assert check.plausible
+
+
+@pytest.mark.parametrize("lines", [-1, 1.5, "some", True])
+def test_a_number_of_lines(lines):
+    with pytest.raises(InputError, match=r"must be a number of lines, or auto"):
+        TextOptions(skip_lines=lines)
+
+
+def test_more_lines_than_there_are(tmp_path):
+    path = tmp_path / "short.csv"
+    path.write_text("a\nb\n")
+    with pytest.raises(InputError, match=r"has fewer lines than are skipped"):
+        header_and_rows(path, skip_lines=9)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "job,income\nclerk,low,\nbaker,high,\n",
+            r"line 2: .*every row ends with a ',' that the header lacks",
+        ),
+        (
+            "job,income\n1,clerk,low\n2,baker,high\n",
+            r"line 2: .*every row has one cell more than the header",
+        ),
+        ("job,income\nclerk,low\nba\0ker,high\n", r"line 3: a NUL character"),
+        ("\0job,income\nclerk,low\n" + "baker,high\n" * 9, r"line 1: a NUL character"),
+    ],
+)
+def test_what_is_wrong_with_every_row_is_named(tmp_path, text, message):
+    path = tmp_path / "export.csv"
+    path.write_bytes(text.encode())
+    with pytest.raises(InputError, match=message):
+        header_and_rows(path)
+
+
+def zipped(path, members, *, folder=False):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        if folder:
+            archive.mkdir("data")
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return path
+
+
+def test_a_zip_with_one_csv_is_read(tmp_path):
+    members = {"data/people.csv": TABLE, "__MACOSX/data/._people.csv": "\0"}
+    path = zipped(tmp_path / "people.zip", members, folder=True)
+    assert header_and_rows(path)[1] == ROWS
+    big = zipped(tmp_path / "big.zip", {"a.csv": TABLE + "smith,n,low\n" * 400_000})
+    with open_source(big) as source:
+        assert sum(batch.num_rows for batch in source.batches()) == 400_002
+        assert source.where(400_001).endswith("line 400003")
+
+
+def test_zips_that_cannot_be_read(tmp_path):
+    two = zipped(tmp_path / "two.zip", {"a.csv": TABLE, "b.csv": TABLE})
+    with pytest.raises(InputError, match=r"of several files \('a.csv', 'b.csv'\)"):
+        header_and_rows(two)
+    sheet = zipped(tmp_path / "s.xlsx", {"[Content_Types].xml": "", "xl/a.xml": ""})
+    with pytest.raises(InputError, match=r"is a spreadsheet; export the sheet as CSV"):
+        header_and_rows(sheet)
+    with zipfile.ZipFile(tmp_path / "none.zip", "w"):
+        pass
+    with pytest.raises(InputError, match=r"is an archive without files"):
+        header_and_rows(tmp_path / "none.zip")
+    inside = zipped(tmp_path / "inside.zip", {"a.parquet": "PAR1"})
+    with pytest.raises(InputError, match=r"is a compressed Parquet file"):
+        header_and_rows(inside)
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(two.read_bytes()[:80])
+    with pytest.raises(InputError, match=r"its zip data are damaged"):
+        header_and_rows(cut)
+    damaged = bytearray(zipped(tmp_path / "d.zip", {"a.csv": TABLE * 50}).read_bytes())
+    damaged[60] ^= 255
+    (tmp_path / "d.zip").write_bytes(damaged)
+    with pytest.raises(InputError, match=r"its zip data are damaged"):
+        header_and_rows(tmp_path / "d.zip")
+
+
+def feather_bytes() -> bytes:
+    buffer = io.BytesIO()
+    feather.write_feather(pa.table({"job": ["a"]}), buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (feather_bytes(), r"is a Feather file .*write_table"),
+        (gzip.compress(b"X\n\0\0\0\3" * 9), r"is a file of R; .*readRDS"),
+        (gzip.compress(b"RDX3\nX\n\0\0" * 9), r"is a file of R; .*load"),
+        (b"\x89HDF\r\n\x1a\n" + b"\0" * 90, r"is an HDF5 file; .*read_hdf"),
+        (b"SQLite format 3\0" + b"\0" * 90, r"is an SQLite database; .*sqlite3"),
+        (b"%PDF-1.7\n", r"is a PDF document"),
+        (b"ORC\x0a\x03\0\0", r"is an ORC file"),
+        (b"Obj\x01\x04\0", r"is an Avro file"),
+        (b"\xfd7zXZ\x00\0", r"is packed with xz; unpack it first"),
+        (b"BZh91AY&SY", r"is packed with bzip2; unpack it first"),
+        (b"7z\xbc\xaf\x27\x1c\0", r"is a 7z archive"),
+        (b"Rar!\x1a\x07", r"is a RAR archive"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", r"is a spreadsheet or another file of Microsoft"),
+        (b"<!DOCTYPE html><table>", r"is a web page or XML"),
+        (b'<?xml version="1.0"?>', r"is a web page or XML"),
+        ("job,a\nx,y\n".encode("utf-16-le"), r"is UTF-16 text; .*utf-16-le"),
+        ("job,a\nx,y\n".encode("utf-16-be"), r"is UTF-16 text; .*utf-16-be"),
+        (bytes(range(256)) * 9, r"neither a CSV nor a Parquet file"),
+        (json.dumps([{"job": "a"}]).encode(), r"is JSON; .*read_json\('FILE', dtype"),
+        (b'{"job": "a"}\n{"job": "b"}\n', r"is JSON; .*lines=True"),
+        (b"$FL2@(#) SPSS" + b"\0" * 90, r"SPSS"),
+        (b"<stata_dta><header>" + b"\0" * 90, r"Stata"),
+        (b"\x72\x02\x01\x00" + b"\0" * 90, r"Stata"),
+        (b"HEADER RECORD*******LIBRARY HEADER" + b"0" * 90, r"SAS"),
+    ],
+)
+def test_other_formats_are_named_with_their_remedy(tmp_path, content, message):
+    path = tmp_path / "table.dat"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        header_and_rows(path)
+
+
+@pytest.mark.parametrize("text", ["[a,b\n1,2\n", '{"a,b\n', "[1],[2]\n3,4\n"])
+def test_a_header_with_brackets_is_no_json(tmp_path, text):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with open_source(path, TextOptions(quote=None)) as source:
+        assert len(source.header) == 2
+
+
+def test_statistics_files_need_the_extra(tmp_path, monkeypatch):
+    import mechdesign.formats.statistics_files as module
+
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    path = tmp_path / "table.sav"
+    path.write_bytes(b"$FL2@(#) SPSS" + b"\0" * 90)
+    with pytest.raises(InputError, match=r"file of SPSS.*'mechdesign\[stats\]'"):
+        header_and_rows(path)
+
+
+@pytest.mark.parametrize("ending", ["sav", "zsav", "dta"])
+def test_statistics_files_have_the_labels_of_their_values(tmp_path, ending):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "job": [1.0, 2.0, 1.0, None, 99.0],
+            "same": [1.0, 2.0, 1.0, 1.0, 1.0],
+            "n": [1.0, 2.0, None, 3.0, 4.0],
+            "x": [0.5, 1.0, 2.0, 3.0, 1.0],
+            "t": ["a", "b", "", "c", "d"],
+        }
+    )
+    labels = {"job": {1: "clerk", 2: "baker"}, "same": {1: "other", 2: "other"}}
+    path = tmp_path / f"table.{ending}"
+    if ending == "dta":
+        pyreadstat.write_dta(frame, path, variable_value_labels=labels)
+    else:
+        pyreadstat.write_sav(
+            frame, path, variable_value_labels=labels, compress=ending == "zsav"
+        )
+    with open_source(path) as source:
+        columns = list(zip(*all_rows(source), strict=True))
+        assert source.header == list(frame.columns)
+    assert columns[0] == ("clerk", "baker", "clerk", "", "99")
+    assert columns[1] == (
+        "other (1)",
+        "other (2)",
+        "other (1)",
+        "other (1)",
+        "other (1)",
+    )
+    assert columns[2] == ("1", "2", "", "3", "4")
+    assert columns[3] == ("0.5", "1.0", "2.0", "3.0", "1.0")
+    assert columns[4] == ("a", "b", "", "c", "d")
+    joint = read_joint(path, sensitive="same", useful="job", missing="drop")
+    assert joint.useful.names == ("99", "baker", "clerk")
+
+
+def test_a_broken_statistics_file(tmp_path):
+    pytest.importorskip("pyreadstat")
+    path = tmp_path / "table.sav"
+    path.write_bytes(b"$FL2@(#) SPSS" + b"\0" * 400)
+    with pytest.raises(InputError, match=r"file of SPSS that cannot be read"):
+        header_and_rows(path)
+
+
+def test_a_name_with_a_comma_is_explained(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('job,"age, years",income\nclerk,2,low\nbaker,3,high\n')
+    with pytest.raises(
+        InputError, match=r"in double quotes among others: '\"age, years\"'"
+    ):
+        read_joint(path, sensitive="income", useful="job,age, years")
+
+
+def test_a_frame_with_a_name_twice_names_it():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame([[1, 2, 3], [1, 3, 4]], columns=["job", "pain", "job"])
+    with pytest.raises(InputError, match=r"two columns have the same name, 'job'"):
+        md.Joint.from_table(frame, sensitive="pain", useful="job")
