@@ -36,12 +36,16 @@ def design_boxed(
     population: options.PopulationRequest,
 ) -> int:
     """Design a channel for boxes of rows, write it and its report, print its promise."""
+    from mechdesign.channel.box_channel import NOT_PUBLIC
     from mechdesign.mechanisms.designing import design_requested
     from mechdesign.mechanisms.request import DesignRequest
 
     _refuse_other_options(arguments)
     table = arguments.table
     rows = arguments.rows
+    # Before the search, at whose end the file would be refused.
+    if rows.fill and arguments.output.public:
+        raise InputError(NOT_PUBLIC)
     rows.check_table(table)
     released = rows.released_columns(table)
     given = rows.given_columns()
