@@ -254,7 +254,7 @@ def expected_rows(channel: Any, part: Any, frame: pd.DataFrame) -> dict[Any, flo
 
 def design(frame: pd.DataFrame, **options: Any) -> Any:
     settings: dict[str, Any] = {"cells": 6, "slice_seed": 5, "time_limit": 600.0}
-    return md.design_rows(
+    return md.design(
         frame,
         sensitive="s",
         release=["a", "b"],
@@ -338,7 +338,7 @@ def test_adult_in_many_boxes(cells: int, own: float) -> None:
     )
     frame["hours"] = pd.cut(frame["hours"], [0, 20, 34, 39, 40, 49, 59, 99]).astype(str)
     frame["age"] = pd.cut(frame["age"], [0, 25, 35, 45, 55, 65, 99]).astype(str)
-    made = md.design_rows(
+    made = md.design(
         frame,
         sensitive="income",
         release=["education", "occupation", "hours", "workclass", "age", "sex"],

@@ -128,4 +128,4 @@ def test_a_row_design_has_its_report_in_python_too(tmp_path):
     )
     md.report(design, tmp_path / "rows.json")
     record = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
-    assert record["format"] == "mechdesign.row-report"
+    assert record["format"] == "mechdesign.report"
