@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import RELATIVE, TOTAL, ChannelRecord, Objective
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
-from mechdesign.core.progress import Steps
+from mechdesign.core.progress import Step, Steps
 from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms.least_cost_limits import stays_of_symbols
 from mechdesign.mechanisms.least_cost_matrix import exact_costs
@@ -187,7 +187,7 @@ def plan_design(request: PlanRequest) -> Design:
                 time_limit=request.time_limit,
                 gap=request.gap,
                 margin=margin,
-                progress=request.progress,
+                progress=_shown(request.progress),
             )
         except PlanError as error:
             raise _refusal(request, error) from None
@@ -201,6 +201,18 @@ def plan_design(request: PlanRequest) -> Design:
             "no plan passed the exact audit: give a larger budget, or release fewer columns"
         )
     raise failure or SolverFailure("no plan was computed")
+
+
+def _shown(progress: Steps | None) -> Callable[[float, float], None] | None:
+    """The caller's progress in the form of the solver."""
+    if progress is None:
+        return None
+
+    def show(cost: float, bound: float) -> None:
+        text = f"cost {cost:.5g}, at least {bound:.5g}"
+        progress(Step(text, {"cost": cost, "cost_lower_bound": bound}))
+
+    return show
 
 
 def _costs(request: PlanRequest, cells: CodedCells) -> CellCosts | MatrixCosts:

@@ -154,6 +154,10 @@ def _stratum(
                 f"no plan meets the targets{where}: masses of {masses.sum():.6g} cannot "
                 f"become {into:.6g}"
             )
+        if problem.stay is not None:
+            stays = problem.stay[members] * masses
+            if (stays > problem.targets[members] * (1.0 + SUM_TOLERANCE)).any():
+                raise NoPlan(f"no plan: more must stay at a symbol than its target{where}")
     try:
         ranges = Ranges.of(problem.limits, members, masses, margin)
         stratum = Stratum(problem, members, ranges, rng, clock, gap, report)

@@ -15,7 +15,7 @@ Groups agree on it where they share inputs: prices of inputs are means over the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,11 +39,14 @@ from solvers.points import Array
 BLOCK = 80
 """Symbols of a block at most: all its 6,400 pairs make a program of 20 ms."""
 
-GROWTH = 4
-"""Groups of a sweep are larger than those of the sweep before by this factor."""
+SWEEPS = (320,)
+"""Outputs of a group at most, for each sweep before the program of the whole stratum."""
 
 LARGEST_PROGRAM = 12_000
 """Symbols that one program takes: its matrix and factors need about 100 kB for each."""
+
+SHARED = 1e-9
+"""Masses and targets of a block that differ by less, relative, agree: it is rounding."""
 
 NEAR = 4
 """Near pairs of every kind that a program of many pairs starts with."""
@@ -125,12 +128,9 @@ class Stratum:
             self.report(self.cost, self.bound)
             return
         self._start()
-        size = GROWTH * BLOCK
-        while self.clock() > 0.0:
-            if size >= len(self.outputs):
-                break
-            self.sweep(size)
-            size *= GROWTH
+        for size in SWEEPS:
+            if size < len(self.outputs) and self.clock() > 0.0:
+                self.sweep(size)
         if len(self.outputs) <= LARGEST_PROGRAM and self.clock() > 0.0:
             self._optimise(whole)
         elif self.clock() <= 0.0:
@@ -160,23 +160,77 @@ class Stratum:
             self.rng,
         )
         part = cutter.cut(places, BLOCK)
-        for flows in self._tree(part):
+        leaves = [self.members[one] for one in part.leaves()]
+        inputs = iter(self._inputs_of(leaves))
+        _, plans = self._tree(part, inputs)
+        for flows in plans or []:
             self._take(flows)
             self.blocks += 1
         self.report(self.cost, self.bound)
 
-    def _tree(self, part: Part) -> list[Flows]:
-        """Plans of the leaves of a part; of the part as a whole, where a leaf has none."""
-        if part.halves is not None:
-            try:
-                return self._tree(part.halves[0]) + self._tree(part.halves[1])
-            except NoPlan:
-                pass
-        symbols = self.members[part.places]
-        group = self.group(symbols, self.problem.masses[symbols], symbols)
-        return [self._block(group)]
+    def _inputs_of(self, leaves: list[Indices]) -> list[Array]:
+        """Masses (n,) that go to each leaf's outputs: its own ones, as far as they are wanted, and
+        shares of all that parts with too much have left.
+        """
+        problem = self.problem
+        own = [problem.masses[leaf].sum() for leaf in leaves]
+        targets = problem.targets
+        wanted = own if targets is None else [targets[leaf].sum() for leaf in leaves]
+        inputs = [np.zeros(problem.size) for _ in leaves]
+        left = np.zeros(len(leaves))
+        for k, leaf in enumerate(leaves):
+            share = 1.0
+            if own[k] - wanted[k] > SHARED * own[k]:
+                share = wanted[k] / own[k]
+            inputs[k][leaf] = share * problem.masses[leaf]
+            left[k] = (1.0 - share) * own[k]
+        giver = 0
+        for k in range(len(leaves)):
+            lacking = wanted[k] - own[k]
+            while lacking > SHARED * wanted[k] and giver < len(leaves):
+                part = min(lacking, left[giver])
+                leaf = leaves[giver]
+                inputs[k][leaf] += part / own[giver] * problem.masses[leaf]
+                left[giver] -= part
+                lacking -= part
+                if lacking > 0.0:
+                    giver += 1
+        return inputs
 
-    def _block(self, group: Group) -> Flows:
+    def _tree(
+        self, part: Part, inputs: Iterator[Array]
+    ) -> tuple[Array, list[Flows] | None]:
+        """What goes to a part, and plans of its leaves; of the part as a whole, where a leaf has
+        none; None if the part has none either.
+        """
+        plans: list[Flows] | None = None
+        if part.halves is None:
+            masses = next(inputs)
+        else:
+            first, plans = self._tree(part.halves[0], inputs)
+            second, others = self._tree(part.halves[1], inputs)
+            masses = first + second
+            plans = None if plans is None or others is None else plans + others
+        if plans is None:
+            try:
+                plans = self._block(masses, self.members[part.places])
+            except NoPlan:
+                # All of the stratum has none: that is the answer.
+                if len(part.places) == len(self.members):
+                    raise
+        return masses, plans
+
+    def _block(self, masses: Array, symbols: Indices) -> list[Flows]:
+        """The plan of one block; none where nothing is wanted there."""
+        outputs = symbols
+        if self.problem.targets is not None:
+            outputs = symbols[self.problem.targets[symbols] > 0.0]
+        if not len(outputs):
+            return []
+        inputs = np.flatnonzero(masses)
+        return [self._solve_block(self.group(inputs, masses[inputs], outputs))]
+
+    def _solve_block(self, group: Group) -> Flows:
         """The plan of one block."""
         if len(group.inputs) * len(group.outputs) <= ALL_PAIRS:
             return self._solve_all(group)
@@ -202,17 +256,19 @@ class Stratum:
         for k in self.rng.permutation(len(parts)):
             if self.clock() <= 0.0:
                 break
-            outputs = self.outputs[parts[k]]
-            group, prices = self._improve(outputs)
-            if prices is not None:
+            improved = self._improve(self.outputs[parts[k]])
+            if improved is not None:
+                group, prices = improved
                 mass[group.inputs] += group.masses
                 total[group.inputs] += group.masses * prices
         known = mass > 0.0
         self._prices.inputs[known] = total[known] / mass[known]
         self.report(self.cost, self.bound)
 
-    def _improve(self, outputs: Indices) -> tuple[Group, Array | None]:
-        """Re-solve what goes to these outputs."""
+    def _improve(self, outputs: Indices) -> tuple[Group, Array] | None:
+        """Re-solve what goes to these outputs: the group and its prices of inputs; None where the
+        plan so far remains.
+        """
         inside = np.zeros(self.problem.size, np.bool_)
         inside[outputs] = True
         there = inside[self.columns]
@@ -221,6 +277,8 @@ class Stratum:
             self.columns[there],
             self.flows[there],
         )
+        if not there.any():
+            return None
         inputs, places = np.unique(rows, return_inverse=True)
         masses = np.bincount(places, flows)
         group = self.group(inputs, masses, outputs)
@@ -228,13 +286,13 @@ class Stratum:
         try:
             found = self._solve_group(group, rows, columns)
         except (NoPlan, OutOfTime, BackendFailure):
-            return group, None
-        if found.cost <= old * (1.0 + BETTER):
-            self.rows = self.rows[~there]
-            self.columns = self.columns[~there]
-            self.flows = self.flows[~there]
-            return group, self._take(found, group)
-        return group, None
+            return None
+        if found.cost > old * (1.0 + BETTER):
+            return None
+        self.rows = self.rows[~there]
+        self.columns = self.columns[~there]
+        self.flows = self.flows[~there]
+        return group, self._take(found)
 
     def _solve_group(self, group: Group, rows: Indices, columns: Indices) -> Flows:
         """A better plan of a group, from the pairs that it uses now."""
@@ -273,7 +331,7 @@ class Stratum:
             self._take(found)
         self.ended_early = self.clock() <= 0.0
 
-    def _take(self, found: Flows, group: Group | None = None) -> Array:
+    def _take(self, found: Flows) -> Array:
         """Add the flows of a group to the plan, and its prices to those so far; returns its prices
         of inputs.
         """
