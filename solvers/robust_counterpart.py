@@ -305,11 +305,13 @@ class RobustCounterpart:
         for s in range(2):
             t = 1 - s
             share = max(uncertain.share_lower[s], 1.0 - uncertain.share_upper[t])
-            factor = 1.0 - uncertain.most * share
-            # h_s <= most (share h_s + (1 - share) g_t), which holds for any w >= 0 where the factor
-            # of h_s is not positive.
-            if np.isfinite(uncertain.most) and factor > 0.0:
-                self._add(factor * units[s], -uncertain.most * (1.0 - share) * units[t])
+            if np.isfinite(uncertain.most) and uncertain.most * share < 1.0:
+                # h_s <= most (share h_s + (1 - share) g_t). Where the factor of h_s is not
+                # positive, this holds for any w >= 0.
+                self._add(
+                    (1.0 - uncertain.most * share) * units[s],
+                    -uncertain.most * (1.0 - share) * units[t],
+                )
             if uncertain.least > 0.0:
                 self._add(
                     uncertain.least * (1.0 - share) * units[t],
