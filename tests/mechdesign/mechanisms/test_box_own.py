@@ -253,12 +253,16 @@ def expected_rows(channel: Any, part: Any, frame: pd.DataFrame) -> dict[Any, flo
 
 
 def design(frame: pd.DataFrame, **options: Any) -> Any:
-    settings: dict[str, Any] = {"cells": 6, "slice_seed": 5, "time_limit": 600.0}
+    settings: dict[str, Any] = {
+        "cells": 6,
+        "slice_seed": 5,
+        "time_limit": 600.0,
+        "notion": md.LIP(0.3),
+    }
     return md.design(
         frame,
         sensitive="s",
         release=["a", "b"],
-        notion=md.LIP(0.3),
         confidence=0.95,
         **(settings | options),
     )
@@ -355,3 +359,18 @@ def test_adult_in_many_boxes(cells: int, own: float) -> None:
     assert made.utility.own >= own
     assert made.utility.own_bound - made.utility.own <= 1e-5
     assert made.utility.law_deviation == 0.0
+
+
+def test_boxes_that_are_private_are_released_as_they_are() -> None:
+    """All records keep their box, exactly, and the bound is 1."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "s": rng.choice(["s0", "s1"], 4000),
+            "a": rng.choice(list("uvwx"), 4000),
+            "b": rng.choice(list("yz"), 4000),
+        }
+    )
+    made = design(frame, notion=md.LIP(1.0), cells=3)
+    assert made.utility.own == made.utility.own_bound == 1.0
+    assert "Own box: 100.0 % of the records" in made.summary()
