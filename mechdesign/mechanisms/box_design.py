@@ -23,6 +23,7 @@ import math
 import secrets
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -30,6 +31,7 @@ import mechdesign
 from mechdesign.auditing.boxes import audit_boxes
 from mechdesign.channel.box_channel import BoxChannel, BoxPart
 from mechdesign.channel.box_utility import BoxUtility
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import Integers
 from mechdesign.core.limits import LiftLimits
@@ -165,12 +167,12 @@ def _own_figures(summaries: Sequence[PartSummary]) -> dict[str, float]:
     if not of_parts:
         return {}
     total = sum(part.records for part in summaries)
-    own = math.fsum(n * least.truth for n, least in of_parts) / total
-    bound = math.fsum(n * (1.0 - least.cost_lower_bound) for n, least in of_parts)
+    own = sum(n * Fraction(least.truth) for n, least in of_parts) / total
+    bound = sum(n * (1 - Fraction(least.cost_lower_bound)) for n, least in of_parts)
     return {
-        # A sum of rounded doubles errs by less than this.
-        "own": own * (1.0 - 2.0**-50),
-        "own_bound": min(bound / total * (1.0 + 2.0**-50), 1.0),
+        # Rounded down by way of the negative.
+        "own": 0.0 - quotient_above(*(-own).as_integer_ratio()),
+        "own_bound": quotient_above(*(bound / total).as_integer_ratio()),
         "law_deviation": max(least.frequency_deviation for _, least in of_parts),
     }
 
