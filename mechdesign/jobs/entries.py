@@ -52,6 +52,7 @@ class Use(Record):
     )
     normalise: str = "none"
     trim: bool = False
+    missing_codes: tuple[str, ...] = ()
     changed: str = "refuse"
 
 

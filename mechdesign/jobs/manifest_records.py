@@ -42,6 +42,7 @@ class PublicColumn(Record):
     missing: str
     normalise: str
     trim: bool = False
+    missing_codes: tuple[str, ...] = ()
     changed: str = policies.REFUSE
     sensitive: tuple[str, ...] | None
     notion: dict[str, Any] | None

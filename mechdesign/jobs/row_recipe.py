@@ -126,6 +126,7 @@ class RowRecipe(KeyedRecipe):
             missing=rules.missing,
             normalise=rules.normalise,
             trim=rules.trim,
+            missing_codes=rules.missing_codes,
             changed=self.options.changed,
         )
         return [use]
