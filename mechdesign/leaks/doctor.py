@@ -20,11 +20,14 @@ from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 WORDS = frozenset(
     (
         *("?", ".", "-", "--", "*", "#"),
-        *("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil"),
+        *("na", "n/a", "#n/a", "<na>", "nan", "null"),
         *("missing", "(missing)", "unknown"),
     )
 )
 """Texts that say in any column that a value is missing, in lower case."""
+
+PYTHON_NONE = "None"
+"""What a program of Python writes for a missing value; ``none`` is often an answer."""
 
 NEGATIVE = ("-9", "-99", "-999", "-9999", "-1", "-8", "-7")
 """Codes of missing numbers, where all other numbers are at least 0."""
@@ -70,8 +73,7 @@ def table_symptoms(
                 Symptom(
                     "code",
                     column.name,
-                    f"{seen(column.name)} has {listed(codes)} as values, which look like codes of "
-                    "missing ones",
+                    f"values of {seen(column.name)} look like codes of missing ones ({listed(codes)})",
                     f"--missing-codes={','.join(codes)} (then --missing)",
                 )
             )
@@ -102,7 +104,7 @@ def missing_codes(column: CodedColumn) -> list[str]:
     for value in column.values:
         text = value.strip()
         number = _number(text)
-        if text.lower() in WORDS:
+        if text.lower() in WORDS or text == PYTHON_NONE:
             words.append(value)
         elif number is not None:
             numbers[value] = number

@@ -78,6 +78,8 @@ def test_options_that_were_given_are_no_symptoms(tmp_path):
         (("1", "2", "3", "999"), ["999"]),
         (("yes", "no", "?"), ["?"]),
         (("yes", "no", "99"), []),
+        (("none", "clerk"), []),
+        (("None", "clerk"), ["None"]),
         (("yes", "NA", "n/a", " null "), ["NA", "n/a", " null "]),
         (("1", "2", "."), ["."]),
         (("", "1", "2"), []),
