@@ -73,7 +73,8 @@ def table_symptoms(
                 Symptom(
                     "code",
                     column.name,
-                    f"values of {seen(column.name)} look like codes of missing ones ({listed(codes)})",
+                    f"values of {seen(column.name)} look like codes of missing ones "
+                    f"({listed(codes)})",
                     f"--missing-codes={','.join(codes)} (then --missing)",
                 )
             )

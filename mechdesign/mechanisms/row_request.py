@@ -22,7 +22,10 @@ from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.row_budgets import check_promise, limits_of
 from mechdesign.mechanisms.row_node import LARGEST_NODE, OBJECTIVES, TRUTH
 from mechdesign.mechanisms.row_task import RowTask
-from mechdesign.mechanisms.unsuited_columns import refuse_identifier
+from mechdesign.mechanisms.unsuited_columns import (
+    refuse_identifier,
+    refuse_secret_identifier,
+)
 from mechdesign.notions import Notion
 from mechdesign.tables.records import Records
 
@@ -94,6 +97,8 @@ def check_records(records: Records, request: RowRequest) -> None:
                 f"the objective truth a level may have {LARGEST_NODE:,}: sort numbers into bins "
                 "(--bin), cross fewer columns, or take free outputs (--objective information)"
             )
+    if records.is_counts:
+        refuse_secret_identifier(records.sensitive, records.total)
     if len(records.sensitive) == 1:
         raise InputError(
             f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a "
