@@ -334,7 +334,18 @@ class Channel(Displayed):
             policy = Policy.recorded(self.record.rules)
         release = Release(self, key_of(key, insecure_seed), policy=policy)
         (drawn,) = release.draw(cells, records)
-        return rebuild(column, drawn.astype(np.int64), self.outputs, release.names[0])
+        return rebuild(
+            column,
+            drawn.astype(np.int64),
+            self.outputs,
+            release.names[0],
+            own=self.releases_own_symbols,
+        )
+
+    @property
+    def releases_own_symbols(self) -> bool:
+        """Whether the outputs are symbols of the one useful column, made to stand in its place."""
+        return self.record.objective is not None and len(self.useful.columns) == 1
 
     def public(self) -> Channel:
         """The channel without the joint table and whatever is computed from it.

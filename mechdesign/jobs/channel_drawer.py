@@ -39,7 +39,7 @@ from mechdesign.leaks.order import Order
 from mechdesign.release.drawing import Release
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.columns import RecordFault, encode_for
-from mechdesign.tables.rebuilding import own_values, rebuild
+from mechdesign.tables.rebuilding import own_type_of, own_values, rebuild
 
 
 class ChannelDrawer(Drawer):
@@ -104,17 +104,19 @@ class ChannelDrawer(Drawer):
                 codings[k, part] = labels, np.array(of_output, np.int32)
         return codings
 
-    @property
-    def _releases_symbols(self) -> bool:
-        """Whether symbols of X are released, which may have the type of their column."""
-        return self.recipe.options.form != LABEL
+    def _releases_symbols(self, k: int) -> bool:
+        """Whether the channel k releases symbols of X, which may have the type of their column."""
+        if self.recipe.options.form != LABEL:
+            return True
+        return self._releases[k].channel.releases_own_symbols
 
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type of X where the released column can have it, else None for text."""
-        if not self._releases_symbols:
+        place = column.release or (0, 0)
+        if not self._releases_symbols(place[0]):
             return None
-        arrow_type = type_of(self.plan.origin(column))
-        if own_values(self.labels[column.release or (0, 0)], arrow_type) is None:
+        arrow_type = own_type_of(type_of(self.plan.origin(column)))
+        if own_values(self.labels[place], arrow_type) is None:
             return None
         return arrow_type
 
@@ -128,9 +130,7 @@ class ChannelDrawer(Drawer):
 
     def rebuild(self, like: Any, drawn: DrawnColumn, name: str) -> Any:
         """A released column in the kind of container that `like` is."""
-        return rebuild(
-            like, drawn.codes, drawn.labels, name, own=self._releases_symbols
-        )
+        return rebuild(like, drawn.codes, drawn.labels, name, own=drawn.own)
 
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0
@@ -164,7 +164,9 @@ class ChannelDrawer(Drawer):
                 # Where all texts differ, the codes number the labels already.
                 if len(labels) < len(numbers):
                     codes = numbers[codes]
-                released[k, part] = DrawnColumn(codes, labels)
+                released[k, part] = DrawnColumn(
+                    codes, labels, own=self._releases_symbols(k)
+                )
         return released
 
     def count(self, column: Callable[[int], Any], times: Integers) -> None:

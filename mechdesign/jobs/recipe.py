@@ -76,10 +76,13 @@ class BadRecord(InputError):
 class DrawnColumn:
     """A released column: the text of record i is ``labels[codes[i]]``; the labels are all
     different.
+
+    With `own` they are symbols of the column that is replaced, and have its type where they can.
     """
 
     codes: Codes
     labels: tuple[str, ...]
+    own: bool = False
 
 
 class RecordedDraws(Protocol):

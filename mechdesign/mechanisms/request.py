@@ -198,7 +198,7 @@ class DesignRequest:
             Notion,
             "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)",
         )
-        if self.protect_each:
+        if self.protect_each and len(self.joint.sensitive.columns) > 1:
             # Each column by itself: their combinations may be as many as the records.
             check_sensitive(self.joint.protecting_each())
         else:
