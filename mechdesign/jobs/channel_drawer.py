@@ -50,6 +50,7 @@ class ChannelDrawer(Drawer):
     ) -> None:
         plan = recipe.plan(header)
         options = recipe.options
+        self._channels = channels
         self._releases: list[Release] = []
         for channel, key in zip(channels, recipe.keys, strict=True):
             release = Release(
@@ -108,7 +109,7 @@ class ChannelDrawer(Drawer):
         """Whether the channel k releases symbols of X, which may have the type of their column."""
         if self.recipe.options.form != LABEL:
             return True
-        return self._releases[k].channel.releases_own_symbols
+        return self._channels[k].releases_own_symbols
 
     def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
         """The arrow type of X where the released column can have it, else None for text."""
