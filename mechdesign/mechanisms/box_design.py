@@ -42,6 +42,7 @@ from mechdesign.mechanisms.box_parts import DesignedParts, PartDesigns, PartSumm
 from mechdesign.mechanisms.box_request import AUTO, BoxRequest
 from mechdesign.mechanisms.box_result import BoxDesign
 from mechdesign.mechanisms.box_rows import SLICE_SHARE
+from mechdesign.mechanisms.unsuited_columns import refuse_secret_identifier
 from mechdesign.tables.confidence import check_counts, unprotected
 from mechdesign.tables.rare_limit import RareLimit, rare_limit
 from mechdesign.tables.records import Records
@@ -119,6 +120,7 @@ def _check(records: Records, request: BoxRequest) -> None:
     check_counts(records)
     if records.empty_sensitive:
         raise unprotected(records.empty_sensitive)
+    refuse_secret_identifier(records.sensitive, records.total)
     if len(records.sensitive) < 2:
         raise InputError(
             f"the sensitive column {quoted(','.join(records.sensitive.columns))} has a single "

@@ -239,7 +239,11 @@ class DesignRequest:
             Notion,
             "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)",
         )
-        check_sensitive(self.joint)
+        if self.protect_each and len(self.joint.sensitive.columns) > 1:
+            # Each column by itself: their combinations may be as many as the records.
+            check_sensitive(self.joint.protecting_each())
+        else:
+            check_sensitive(self.joint)
         # Iterables are read once, here: a generator would be empty for the second reader.
         after = list_argument("after", self.after, "channels")
         for channel in after:
