@@ -64,7 +64,7 @@ class TableOptions:
     )
     useful: str | None = option(
         "COL[,COL..]",
-        "Column to release; several are crossed. With --contingency, the name that `apply` "
+        "Column to release; several are crossed. The sensitive ones protect themselves. With --contingency, the name that `apply` "
         "will look for.",
     )
     weight: str | None = option(
