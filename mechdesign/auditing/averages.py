@@ -18,8 +18,8 @@ output is right for 3 + 4 of 10.
 smallest double that is not below it. `average_verdicts` compares this double with the budget, also
 a double, so the comparison decides exactly. `tv`, `chi2` and `guess` are rational numbers and the
 maximal leakage is the logarithm of one (`extremes.log_upper`). The mutual information is the
-logarithm of a product of rational powers of rationals: it is zero where every lift is 1, and else no rational
-number (Lindemann), so a ball of growing precision ends between two doubles.
+logarithm of a product of rational powers of rationals: it is zero where every lift is 1, and else
+no rational number (Lindemann), so a ball of growing precision ends between two doubles.
 
 An average promises nothing about one record.
 """

@@ -127,8 +127,9 @@ class AverageBudget(Record):
     """A bound on the average leakage over the outputs, which promises nothing about one record.
 
     `mi` and `maximal-leakage` are in nats, `guess` is the share of right guesses. `achieved` is the
-    leakage of the channel, rounded upwards. If the design minimised the leakage of channels that `keep` a share of the information,
-    no such channel leaks less than `lower_bound`, and the budget is the achieved leakage.
+    leakage of the channel, rounded upwards. If the design minimised the leakage of channels that
+    `keep` a share of the information, no such channel leaks less than `lower_bound`, and the budget
+    is the achieved leakage.
     """
 
     measure: AverageMeasure
