@@ -1,22 +1,13 @@
 """The first screen of `design`: at most 25 lines that an officer can act on; `--full` has the rest.
 
 The order is that of the questions people ask: how far can a belief move, for the table and for the
-<<<<<<< HEAD
-population behind it (`_promise_lines`, `_belief_lines`); how much is kept (`_utility_lines`); what
-is not covered (`_uncovered_lines`); what comes next. Numbers are short, and still never more
-favourable than the proven ones: upper factors are rounded up, lower ones down.
-
-`first_screen` shares out the lines: the promise, its limits and the next command get what they
-need, then the utility, then as many beliefs as fit. If these need 16 lines and the utility 3, then
-6 are left for the beliefs in ten symbols: a header, the three that can change most, the remark that
-says so, and an empty line. `row_first_screen` and `box_first_screen` do the same for whole rows,
-with `kept_sentence` and `lines_within` of this file.
-=======
-population behind it; how much is kept; what is not covered; what comes next. ::
+population behind it; how often a guess is right; how much is kept; what is not covered; what comes
+next. ::
 
     job (3 symbols) is released as 3 outputs; sex (2 symbols) is protected.
     Table: a released value makes any value of sex 0.77 to 1.29 times as probable (verified).
     Population (95 % confidence): 0.32 to 1.96 times as probable; ..      (`_promise_lines`)
+    Guesses: no guess of sex from a released value is right more often .. (`guess_sentence`)
 
     sex  before  lowest after  highest after
     F    50.0 %        38.9 %         61.1 %                              (`_belief_lines`)
@@ -30,7 +21,6 @@ population behind it; how much is kept; what is not covered; what comes next. ::
 utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
 proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
 `box_first_screen` do the same for whole rows, with `kept_sentence` and `lines_within` of this file.
->>>>>>> w-g18
 """
 
 from __future__ import annotations
@@ -39,6 +29,9 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from mechdesign.auditing.best_guess import best_guess
+from mechdesign.channel.channel import Channel
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.limits import LiftLimits
 from mechdesign.core.wording import percent_of
 from mechdesign.mechanisms.result import Design
@@ -131,7 +124,34 @@ def _promise_lines(design: Design, report: Report) -> list[str]:
     else:
         # Averages of lifts, and ratios between two rows, bound no single factor directly.
         table = f"Table: {report.promise.statement}"
-    return [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
+    lines = [*layout.lines_of(table), *layout.lines_of(_population_text(design))]
+    guesses = guess_sentence(design.channel, sensitive)
+    if guesses is not None:
+        lines += layout.lines_of(guesses)
+    return lines
+
+
+def guess_sentence(channel: Channel, sensitive: str) -> str | None:
+    """How often the best guess of the sensitive value is right, with and without a released one.
+
+    The former is rounded up. None without the table, or where each of several columns is protected.
+    """
+    joint = channel.joint
+    if joint is None or joint.sensitive.protects_columns:
+        return None
+    after, before = best_guess(channel, joint)
+    shown = wording.percent(float(before), step=wording.TENTH)
+    if after == before:
+        return (
+            f"Guesses: a guess of {sensitive} from a released value is right no more often than "
+            f"one without it, for {shown} of the records."
+        )
+    share = quotient_above(after.numerator, after.denominator)
+    most = wording.percent_at_most(share, step=wording.TENTH)
+    return (
+        f"Guesses: no guess of {sensitive} from a released value is right more often than {most} "
+        f"({shown} without it)."
+    )
 
 
 def _population_text(design: Design) -> str:
