@@ -20,7 +20,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from solvers.plans import CellCosts
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
@@ -34,6 +33,7 @@ from mechdesign.mechanisms.least_cost_objective import (
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable, numbers_of
 from solvers import Array
+from solvers.plans import CellCosts
 
 RANKS = "ranks"
 """Distances of the ranks of numbers, which no column's unit decides."""
@@ -128,7 +128,8 @@ def check_distance(objective: Any, distance: str | None) -> None:
         return
     if not isinstance(objective, str) or objective != DISTANCE:
         raise InputError(
-            f"distance ({quoted(distance)}) belongs to the objective distance (--objective distance)"
+            f"distance ({quoted(distance)}) belongs to the objective distance (--objective "
+            "distance)"
         )
     if distance == SQUARED:
         raise InputError(
