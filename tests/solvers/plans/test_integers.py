@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -71,8 +73,6 @@ def test_counts_of_a_solved_plan():
     counts = np.maximum(np.rint(problem.masses * 5000), 1).astype(int)
     masses = counts / counts.sum()
     values = problem.limits.values / (problem.limits.values @ masses)[:, None]
-    from dataclasses import replace
-
     limits = replace(problem.limits, values=values)
     problem = replace(problem, masses=masses, targets=masses, limits=limits)
     plan = solve_plan(problem)
