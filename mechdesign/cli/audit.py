@@ -18,9 +18,11 @@ from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.measure import AllMeasures
 from mechdesign.cli.mechanism import audit_mechanism, is_mechanism
+from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.auditing.breaches import BreachVerdict
     from mechdesign.auditing.measures import ChannelMeasures
     from mechdesign.auditing.population_promise import PopulationPromise
 
@@ -36,6 +38,11 @@ class AuditOptions:
 
     channel: str | None = argument(
         "CHANNEL", "A channel file written by `design`.", default=None
+    )
+    breach: str | None = option(
+        "RHO1,RHO2",
+        "Check, too, that no property of the sensitive column whose probability is at most RHO1 "
+        "becomes as likely as RHO2 by a released value, nor the reverse (a privacy breach).",
     )
     matrix: str | None = option(
         "W.csv",
@@ -57,6 +64,8 @@ class Verdict(NamedTuple):
         What is printed below the verdict: earlier releases, then the population.
     measures
         Every measure of the channel, with --all-measures.
+    breaches
+        Whether there is a privacy breach, for each protected column, with --breach.
     """
 
     joint: md.Joint
@@ -64,6 +73,12 @@ class Verdict(NamedTuple):
     population: PopulationPromise | None
     sentences: list[str]
     measures: ChannelMeasures | None = None
+    breaches: tuple[BreachVerdict, ...] = ()
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether all that was asked for holds."""
+        return self.audit.satisfied and all(one.excluded for one in self.breaches)
 
 
 def audit(
@@ -86,30 +101,57 @@ def audit(
     if after.after and channel is None:
         raise InputError("--after belongs to a CHANNEL file, not to --matrix")
     measures.refuse_alone()
+    levels = None if what.breach is None else _breach_levels(what.breach)
     if channel is None:
+        _refuse_breach(levels, "--matrix")
         _refuse_measures(measures, "--matrix")
         # Without a channel there is a matrix: "" only satisfies the type checker.
         verdict = _audit_matrix(reporter, matrix or "", table, budget)
     elif is_mechanism(channel):
+        _refuse_breach(levels, "a mechanism file, which has no probabilities")
         return audit_mechanism(
             channel, reporter, common, with_sizes=measures.all_measures
         )
     else:
         loaded = md.load(channel)
         if isinstance(loaded, md.RowChannel):
+            _refuse_breach(levels, "a channel of rows")
             asked = _RowsAsked(table, budget, after, measures)
             return _audit_rows(reporter, loaded, channel, asked, common)
         if isinstance(loaded, md.BoxChannel):
+            _refuse_breach(levels, "a channel for boxes of rows")
             _refuse_measures(measures, "a channel for boxes of rows")
             return _audit_boxes(reporter, loaded, channel, table, budget, after, common)
         if after.after:
+            _refuse_breach(levels, "several releases together (--after)")
             _refuse_measures(measures, "several releases together (--after)")
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
         if measures.all_measures:
             # On the table of the verdict, so that both speak of the same records.
             all_of_them = measures.of(loaded, verdict.joint)
             verdict = verdict._replace(measures=all_of_them)
+        if levels is not None:
+            from mechdesign.auditing.breaches import breaches
+
+            found = breaches(loaded, verdict.joint, *levels)
+            verdict = verdict._replace(breaches=found)
     return _answer(reporter, verdict, matrix or str(channel), table, measures, common)
+
+
+def _breach_levels(text: str) -> tuple[float, float]:
+    """The two probabilities of --breach RHO1,RHO2."""
+    first, comma, second = text.partition(",")
+    if not comma:
+        raise InputError(f"--breach ({text!r}) must be RHO1,RHO2, as in 0.1,0.5")
+    return number("--breach", first), number("--breach", second)
+
+
+def _refuse_breach(levels: tuple[float, float] | None, subject: str) -> None:
+    """Raise InputError if breaches are asked of a subject that they are not computed for."""
+    if levels is not None:
+        raise InputError(
+            f"--breach is for the file of a channel of one column, not for {subject}: leave it out"
+        )
 
 
 def _refuse_measures(measures: AllMeasures, subject: str) -> None:
@@ -132,31 +174,36 @@ def _answer(
 ) -> int:
     """Print the verdict on a channel of one column, with its measures where they are asked for."""
     from mechdesign.report.average_section import audit_average_texts
+    from mechdesign.report.breach_sentences import breach_sentences
     from mechdesign.report.command_records import audit_record
     from mechdesign.report.terminal import audit_text, measures_text
 
     # Notices on a channel's own table were printed when it was designed.
     if table.table is not None:
         reporter.notices(verdict.joint.notices)
-    satisfied = verdict.audit.satisfied
-    _report_verdict(reporter, name, satisfied)
+    _report_verdict(reporter, name, verdict.audit.satisfied)
     channel_measures = verdict.measures
 
     def record() -> dict[str, Any]:
         answer = dict(audit_record(verdict.audit, verdict.population))
         if channel_measures is not None:
             answer["measures"] = asdict(channel_measures)
+        if verdict.breaches:
+            answer["breaches"] = [
+                {**asdict(one), "excluded": one.excluded} for one in verdict.breaches
+            ]
         return answer
 
     def text() -> str:
         averages = audit_average_texts(verdict.audit.averages)
-        answer = audit_text(verdict.audit, [*averages, *verdict.sentences])
+        sentences = [*breach_sentences(verdict.breaches), *verdict.sentences]
+        answer = audit_text(verdict.audit, [*averages, *sentences])
         if channel_measures is not None:
             answer += "\n\n" + measures_text(channel_measures, measures.per_output)
         return answer
 
     common.answer(record, text)
-    return 0 if satisfied else NO
+    return 0 if verdict.satisfied else NO
 
 
 def _report_verdict(reporter: Reporter, name: str, satisfied: bool) -> None:
