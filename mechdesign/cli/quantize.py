@@ -108,8 +108,8 @@ class QueryOptions:
     outside: str | None = option(
         "WHAT",
         "Treatment of values outside the range: refuse (an error), clip (to the nearest of it), "
-        "mark (an empty answer), drop (leave the record out). The last two are one more output, for "
-        "which there is one cell less.",
+        "mark (an empty answer), drop (leave the record out). The last two are one more output, "
+        "for which there is one cell less.",
     )
     clip: bool = flag("The same as --outside clip.")
     equals: str | None = option(
