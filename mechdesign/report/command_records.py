@@ -133,4 +133,5 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "certificate": record.certificate,
         "provenance": record.provenance,
         "confidence": level,
+        "rules": record.rules.model_dump(),
     }

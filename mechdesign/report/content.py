@@ -44,6 +44,7 @@ from mechdesign.notions import Notion
 from mechdesign.release.moved_numbers import moved
 from mechdesign.report.asked import names_of, request_of
 from mechdesign.report.average_section import average_texts
+from mechdesign.report.cell_sentences import cell_sentences
 from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
@@ -218,4 +219,10 @@ def _channel_table(channel: Channel) -> ChannelTable:
         for output, weight in row:
             entries.append(Entry(output, weight, weight / denominator))
         rows.append(tuple(entries))
-    return ChannelTable(channel.useful.names, channel.outputs, denominator, tuple(rows))
+    return ChannelTable(
+        channel.useful.names,
+        channel.outputs,
+        denominator,
+        tuple(rows),
+        cells=tuple(cell_sentences(channel.record.rules)),
+    )

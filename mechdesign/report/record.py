@@ -182,13 +182,14 @@ class Entry:
 @dataclass(frozen=True)
 class ChannelTable:
     """The channel: for each useful symbol its outputs (positions in `outputs`) of
-    positive probability.
+    positive probability. `cells` are sentences on how cells are read.
     """
 
     symbols: tuple[str, ...]
     outputs: tuple[str, ...]
     denominator: int
     rows: tuple[tuple[Entry, ...], ...]
+    cells: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks, layout, plain_values, wording
 from mechdesign.report.asked import names_of
 from mechdesign.report.average_section import average_texts
+from mechdesign.report.cell_sentences import cell_sentences
 from mechdesign.report.collect import remarks_of
 from mechdesign.report.content import summary_report
 from mechdesign.report.document import lead_of, summary_sections
@@ -99,7 +100,8 @@ def channel_text(channel: Channel) -> str:
         for output, weight in row:
             shares[channel.outputs[output]] = weight / channel.denominator
         published[name] = shares
-    text = text_of("channel", channel, published, _population_of(channel))
+    cells = cell_sentences(channel.record.rules)
+    text = text_of("channel", channel, published, _population_of(channel), cells)
     if not channel.record.averages or channel.joint is None:
         return text
     achieved = achieved_by(channel, channel.joint)
