@@ -150,3 +150,11 @@ def test_an_audit_counts_empty_cells_as_the_design_did(alike, run):
         design(run, "gaps.csv", "--missing", missing)
         audit = run("audit", "c.json", "--table", "gaps.csv", "--json")
         assert audit.code == code, (missing, audit.err)
+
+
+def test_an_export_says_that_cells_must_be_prepared(alike, run):
+    design(run, "alike.csv", "--trim")
+    result = run("export", "c.json", "--to", "csv")
+    assert "Cells are compared without blanks at their ends." in result.err
+    design(run, "alike.csv")
+    assert "bring them into this form" not in run("export", "c.json", "--to", "csv").err
