@@ -112,7 +112,15 @@ class DesignCall(Protocol[Arguments]):
     ) -> Design: ...
 
 
-COLUMN_ARGUMENTS = ("sensitive", "useful", "weight", "missing")
+COLUMN_ARGUMENTS = (
+    "sensitive",
+    "useful",
+    "weight",
+    "missing",
+    "normalise",
+    "trim",
+    "missing_codes",
+)
 """Arguments of `Joint.from_table` that `design` takes with a data frame in place of a joint."""
 
 
