@@ -73,6 +73,8 @@ def export(
     """
     from mechdesign.channel.loading import load_without_boxes
     from mechdesign.core.files import check_target
+    from mechdesign.release.policies import recorded_rules
+    from mechdesign.report.cell_sentences import cell_sentences
 
     # Before the channel is loaded: what cannot be written need not be made.
     if asked.output is not None:
@@ -81,8 +83,9 @@ def export(
         raise InputError(
             f"{channel} is a mechanism file of `quantize`: export takes channel files"
         )
+    loaded = load_without_boxes(channel)
     exported = md.export(
-        load_without_boxes(channel),
+        loaded,
         asked.to,
         dialect=asked.dialect,
         table=asked.source,
@@ -92,6 +95,13 @@ def export(
         exported.save(asked.output, overwrite=force)
     # On standard error, so that the exported text may go through a pipe.
     reporter.notice(NOTICE)
+    rules = recorded_rules([loaded])
+    # A statement compares cells as they are, and refuses those that the channel does not know.
+    if rules is not None and not rules.cell_form.changes_nothing:
+        sentences = " ".join(cell_sentences(rules))
+        reporter.notice(
+            f"an export takes cells as they are, so bring them into this form first: {sentences}"
+        )
     reporter.done("exported", f"{channel} is exported", to=asked.to)
     common.answer(lambda: _record(exported, asked), lambda: _text(exported, asked))
 

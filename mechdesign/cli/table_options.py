@@ -289,6 +289,9 @@ class OtherTable(TextFormat, TableOptions):
         if self.sensitive is None and _protect_each_of_several(protected, channels):
             options = replace(self, protect_each=True)
         rules = recorded_rules(channels)
+        if rules is not None and options.missing == "refuse":
+            # Empty cells of this table are what they were in the table of the channel.
+            options = replace(options, missing=rules.counted)
         return options.joint(
             self.table,
             sensitive=sensitive,

@@ -32,6 +32,7 @@ from mechdesign.notions import Notion
 from mechdesign.release.moved_numbers import moved
 from mechdesign.report.asked import names_of, request_of
 from mechdesign.report.average_section import average_texts
+from mechdesign.report.cell_sentences import cell_sentences
 from mechdesign.report.plain_values import picked
 from mechdesign.report.promises import (
     VERDICTS,
@@ -216,4 +217,5 @@ def _channel_table(channel: Channel) -> ChannelTable:
         denominator=channel.denominator if channel.totals is None else None,
         totals=channel.totals,
         rows=tuple(rows),
+        cells=tuple(cell_sentences(channel.record.rules)),
     )

@@ -183,6 +183,7 @@ class Entry:
 class ChannelTable:
     """The channel: for each useful symbol its outputs (positions in `outputs`) of
     positive probability. Integers are over the denominator, or over the total of each symbol.
+    `cells` are sentences on how cells are read.
     """
 
     symbols: tuple[str, ...]
@@ -190,6 +191,7 @@ class ChannelTable:
     denominator: int | None
     totals: tuple[int, ...] | None
     rows: tuple[tuple[Entry, ...], ...]
+    cells: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

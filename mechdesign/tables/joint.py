@@ -472,6 +472,7 @@ class Joint(Displayed):
             joint,
             empty_sensitive=self.empty_sensitive,
             empty_useful=self.empty_useful,
+            rules=self.rules,
         )
 
     def _sorted_into_bins(
