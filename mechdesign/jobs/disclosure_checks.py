@@ -133,8 +133,8 @@ class DisclosureChecks:
         """Raise InputError if a kept column or the order of the records voids the promise."""
         self.refuse_copies(where)
         self.refuse_rising(where)
-        self.refuse_sorted(where)
         self.refuse_order(where)
+        self.refuse_sorted(where)
 
     def _cells(self, column: Callable[[Any], Any], view: View) -> Encoded | None:
         """The cells of a view; None where they have no bin of the variable."""
@@ -218,9 +218,9 @@ class DisclosureChecks:
         kind = self._kind(pair.about)
         raise InputError(
             f"{where}sorted by the column {quoted(pair.column.column)}, the records tell of the "
-            f"{kind} column {quoted(pair.about.column)} ({pair.nearby:.1%} are right if each is "
-            f"guessed from the one before, {pair.alone:.1%} without the order): leave it out "
-            "(--drop), give new numbers in random order, or keep the order knowingly (--keep-order)"
+            f"{kind} column {quoted(pair.about.column)} (of random orders at most one in "
+            f"{round(1 / LEVEL):,} does): leave it out (--drop), give new numbers in random order, "
+            "or keep the order knowingly (--keep-order)"
         )
 
     def order_warning(self) -> str | None:

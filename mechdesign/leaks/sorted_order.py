@@ -125,8 +125,7 @@ class SortedOrders:
                 symbols = self._texts.get(other)
                 if symbols is None:
                     continue
-                ordered = [symbols[place] for place in places.tolist()]
-                codes = _codes_of(ordered)
+                codes = _codes_of(symbols, places)
                 found.append(_sorted_by(name, other, codes, is_serial, looks))
         return found
 
@@ -135,9 +134,7 @@ class SortedOrders:
         return next((pair for pair in self.found() if pair.tells), None)
 
 
-def _ranked(
-    texts: Sequence[str | None], records: int
-) -> tuple[Integers, bool] | None:
+def _ranked(texts: Sequence[str | None], records: int) -> tuple[Integers, bool] | None:
     """The places of the sample sorted by a column, and whether it is a serial number; None where it
     leaves the order open.
     """
@@ -158,10 +155,12 @@ def _ranked(
     return present[order].astype(np.int64), is_serial
 
 
-def _codes_of(symbols: Sequence[str | None]) -> Integers:
-    """Numbers for symbols."""
+def _codes_of(symbols: Sequence[str | None], places: Integers) -> Integers:
+    """Numbers for the symbols at some places, in this order."""
     numbers: dict[str | None, int] = {}
-    codes = [numbers.setdefault(symbol, len(numbers)) for symbol in symbols]
+    codes: list[int] = []
+    for place in places.tolist():
+        codes.append(numbers.setdefault(symbols[place], len(numbers)))
     return np.array(codes, np.int64)
 
 
@@ -169,7 +168,7 @@ def _sorted_by(
     name: Any, other: Any, codes: Integers, is_serial: bool, looks: int
 ) -> SortedBy:
     """What the symbols tell in this order."""
-    counts = np.bincount(codes)
+    counts: Integers = np.bincount(codes)
     shares = counts / len(codes)
     alone = float((shares**2).sum())
     nearby = float(np.mean(codes[1:] == codes[:-1]))

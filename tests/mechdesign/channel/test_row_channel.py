@@ -81,7 +81,7 @@ def test_free_outputs_have_a_label_for_each_level(frame):
     [
         ({"a": "x"}, "has no column 'b'"),
         (("x",), "has 1 texts"),
-        (("q", "7"), "does not know the symbol 'q'"),
+        (("q", "7"), "does not know the symbol of"),
         (("x", "99"), "outside the channel's bins"),
         (("x", "many"), "is no number"),
     ],

@@ -103,7 +103,7 @@ def test_columns_of_other_names_and_of_too_many_values(
     assert numbers["values"] is None
     assert {tells["pinned"] for tells in numbers["about"].values()} == {0.0}
     assert not any(tells["stands_for"] for tells in numbers["about"].values())
-    assert "many  -" in run(*asked[:-1]).out
+    assert "id        many" in run(*asked[:-1]).out
 
 
 def test_what_is_refused(people, channel, refused):
