@@ -66,7 +66,7 @@ def test_policies_of_the_job_are_known_to_the_check(tmp_path, channel, records):
     ):
         md.check(channel, tmp_path / "out.csv", original=original)
     with pytest.raises(
-        InputError, match=r"in.csv, line 3: the channel does not know the symbol 'zz'"
+        InputError, match=r"in.csv, line 3: the channel does not know the symbol of"
     ):
         md.check(
             channel,

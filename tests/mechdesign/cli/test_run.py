@@ -265,7 +265,7 @@ def test_a_bad_file_in_a_folder_stops_the_job_after_what_is_done_already(job, ru
     result = run("run", job)
     assert result.code == 2
     assert (
-        "job.toml, line 19: days/dt=2/b.csv, line 2: the channel does not know the symbol 'clark'"
+        "job.toml, line 19: days/dt=2/b.csv, line 2: the channel does not know the symbol of"
         in result.err
     )
     assert (job.parent / "out.csv").exists()
