@@ -2,11 +2,10 @@
 
     minimise cost.w   over   sum_k w_k v_k = point,  w >= 0
 
-`HighsMaster.add` appends columns v_k, `keep` deletes others, and `solve` gives the weights w and the
-prices y, the duals
-of the equations. For example, at the point (0.5, 0.5) the columns (0.2, 0.8) and (0.8, 0.2) of cost
-0.5 have the weights (0.5, 0.5) and the prices (0.5, 0.5); a column helps if it costs less than
-y.v = 0.5.
+`HighsMaster.add` appends columns v_k, `keep` deletes others, and `solve` gives the weights w and
+the prices y, the duals of the equations. For example, at the point (0.5, 0.5) the columns (0.2,
+0.8) and (0.8, 0.2) of cost 0.5 have the weights (0.5, 0.5) and the prices (0.5, 0.5); a column
+helps if it costs less than y.v = 0.5.
 
 *Price box.* While the columns do not decompose the point, slacks make up for it: a missing unit of
 coordinate j costs upper_j, a unit too much brings lower_j. By duality the prices then stay within
