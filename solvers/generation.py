@@ -76,7 +76,7 @@ symbols and hundreds of useful ones a single one leaves the bound below its gap
 FIRST_PROOF = 1.0
 """Seconds of local searches after which exact pricing has its first turn; then after 2, 4, .. s."""
 
-PROOF_SHARE = 0.25
+PROOF_SHARE = 0.15
 """Seconds of such a turn, as a share of those that the run has had."""
 
 # ------------------------------------------------------------------ local searches

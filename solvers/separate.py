@@ -102,6 +102,9 @@ def separate_search(
     polytope: Polytope, relaxation: Polytope
 ) -> StaircaseSearch | BoxSearch | None:
     """The search where all rows bound one coordinate each; None for other polytopes."""
+    # Nearly all polytopes are others, and their first row tells.
+    if not polytope.m or np.count_nonzero(polytope.rows[0]) != 1:
+        return None
     steps = _steps(polytope)
     outer_steps = _steps(relaxation)
     if steps is not None and outer_steps is not None:
@@ -468,7 +471,7 @@ def _filled(low: Array, high: Array, slopes: Array) -> tuple[Array, int | None, 
 
 def _ends(polytope: Polytope) -> Ends | None:
     """The ends of all coordinates, where every row bounds one of them and nothing else does."""
-    if polytope.auxiliary is not None or not polytope.m:
+    if polytope.auxiliary is not None:
         return None
     if (np.count_nonzero(polytope.rows, axis=1) != 1).any():
         return None
