@@ -12,8 +12,8 @@ but one of them stand at an end, where chords are exact, so the interval of that
 at its value (`BoxSearch`).
 
 The *staircase*. Its vertices are v_j = t w_j or factor t w_j, so they are the sets T of coordinates
-at the upper step (docs/explanation/optimum-theory.md, 'The column itself'). With k = factor - 1, q = w(T) and z =
-w(all) + k q the step is t = 1 / z, and the reduced cost is
+at the upper step (docs/explanation/optimum-theory.md, 'The column itself'). With k = factor - 1, q
+= w(T) and z = w(all) + k q the step is t = 1 / z, and the reduced cost is
 
     log z - (c + a(T)) / z,    c = sum_j w_j (log w_j + y_j),
                                a_j = w_j (k (log w_j + y_j) + factor log factor).
