@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mechdesign.tables.joint import Joint
 
 INFORMATION = "information"
-"""The objective of boxes."""
+"""The objective of merged symbols."""
 
 
 def design_boxed(
@@ -138,16 +138,17 @@ def _unbuilt_options(arguments: DesignArguments) -> list[str]:
     search = arguments.search
     objective = arguments.objective
     default = DesignOptions()
+    merges = arguments.rows.merging
     # By name what neither a release of rows with a confidence level nor merged symbols have, and
     # whether it is given.
     refused = {
         "--average": budget.average is not None,
         "--budget": bool(budget.budget),
-        "--objective": objective.objective not in (None, INFORMATION),
+        "--objective": merges and objective.objective not in (None, INFORMATION),
         "--task": objective.task is not None,
         "--distance": objective.distance is not None,
-        "--keep-frequencies": objective.keep_frequencies,
-        "--free-frequencies": objective.free_frequencies,
+        "--keep-frequencies": merges and objective.keep_frequencies,
+        "--free-frequencies": merges and objective.free_frequencies,
         "--stay": bool(objective.stay),
         "--forbid": bool(objective.forbid),
         "--method": search.method != default.method,

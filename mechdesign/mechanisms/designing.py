@@ -175,7 +175,6 @@ def _boxes(request: DesignRequest, notion: Notion) -> BoxRequest:
         "stay": request.stay is not None,
         "forbid": bool(request.forbid),
         "never": bool(request.never),
-        "keep_frequencies": bool(request.keep_frequencies),
         "distance": request.distance is not None,
         "method": request.method != "auto",
         "enumerate": request.enumerate != "auto",

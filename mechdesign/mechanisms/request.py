@@ -315,9 +315,7 @@ class DesignRequest:
     def _set_objective(self) -> None:
         """The objective and the law where they are not named."""
         if self.objective is None:
-            # Boxes of rows keep most information.
-            releases_table_rows = self.publishes_rows and self.confidence is None
-            default = TRUTH if releases_table_rows else INFORMATION
+            default = TRUTH if self.publishes_rows else INFORMATION
             object.__setattr__(self, "objective", default)
         if self.keep_frequencies is None:
             keeps = self.publishes_rows and not self.has_free_outputs
@@ -448,11 +446,17 @@ class DesignRequest:
     def _check_search_of_rows(self) -> None:
         """Raise InputError for objectives and searches that a release of rows does not have."""
         if self.confidence is not None:
-            if not isinstance(self.objective, str) or self.objective != INFORMATION:
+            name = self.objective
+            if not isinstance(name, str) or name not in (TRUTH, INFORMATION):
                 raise InputError(
-                    "a release of rows with a confidence level releases boxes of rows, which keep "
-                    "most information: another objective is not built for it; leave objective "
-                    "(--objective) and task (--task) out"
+                    "a release of rows with a confidence level releases boxes of rows, with the "
+                    "objective truth or information: other objectives (--objective), a task (--task) "
+                    "and costs are not built for it"
+                )
+            if name == INFORMATION and self.keep_frequencies:
+                raise InputError(
+                    "keep_frequencies is about boxes that are released as boxes, and with objective "
+                    "information outputs are free labels: take objective truth"
                 )
             return
         if self.has_free_outputs:

@@ -157,7 +157,7 @@ SAME = {
         "it decides what follows a search that fails",
     ),
     **dict.fromkeys(
-        [("--keep-frequencies", shape) for shape in ("rows", "given")],
+        [("--keep-frequencies", shape) for shape in ("rows", "given", "confident")],
         "it is the default there",
     ),
 }
