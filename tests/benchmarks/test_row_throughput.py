@@ -32,7 +32,7 @@ def _one_core():
 @pytest.fixture(scope="module")
 def channel(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("channel") / "rows.json")
-    assert isolated("row_channel", path=path)["leaves"] > 500
+    assert isolated("row_channel", path=path)["rows"] > 500
     return path
 
 

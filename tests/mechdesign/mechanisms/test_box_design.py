@@ -416,8 +416,6 @@ def test_what_a_release_of_boxes_has_not_is_refused() -> None:
             notion=md.LIP(BUDGET),
             confidence=0.9,
         )
-    with pytest.raises(InputError, match="leave order and least mass out"):
-        designed(frame, order="best")
     with pytest.raises(InputError, match=r"cells \(1\) must be"):
         designed(frame, cells=1)
     with pytest.raises(InputError, match="at least 40 are needed"):
